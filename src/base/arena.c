@@ -1,0 +1,82 @@
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 4096 };
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t used;
+    size_t capacity;
+    alignas(max_align_t) char bytes[];
+};
+
+void arena_init(struct arena *arena, size_t limit_bytes)
+{
+    *arena = (struct arena){ .limit_bytes = limit_bytes };
+}
+
+void arena_release(struct arena *arena)
+{
+    while (arena->chunk) {
+        struct arena_chunk *next = arena->chunk->next;
+        free(arena->chunk);
+        arena->chunk = next;
+    }
+    arena->used_bytes = 0;
+}
+
+static struct arena_chunk *chunk_with_room(struct arena *arena, size_t size)
+{
+    struct arena_chunk *chunk = arena->chunk;
+    if (chunk && chunk->capacity - chunk->used >= size)
+        return chunk;
+    size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+    chunk = calloc(1, sizeof *chunk + capacity);
+    if (!chunk)
+        return NULL;
+    chunk->capacity = capacity;
+    chunk->next = arena->chunk;
+    arena->chunk = chunk;
+    return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    size_t align = alignof(max_align_t);
+    if (size > arena->limit_bytes - arena->used_bytes)
+        return NULL;
+    size_t rounded = (size + align - 1) / align * align;
+    struct arena_chunk *chunk = chunk_with_room(arena, rounded);
+    if (!chunk)
+        return NULL;
+    void *memory = chunk->bytes + chunk->used;
+    chunk->used += rounded;
+    arena->used_bytes += size;
+    return memory;
+}
+
+void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
+{
+    if (size > 0 && count > SIZE_MAX / 2 / size)
+        return NULL;
+    return arena_alloc(arena, count * size);
+}
+
+char *arena_copy_text(struct arena *arena, struct slice text)
+{
+    if (text.len >= SIZE_MAX / 2)
+        return NULL;
+    char *copy = arena_alloc(arena, text.len + 1);
+    if (copy && text.len > 0)
+        memcpy(copy, text.data, text.len);
+    return copy;
+}
+
+struct slice arena_copy(struct arena *arena, struct slice text)
+{
+    char *copy = arena_copy_text(arena, text);
+    return (struct slice){ copy, copy ? text.len : 0 };
+}

@@ -1,0 +1,17 @@
+/*
+ * embedded.h - files that were built into the program by tools/embed.
+ */
+#ifndef BASE_EMBEDDED_H
+#define BASE_EMBEDDED_H
+
+#include <stddef.h>
+
+struct embedded_file {
+    const char *name; /* NULL ends a table */
+    const char *data; /* followed by a NUL that is not counted */
+    size_t len;
+};
+
+extern const struct embedded_file embedded_presets[]; /* presets/, by file name */
+
+#endif

@@ -1,0 +1,59 @@
+#include "base/hash.h"
+
+#include <string.h>
+
+struct sip {
+    uint64_t v0, v1, v2, v3;
+};
+
+static uint64_t rotate_left(uint64_t value, unsigned bits)
+{
+    return (value << bits) | (value >> (64 - bits));
+}
+
+static void sip_round(struct sip *s)
+{
+    s->v0 += s->v1;
+    s->v1 = rotate_left(s->v1, 13) ^ s->v0;
+    s->v0 = rotate_left(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = rotate_left(s->v3, 16) ^ s->v2;
+    s->v0 += s->v3;
+    s->v3 = rotate_left(s->v3, 21) ^ s->v0;
+    s->v2 += s->v1;
+    s->v1 = rotate_left(s->v1, 17) ^ s->v2;
+    s->v2 = rotate_left(s->v2, 32);
+}
+
+static void sip_word(struct sip *s, uint64_t word)
+{
+    s->v3 ^= word;
+    sip_round(s);
+    s->v0 ^= word;
+}
+
+/* Little-endian on every machine: the value is stored and must not depend on where it was made. */
+static uint64_t load_word(const unsigned char *bytes, size_t len)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < len; i++)
+        word |= (uint64_t)bytes[i] << (8 * i);
+    return word;
+}
+
+uint64_t hash_slice(uint64_t key0, uint64_t key1, struct slice data)
+{
+    struct sip s = { key0 ^ 0x736f6d6570736575u, key1 ^ 0x646f72616e646f6du, key0 ^ 0x6c7967656e657261u,
+                     key1 ^ 0x7465646279746573u };
+    const unsigned char *bytes = (const unsigned char *)data.data;
+    size_t whole = data.len - data.len % 8;
+
+    for (size_t i = 0; i < whole; i += 8)
+        sip_word(&s, load_word(bytes + i, 8));
+    sip_word(&s, (uint64_t)data.len << 56 | load_word(bytes + whole, data.len - whole));
+    s.v2 ^= 0xff;
+    sip_round(&s);
+    sip_round(&s);
+    sip_round(&s);
+    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}

@@ -1,0 +1,14 @@
+/*
+ * hash.h - SipHash-1-3: a keyed 64-bit hash.
+ *
+ * Used where equal inputs must give equal values for ever (the spread of waits, the
+ * store's key of an id) and where an outsider must not choose collisions (maps).
+ */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include "base/slice.h"
+
+uint64_t hash_slice(uint64_t key0, uint64_t key1, struct slice data);
+
+#endif

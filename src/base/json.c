@@ -1,0 +1,190 @@
+#include "base/json.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+struct json_writer json_writer(struct buffer *out)
+{
+    return (struct json_writer){ .out = out };
+}
+
+static void separate(struct json_writer *json)
+{
+    if (json->comma)
+        buffer_append_byte(json->out, ',');
+    json->comma = true;
+}
+
+static void open_bracket(struct json_writer *json, char bracket)
+{
+    separate(json);
+    buffer_append_byte(json->out, bracket);
+    json->comma = false;
+}
+
+static void close_bracket(struct json_writer *json, char bracket)
+{
+    buffer_append_byte(json->out, bracket);
+    json->comma = true;
+}
+
+void json_object_begin(struct json_writer *json)
+{
+    open_bracket(json, '{');
+}
+
+void json_object_end(struct json_writer *json)
+{
+    close_bracket(json, '}');
+}
+
+void json_array_begin(struct json_writer *json)
+{
+    open_bracket(json, '[');
+}
+
+void json_array_end(struct json_writer *json)
+{
+    close_bracket(json, ']');
+}
+
+void json_name(struct json_writer *json, const char *name)
+{
+    separate(json);
+    buffer_append_byte(json->out, '"');
+    buffer_append_text(json->out, name);
+    buffer_append(json->out, SLICE("\":"));
+    json->comma = false; /* the value follows without one */
+}
+
+size_t utf8_sequence_len(struct slice text)
+{
+    if (text.len == 0)
+        return 0;
+    const unsigned char *b = (const unsigned char *)text.data;
+    size_t len = b[0] < 0x80 ? 1 : b[0] >= 0xc2 && b[0] < 0xe0 ? 2 : (b[0] & 0xf0) == 0xe0 ? 3 : b[0] >= 0xf0 && b[0] < 0xf5 ? 4 : 0;
+    if (len == 0 || len > text.len)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((b[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xf0 && b[1] < 0x90);
+    bool surrogate = b[0] == 0xed && b[1] >= 0xa0;
+    bool beyond = b[0] == 0xf4 && b[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : len;
+}
+
+static void append_escaped(struct buffer *out, char c)
+{
+    static const char escapes[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\' };
+    unsigned char code = (unsigned char)c;
+    if (code < sizeof escapes && escapes[code]) {
+        char pair[2] = { '\\', escapes[code] };
+        buffer_append(out, (struct slice){ pair, 2 });
+    } else {
+        buffer_printf(out, "\\u%04x", code);
+    }
+}
+
+static bool is_plain(char c)
+{
+    unsigned char code = (unsigned char)c;
+    return code >= 0x20 && code < 0x7f && c != '"' && c != '\\';
+}
+
+void json_string(struct json_writer *json, struct slice value)
+{
+    separate(json);
+    buffer_append_byte(json->out, '"');
+    for (size_t i = 0; i < value.len;) {
+        size_t run = i;
+        while (run < value.len && is_plain(value.data[run]))
+            run++;
+        if (run > i)
+            buffer_append(json->out, (struct slice){ value.data + i, run - i });
+        i = run;
+        if (i == value.len)
+            break;
+        size_t len = utf8_sequence_len(slice_from_offset(value, i));
+        if (len > 1)
+            buffer_append(json->out, (struct slice){ value.data + i, len });
+        else if (len == 1)
+            append_escaped(json->out, value.data[i]);
+        else
+            buffer_append(json->out, SLICE("\xef\xbf\xbd"));
+        i += len > 0 ? len : 1;
+    }
+    buffer_append_byte(json->out, '"');
+}
+
+void json_int(struct json_writer *json, int64_t value)
+{
+    separate(json);
+    buffer_append_int64(json->out, value);
+}
+
+void json_real(struct json_writer *json, double value)
+{
+    assert(value - value == 0); /* JSON has no infinity and no NaN */
+    separate(json);
+    buffer_printf(json->out, "%.15g", value);
+}
+
+void json_bool(struct json_writer *json, bool value)
+{
+    separate(json);
+    buffer_append_text(json->out, value ? "true" : "false");
+}
+
+void json_null(struct json_writer *json)
+{
+    separate(json);
+    buffer_append(json->out, SLICE("null"));
+}
+
+void json_instant(struct json_writer *json, instant value)
+{
+    char text[INSTANT_TEXT_BYTES];
+    instant_format(value, text);
+    separate(json);
+    buffer_append_byte(json->out, '"');
+    buffer_append(json->out, (struct slice){ text, INSTANT_TEXT_BYTES - 1 });
+    buffer_append_byte(json->out, '"');
+}
+
+void json_raw(struct json_writer *json, struct slice value)
+{
+    separate(json);
+    buffer_append(json->out, value);
+}
+
+void json_member_string(struct json_writer *json, const char *name, struct slice value)
+{
+    json_name(json, name);
+    json_string(json, value);
+}
+
+void json_member_text(struct json_writer *json, const char *name, const char *value)
+{
+    json_member_string(json, name, slice_from(value));
+}
+
+void json_member_int(struct json_writer *json, const char *name, int64_t value)
+{
+    json_name(json, name);
+    json_int(json, value);
+}
+
+void json_member_bool(struct json_writer *json, const char *name, bool value)
+{
+    json_name(json, name);
+    json_bool(json, value);
+}
+
+void json_member_instant(struct json_writer *json, const char *name, instant value)
+{
+    if (value == INSTANT_NONE)
+        return;
+    json_name(json, name);
+    json_instant(json, value);
+}

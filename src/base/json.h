@@ -1,0 +1,49 @@
+/*
+ * json.h - writing JSON into a buffer, and checking what jansson read.
+ *
+ * Reading is jansson's. Writing is by hand because answers are made by the hundred
+ * thousand: no tree, no allocation but the buffer's own.
+ */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include "base/buffer.h"
+#include "base/instant.h"
+
+/* Writes one JSON text; commas are put where they belong. */
+struct json_writer {
+    struct buffer *out;
+    bool comma; /* a value stands before, on this level */
+};
+
+struct json_writer json_writer(struct buffer *out);
+
+void json_object_begin(struct json_writer *json);
+void json_object_end(struct json_writer *json);
+void json_array_begin(struct json_writer *json);
+void json_array_end(struct json_writer *json);
+/* `name` is a plain ASCII word and is not escaped. */
+void json_name(struct json_writer *json, const char *name);
+
+/* Bytes that are not UTF-8 become U+FFFD: the text is always valid JSON. */
+void json_string(struct json_writer *json, struct slice value);
+void json_int(struct json_writer *json, int64_t value);
+void json_real(struct json_writer *json, double value);
+void json_bool(struct json_writer *json, bool value);
+void json_null(struct json_writer *json);
+void json_instant(struct json_writer *json, instant value);
+/* JSON text that is there already, as it is. */
+void json_raw(struct json_writer *json, struct slice value);
+
+/* A name and its value at once. */
+void json_member_string(struct json_writer *json, const char *name, struct slice value);
+void json_member_text(struct json_writer *json, const char *name, const char *value);
+void json_member_int(struct json_writer *json, const char *name, int64_t value);
+void json_member_bool(struct json_writer *json, const char *name, bool value);
+/* Left out when the instant is INSTANT_NONE. */
+void json_member_instant(struct json_writer *json, const char *name, instant value);
+
+/* Length of the valid UTF-8 sequence at `text`, 0 when there is none. */
+size_t utf8_sequence_len(struct slice text);
+
+#endif

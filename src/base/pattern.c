@@ -1,0 +1,112 @@
+#include "base/pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdlib.h>
+
+/*
+ * PCRE2 asks for its match data and, for patterns that backtrack, a vector of frames that
+ * starts at 20 KB. Two doublings have room here; a deeper search counts as no match.
+ */
+enum { SCRATCH_BYTES = 96 * 1024, GROUPS_MAX = 2 };
+
+struct pattern {
+    pcre2_code *code;
+};
+
+struct scratch {
+    size_t used;
+    alignas(max_align_t) unsigned char bytes[SCRATCH_BYTES];
+};
+
+static void *scratch_alloc(size_t size, void *context)
+{
+    struct scratch *scratch = context;
+    size_t rounded = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    if (rounded > sizeof scratch->bytes - scratch->used)
+        return NULL;
+    void *memory = scratch->bytes + scratch->used;
+    scratch->used += rounded;
+    return memory;
+}
+
+static void scratch_free(void *memory, void *context)
+{
+    (void)memory; /* the whole scratch space goes with its stack frame */
+    (void)context;
+}
+
+enum status pattern_new(struct slice expression, struct pattern **ret_pattern, struct error *err)
+{
+    int code;
+    PCRE2_SIZE offset;
+    if (expression.len == 0)
+        return error_set(err, STATUS_INVALID, "the pattern is empty");
+    if (expression.len > PATTERN_BYTES_MAX)
+        return error_set(err, STATUS_LIMIT, "the pattern has %zu bytes, the limit is %d", expression.len,
+                         PATTERN_BYTES_MAX);
+
+    struct pattern *pattern = calloc(1, sizeof *pattern);
+    if (!pattern)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a pattern");
+    pattern->code = pcre2_compile((PCRE2_SPTR)expression.data, expression.len,
+                                  PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF, &code, &offset, NULL);
+    if (!pattern->code) {
+        PCRE2_UCHAR text[128];
+        pcre2_get_error_message(code, text, sizeof text);
+        free(pattern);
+        return error_set(err, STATUS_INVALID, "pattern: %s at character %zu", (const char *)text, offset + 1);
+    }
+    *ret_pattern = pattern;
+    return STATUS_OK;
+}
+
+void pattern_free(struct pattern *pattern)
+{
+    if (!pattern)
+        return;
+    pcre2_code_free(pattern->code);
+    free(pattern);
+}
+
+static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
+{
+    struct scratch scratch;
+    scratch.used = 0;
+    /* The scratch space is far larger than these three small objects. */
+    pcre2_general_context *general = pcre2_general_context_create(scratch_alloc, scratch_free, &scratch);
+    pcre2_match_context *limits = pcre2_match_context_create(general);
+    pcre2_match_data *data = pcre2_match_data_create(GROUPS_MAX, general);
+    assert(general && limits && data);
+    pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
+
+    size_t len = text.len < PATTERN_SUBJECT_BYTES_MAX ? text.len : PATTERN_SUBJECT_BYTES_MAX;
+    const char *subject = text.data ? text.data : "";
+    int groups = pcre2_match(pattern->code, (PCRE2_SPTR)subject, len, 0, options, data, limits);
+    if (groups < 0)
+        return false;
+    if (ret_capture) {
+        const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
+        size_t group = groups != 1 && ends[2] != PCRE2_UNSET ? 1 : 0;
+        *ret_capture = (struct slice){ subject + ends[2 * group], ends[2 * group + 1] - ends[2 * group] };
+    }
+    return true;
+}
+
+bool pattern_matches(const struct pattern *pattern, struct slice text)
+{
+    return match(pattern, text, 0, NULL);
+}
+
+bool pattern_matches_whole(const struct pattern *pattern, struct slice text)
+{
+    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
+}
+
+bool pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture)
+{
+    return match(pattern, text, 0, ret_capture);
+}

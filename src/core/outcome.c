@@ -1,0 +1,34 @@
+#include "core/outcome.h"
+
+#include <assert.h>
+
+static const struct { const char *name; bool final; } outcomes[OUTCOME_COUNT] = {
+    [OUTCOME_NONE] = { "none", false },           [OUTCOME_DELIVERED] = { "delivered", false },
+    [OUTCOME_ACCEPTED] = { "accepted", false },   [OUTCOME_TRANSIENT] = { "transient", false },
+    [OUTCOME_THROTTLED] = { "throttled", false }, [OUTCOME_WAIT] = { "wait", false },
+    [OUTCOME_IN_DOUBT] = { "in_doubt", false },   [OUTCOME_DUPLICATE] = { "duplicate", true },
+    [OUTCOME_PERMANENT] = { "permanent", true },  [OUTCOME_BLOCKED] = { "blocked", true },
+    [OUTCOME_PARTIAL] = { "partial", false },
+};
+
+const char *outcome_name(enum outcome outcome)
+{
+    assert(outcome >= OUTCOME_NONE && outcome < OUTCOME_COUNT);
+    return outcomes[outcome].name;
+}
+
+enum outcome outcome_from_name(struct slice name)
+{
+    for (int i = OUTCOME_NONE + 1; i < OUTCOME_COUNT; i++)
+        if (slice_equal(name, slice_from(outcomes[i].name)))
+            return (enum outcome)i;
+    return OUTCOME_NONE;
+}
+
+const char *outcome_label(enum outcome outcome, bool known)
+{
+    assert(outcome > OUTCOME_NONE && outcome < OUTCOME_COUNT);
+    if (!known)
+        return "UNKNOWN";
+    return outcomes[outcome].final ? "PERMANENT" : "TRANSIENT";
+}
