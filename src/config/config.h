@@ -1,0 +1,231 @@
+/*
+ * config.h - the configuration: one YAML file into checked values.
+ *
+ * Every setting is one row of a table (settings.h): the parser, `insist check` and
+ * docs/configuration.md read that table. A preset is a destination's YAML that is applied
+ * first; the file's own values come on top. A configuration is constant once loaded and is
+ * shared by reference count, so that a reload leaves those in use alone.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include "base/buffer.h"
+#include "base/instant.h"
+#include "base/units.h"
+#include "core/policy.h"
+
+/* A list in the configuration's own memory. */
+struct text_list {
+    const char **items;
+    size_t count;
+};
+
+struct pair_list {
+    struct {
+        const char *name, *value;
+    } *items;
+    size_t count;
+};
+
+enum transport_kind {
+    TRANSPORT_HTTP,
+    TRANSPORT_SMTP,
+    TRANSPORT_SES,
+    TRANSPORT_EXEC,
+    TRANSPORT_PULL,
+};
+
+enum health_kind {
+    HEALTH_NONE, /* no health check is configured */
+    HEALTH_JSON, /* status and services, Spring actuator, health+json */
+    HEALTH_HTTP, /* 2xx is enough */
+    HEALTH_WSDL, /* 2xx and `definitions` in the body */
+    HEALTH_TCP,  /* a connection is enough */
+    HEALTH_SMTP, /* a 220 greeting */
+};
+
+struct tls_config {
+    const char *ca, *cert, *key; /* paths, or NULL */
+    bool verify;
+};
+
+/* Asking about a job that was sent: `verify` after doubt, `poll` after acceptance. {id} and {tenant} are filled in. */
+struct query_config {
+    const char *url; /* NULL: cannot be asked */
+    const char *method;
+    const char *body;            /* NULL: none */
+    struct text_list delivered;  /* answers that mean: it is there, and good */
+    struct text_list absent;     /* answers that mean: it never arrived */
+    struct text_list pending;    /* answers that mean: not judged yet */
+    struct text_list rejected;   /* answers that mean: judged, and refused */
+    struct text_list error_code; /* where the answer's code is, as error_code of the destination */
+    int64_t after_ms;            /* wait before the first question */
+    int64_t every_ms;            /* between questions */
+    int64_t times;               /* questions at most; then a person must look */
+};
+
+struct sign_config {
+    struct text_list secrets; /* whsec_...; the first signs, all are sent during a rotation */
+};
+
+struct dead_config {
+    int64_t ttl_ms;
+    int64_t max;
+    int64_t redrive_after_ms; /* 0: no automatic redrive */
+    int64_t redrive_times;
+};
+
+struct fairness_config {
+    bool round_robin;
+    int64_t batch;
+    int64_t base_priority;
+    struct pair_list weights; /* tenant or tier to a whole number */
+};
+
+struct breaker_config {
+    bool enabled;
+    int64_t window_ms;
+    int64_t min_calls;
+    double failure_rate;
+    int64_t slow_ms;
+    double slow_rate;
+    int64_t open_ms;
+    int64_t open_max_ms;
+    int64_t probes;
+};
+
+struct health_config {
+    enum health_kind kind;
+    const char *url;
+    int64_t every_ms;
+    int64_t timeout_ms;
+    int64_t failures;
+    const char *expect_status;
+    struct text_list expect_services;
+    struct pair_list headers;
+};
+
+struct contingency_config {
+    bool enabled;
+    int64_t *ramp;
+    size_t ramp_count;
+    int64_t stable_ms;
+    int64_t check_ms;
+    struct text_list maintenance; /* "Sun 02:00-04:00", UTC */
+    bool activate_on_single_event;
+};
+
+struct alerts_config {
+    int64_t pending;
+    int64_t dead;
+    int64_t dead_per_tenant;
+    double dead_rate;
+    int64_t age_ms;
+};
+
+/* Where jobs go. Everything a preset can give. */
+struct destination_config {
+    const char *name;
+    const char *preset; /* NULL: none */
+    enum transport_kind transport;
+    const char *url;
+    const char *region;   /* ses */
+    const char *username; /* smtp, ses, http basic; NULL: none */
+    const char *password;
+    struct text_list argv; /* exec */
+    bool allow_private;
+    const char *method;
+    const char *content_type;
+    struct pair_list headers;
+    const char *proxy;
+    int64_t timeout_ms;
+    int64_t connect_timeout_ms;
+    int64_t response_bytes_max;
+    int64_t concurrency;
+    struct tls_config tls;
+    struct text_list success;    /* "2xx", or a code as error_code finds it */
+    struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
+    struct query_config verify;
+    struct query_config poll;
+    struct sign_config sign;
+    struct policy policy; /* retry, errors, in_doubt, id_pattern, delay factors */
+    int64_t job_ttl_ms;   /* 0: none */
+    struct dead_config dead;
+    struct fairness_config fairness;
+    int64_t aging_ms;
+    struct rate rate_total, rate_per_tenant;
+    int64_t cycle_every_ms; /* 0: continuous */
+    int64_t cycle_batch;
+    struct breaker_config breaker;
+    struct health_config health;
+    struct contingency_config contingency;
+    const char *fallback_url; /* NULL: none */
+    bool adaptive_backoff;
+    struct alerts_config alerts;
+    const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
+};
+
+struct notify_config {
+    const char *name;
+    const char *webhook, *email, *through; /* one of webhook or email */
+    struct text_list on;
+};
+
+struct listen_address {
+    const char *host;
+    int port;
+    bool loopback;
+};
+
+enum durability {
+    DURABILITY_ALWAYS,
+    DURABILITY_EVERYSEC,
+};
+
+struct config {
+    const char *path; /* as given; NULL: the built-in defaults */
+    struct listen_address listen;
+    const char *store; /* sqlite:PATH, memory:, postgres://..., redis://... */
+    enum durability durability;
+    int64_t payload_bytes_max;
+    int64_t pending_max;
+    int64_t disk_free_bytes;
+    int64_t connections_max;
+    int64_t retention_completed_ms;
+    int64_t retention_audit_ms;
+    const char *tokens_file; /* NULL: none */
+    struct notify_config *notify;
+    size_t notify_count;
+    struct destination_config *destinations;
+    size_t destination_count;
+};
+
+enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000 };
+
+/*
+ * Reads and checks a file. On failure `problems` has one line a problem, "file:line:column: what is
+ * wrong and what to do", and nothing is returned. `${NAME}` and `${file:PATH}` are filled in here.
+ */
+enum status config_load(const char *path, struct config **ret_config, struct buffer *problems) MUST_CHECK;
+/* The same from memory; `name` stands for the file in messages. */
+enum status config_parse(struct slice text, const char *name, struct config **ret_config, struct buffer *problems) MUST_CHECK;
+/* What a daemon without a file runs with: no destinations. */
+enum status config_default(struct config **ret_config) MUST_CHECK;
+
+struct config *config_ref(struct config *config);
+void config_unref(struct config *config); /* accepts NULL */
+
+/* NULL when there is none of that name. */
+const struct destination_config *config_destination(const struct config *config, struct slice name);
+
+/* A preset as a configuration with one destination, named as the preset, with no url. */
+enum status config_preset(struct slice name, struct config **ret_config, struct buffer *problems) MUST_CHECK;
+/* The YAML of a built-in preset; STATUS_NOT_FOUND names the nearest in `err`. */
+enum status preset_text(struct slice name, struct slice *ret_text, struct error *err) MUST_CHECK;
+/* Names of the built-in presets in order; NULL ends. */
+const char *preset_name(size_t index);
+
+/* The reference page, docs/configuration.md, from the same tables. */
+void config_reference(struct buffer *out);
+
+#endif
