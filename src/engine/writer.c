@@ -85,44 +85,54 @@ static struct lane_notice *notice_lane(struct notice *notice, struct map *lanes,
     return map_put(lanes, key, found) == STATUS_OK ? found : NULL;
 }
 
+static void earlier(instant *next_at, instant at)
+{
+    if (at != INSTANT_NONE && (*next_at == INSTANT_NONE || at < *next_at))
+        *next_at = at;
+}
+
+static bool notice_insert(struct notice *notice, struct lane_notice *lane, const struct op_insert *insert, instant now)
+{
+    if (!lane->destination.data)
+        lane->destination = arena_copy(&notice->memory, insert->destination);
+    if (insert->run_at <= now)
+        lane->ready++;
+    else
+        earlier(&lane->next_at, insert->run_at);
+    earlier(&lane->next_at, insert->deadline); /* a time to look at, too */
+    return lane->destination.data != NULL;
+}
+
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)
 {
-    if (op->status != STATUS_OK)
-        return true;
-    if (op->kind == OP_INSERT && !op->insert.ret_existed) {
-        struct lane_notice *lane = notice_lane(notice, lanes, op->insert.ret_lane);
-        if (!lane)
-            return false;
-        lane->destination = arena_copy(&notice->memory, op->insert.destination);
-        lane->tenant = arena_copy(&notice->memory, op->insert.tenant);
-        if (op->insert.run_at <= now)
-            lane->ready++;
-        else if (lane->next_at == INSTANT_NONE || op->insert.run_at < lane->next_at)
-            lane->next_at = op->insert.run_at;
-        /* A deadline is a time to look at too. */
-        if (op->insert.deadline != INSTANT_NONE && (lane->next_at == INSTANT_NONE || op->insert.deadline < lane->next_at))
-            lane->next_at = op->insert.deadline;
-        return lane->destination.data && lane->tenant.data;
-    }
-    if (op->kind == OP_REDRIVE) {
-        struct lane_notice *lane = notice_lane(notice, lanes, op->job.ret_lane);
-        if (lane)
-            lane->ready++;
-        return lane != NULL;
-    }
+    int64_t id = op->kind == OP_INSERT ? op->insert.ret_lane : op->kind == OP_SETTLE ? op->settle.ret_lane : op->job.ret_lane;
+    struct lane_notice *lane = notice_lane(notice, lanes, id);
+    if (!lane)
+        return false;
+    if (op->kind == OP_INSERT)
+        return notice_insert(notice, lane, &op->insert, now);
+    if (op->kind == OP_SETTLE)
+        earlier(&lane->next_at, op->settle.run_at);
+    else
+        lane->ready++;
     return true;
 }
 
-static bool op_makes_ready(const struct store_op *op)
+/* Whether it gave the engine something to do, now or at a time. */
+static bool op_is_news(const struct store_op *op)
 {
-    return op->status == STATUS_OK && ((op->kind == OP_INSERT && !op->insert.ret_existed) || op->kind == OP_REDRIVE);
+    if (op->status != STATUS_OK)
+        return false;
+    if (op->kind == OP_SETTLE)
+        return op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE;
+    return (op->kind == OP_INSERT && !op->insert.ret_existed) || op->kind == OP_REDRIVE;
 }
 
 enum status notice_of(const struct store_op *ops, size_t count, instant now, struct notice **ret_notice)
 {
     size_t changes = 0;
     for (size_t i = 0; i < count; i++)
-        changes += op_makes_ready(&ops[i]);
+        changes += op_is_news(&ops[i]);
     *ret_notice = NULL;
     if (changes == 0)
         return STATUS_OK;
@@ -136,7 +146,7 @@ enum status notice_of(const struct store_op *ops, size_t count, instant now, str
     map_init(&lanes, 0);
     bool complete = notice->lanes != NULL;
     for (size_t i = 0; i < count && complete; i++)
-        complete = notice_add(notice, &lanes, &ops[i], now);
+        complete = !op_is_news(&ops[i]) || notice_add(notice, &lanes, &ops[i], now);
     map_release(&lanes);
     if (!complete) {
         notice_free(notice);

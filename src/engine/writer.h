@@ -35,8 +35,8 @@ struct batch {
 /* What a transaction made ready, told to the engine. */
 struct lane_notice {
     int64_t lane;
-    struct slice destination, tenant;
-    int64_t ready;   /* jobs more */
+    struct slice destination; /* empty when the lane must be known already */
+    int64_t ready;            /* jobs more */
     instant next_at; /* earliest time of jobs that wait; INSTANT_NONE: none */
 };
 
