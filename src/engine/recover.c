@@ -26,7 +26,7 @@ static enum status settle_orphan(struct engine *engine, const struct job *job, s
     bool known = dest && dest->config;
     const struct answer answer = {
         .attempted = known && job->step == STEP_SEND,
-        .in_doubt = true,
+        .outcome = OUTCOME_IN_DOUBT,
         .text = SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
         .code = SLICE("insist:interrupted"),
         .retry_after_ms = -1,

@@ -43,15 +43,16 @@ static struct decision final_decision(const struct settlement_input *input, enum
                               .retry_count = input->job->retry_count, .next_at = INSTANT_NONE };
 }
 
-static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text, bool in_doubt)
+static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text,
+                                 enum outcome outcome)
 {
     const struct job *job = input->job;
     struct decision decision;
     struct decide_request request = {
         .id = job->id,
         .code = code,
-        .text = slice_is_blank(text) ? SLICE("UNKNOWN_ERROR: the transport gave no text") : text,
-        .in_doubt = in_doubt,
+        .text = slice_is_blank(text) ? SLICE("UNKNOWN_ERROR") : text,
+        .outcome = outcome,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
         .priority = job->priority,
@@ -82,7 +83,7 @@ static struct decision decide_query(const struct settlement_input *input)
     case QUERY_REJECTED:
         return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
     case QUERY_ABSENT:
-        return decide_on(input, SLICE(""), SLICE("NETWORK_ERROR: the destination says that it never arrived"), false);
+        return decide_on(input, SLICE(""), SLICE("the destination says that it never arrived"), OUTCOME_TRANSIENT);
     case QUERY_PENDING:
     case QUERY_UNCLEAR:
         break;
@@ -95,9 +96,7 @@ static struct decision decide_query(const struct settlement_input *input)
 static struct decision decide_send(const struct settlement_input *input)
 {
     const struct answer *answer = input->answer;
-    if (answer->success)
-        return final_decision(input, VERDICT_COMPLETE, OUTCOME_DELIVERED);
-    struct decision decision = decide_on(input, answer->code, answer->text, answer->in_doubt);
+    struct decision decision = decide_on(input, answer->code, answer->text, answer->outcome);
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
     return decision;

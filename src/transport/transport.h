@@ -21,11 +21,11 @@ enum query_answer {
 
 /* What a send saw. The slices are valid during the callback only. */
 struct answer {
-    bool attempted;  /* false: nothing left this machine for a reason of our own (no descriptors, shutdown) */
-    bool in_doubt;   /* the request went out, at least in part, and no answer came */
-    bool success;    /* the answer is one of the destination's `success` */
+    bool attempted;       /* false: nothing left this machine for a reason of our own (no descriptors, shutdown) */
+    enum outcome outcome; /* what is certain: delivered (one of `success`), in doubt (the request went out, at least in
+                             part, and no answer came), blocked (our own configuration); else NONE: the rules judge */
     struct slice code;      /* namespaced: "http:503", "curl:28", "tiss:1308"; empty: none */
-    struct slice text;      /* for people and the text rules; never blank unless success */
+    struct slice text;      /* for people and the text rules; never blank unless delivered */
     struct slice reference; /* what the destination calls the job, where it accepted it; may be empty */
     int64_t retry_after_ms; /* negative: it did not say */
     bool slow_all;          /* the wish is about the whole destination (429, 503) */
