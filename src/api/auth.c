@@ -153,7 +153,7 @@ static enum status open_private(const char *path, FILE **ret_file, struct error 
 
 enum status tokens_load(const char *path, struct tokens **ret_tokens, struct error *err)
 {
-    FILE *file;
+    FILE *file = NULL;
     yaml_parser_t parser;
     yaml_document_t document;
     enum status status = open_private(path, &file, err);

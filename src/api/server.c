@@ -3,16 +3,16 @@
 #include "api/api_private.h"
 #include "base/log.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
-#include <event2/listener.h>
-#include <event2/thread.h>
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 
