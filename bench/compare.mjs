@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { document } from "./lib/document.mjs";
-import { machine } from "./lib/machine.mjs";
+import { machine, syncMs } from "./lib/machine.mjs";
 import { measures } from "./lib/measures.mjs";
 import { number, summarize, terminal } from "./lib/report.mjs";
 import { makeFolder, startNginx, stopAll } from "./lib/servers.mjs";
@@ -73,7 +73,7 @@ async function main(options) {
     chmodSync(folder, 0o755); // PostgreSQL's own user must get through
     const clean = async () => {
         await stopAll();
-        rmSync(folder, { recursive: true, force: true });
+        rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     };
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
         process.on(signal, () => clean().finally(() => process.exit(1)));
@@ -82,7 +82,7 @@ async function main(options) {
         const context = { bench, tools: path.join(root, "build/bench"), program: options.peers ? null : program, nginx,
                           postgresFolder: makeFolder(folder, "postgres") };
         const chosen = measuresChosen(context, options), about = machine(context, folder), summaries = [];
-        console.log(`${about.processor}, ${about.system}\n${about.disk}\n${about.versions}`);
+        console.log(`${about.processor}, ${about.system}\n${about.disk}, 4 KB write and fdatasync ${number(about.syncs[0])} ms\n${about.versions}`);
         let failed = 0;
         for (const measure of chosen) {
             const result = await measureRun(measure, options, folder);
@@ -90,6 +90,8 @@ async function main(options) {
             summaries.push(result.summary);
             console.log(terminal(result.summary));
         }
+        about.syncs.push(syncMs(folder));
+        console.log(`\n4 KB write and fdatasync, at the end: ${number(about.syncs[1])} ms`);
         if (options.write) {
             mkdirSync(path.join(root, "docs"), { recursive: true });
             writeFileSync(path.join(root, "docs/benchmarks.md"), document(about, summaries, options));

@@ -15,8 +15,8 @@ function lines(command, args) {
 const firstLine = (command, args) => lines(command, args)[0];
 const lastLine = (command, args) => lines(command, args).pop();
 
-// How long the disk takes to make 4 KB durable: every durable figure leans on it.
-function syncMs(folder) {
+// How long the disk takes to make 4 KB durable, the median: every durable figure leans on it, and it tells a calm machine.
+export function syncMs(folder) {
     const file = path.join(folder, "sync.probe"), fd = openSync(file, "w"), block = Buffer.alloc(4096, "x");
     const times = Array.from({ length: SYNCS }, () => {
         const begin = process.hrtime.bigint();
@@ -30,7 +30,10 @@ function syncMs(folder) {
 }
 
 export function machine(context, folder) {
-    const module = (name) => `${name} ${JSON.parse(readFileSync(path.join(context.bench, "node_modules", name, "package.json"), "utf8")).version}`;
+    const module = (name) => {
+        const file = path.join(context.bench, "node_modules", name, "package.json");
+        return `${name} ${JSON.parse(readFileSync(file, "utf8")).version}`;
+    };
     const system = readFileSync("/etc/os-release", "utf8").match(/PRETTY_NAME="(.*)"/)?.[1] ?? "Linux";
     const match = (text, pattern) => text.match(pattern)?.[1] ?? text;
     return {
@@ -38,7 +41,8 @@ export function machine(context, folder) {
         processor: `${cpus()[0].model}, ${cpus().length} cores`,
         memory: `${(totalmem() / 2 ** 30).toFixed(0)} GB`,
         system: `${system}, Linux ${release()}`,
-        disk: `${lastLine("df", ["--output=fstype", folder])}, 4 KB write and fdatasync ${syncMs(folder).toFixed(2)} ms (median)`,
+        disk: lastLine("df", ["--output=fstype", folder]),
+        syncs: [syncMs(folder)],
         versions: [
             ...(context.program ? [firstLine(context.program, ["version"])] : []),
             `libcurl ${firstLine("pkg-config", ["--modversion", "libcurl"])}`,

@@ -8,6 +8,7 @@ import path from "node:path";
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const READY_MS_MAX = 30000, STOP_MS_MAX = 60000;
 const running = new Set();
+let ending = false; // once set nothing new is started, so that nothing is left behind
 
 export function freePort() {
     return new Promise((resolve, reject) => {
@@ -43,6 +44,8 @@ export async function waitReady(server, ready) {
 
 // A child that cannot outlive this process, even one that is killed: setpriv asks the kernel to end it with its parent.
 export function startProcess(name, folder, command, args, { signal = "SIGTERM", ...options } = {}) {
+    if (ending)
+        throw new Error("interrupted");
     const log = path.join(folder, `${name}.log`);
     const out = openSync(log, "a");
     const child = spawn("setpriv", ["--pdeathsig", "TERM", command, ...args], { stdio: ["ignore", out, out], ...options });
@@ -72,6 +75,7 @@ async function startOnPort(name, folder, port, command, args, options) {
 }
 
 export async function stopAll() {
+    ending = true;
     await Promise.all([...running].map((server) => server.stop()));
 }
 
@@ -160,6 +164,8 @@ http {
 }
 
 export function makeFolder(parent, name) {
+    if (ending)
+        throw new Error("interrupted");
     const folder = path.join(parent, name);
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o755);
