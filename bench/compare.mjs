@@ -9,7 +9,7 @@ import { measures } from "./lib/measures.mjs";
 import { number, summarize, terminal } from "./lib/report.mjs";
 import { makeFolder, startNginx, stopAll } from "./lib/servers.mjs";
 
-const QUICK_SCALE = 10, REPEAT_MAX = 50;
+const QUICK_SCALE = 10, REPEAT_MAX = 50, CALM_LOAD_MAX = 0.5;
 
 function optionsRead(args) {
     const options = { names: [], repeat: 3, quick: false, write: false, big: false, peers: false };
@@ -83,6 +83,8 @@ async function main(options) {
                           postgresFolder: makeFolder(folder, "postgres") };
         const chosen = measuresChosen(context, options), about = machine(context, folder), summaries = [];
         console.log(`${about.processor}, ${about.system}\n${about.disk}, 4 KB write and fdatasync ${number(about.syncs[0])} ms\n${about.versions}`);
+        if (about.load > CALM_LOAD_MAX)
+            console.log(`The machine is busy (load ${number(about.load)}): expect noise.`);
         let failed = 0;
         for (const measure of chosen) {
             const result = await measureRun(measure, options, folder);

@@ -16,6 +16,7 @@ ${options.peers ? "\nThis run measured the others only; the rows of insist are e
 | memory | ${about.memory} |
 | system | ${about.system} |
 | disk | ${about.disk}; 4 KB write and fdatasync: ${about.syncs.map((ms) => `${ms.toFixed(2)} ms`).join(" at the start, ")} at the end |
+| load before | ${about.load.toFixed(2)} |
 | versions | ${about.versions} |
 
 ## How it is measured

@@ -1,7 +1,7 @@
 // What the figures were measured on and with.
 import { spawnSync } from "node:child_process";
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
-import { cpus, release, totalmem } from "node:os";
+import { cpus, loadavg, release, totalmem } from "node:os";
 import path from "node:path";
 import { median } from "./report.mjs";
 
@@ -43,6 +43,7 @@ export function machine(context, folder) {
         system: `${system}, Linux ${release()}`,
         disk: lastLine("df", ["--output=fstype", folder]),
         syncs: [syncMs(folder)],
+        load: loadavg()[0],
         versions: [
             ...(context.program ? [firstLine(context.program, ["version"])] : []),
             `libcurl ${firstLine("pkg-config", ["--modversion", "libcurl"])}`,
