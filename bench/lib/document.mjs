@@ -29,7 +29,7 @@ held to, and of the best runs, because other work on the machine can only make a
 - **insist** stores in SQLite with \`durability: always\`: a job is on the disk before it is acknowledged. Its load comes
   from \`bench/load.c\` over HTTP/1.1 with keep-alive connections. It keeps completed jobs and their events.
 - **BullMQ** runs on Redis with the append-only file synced every second: up to a second of acknowledged jobs can be lost
-  in a power cut. Its load comes from its own client in Node.js. It removes completed jobs, its cheapest setting.
+  in a power cut. Its load comes from its own client in Node.js. It removes completed jobs, so it keeps less than insist.
 - **beanstalkd** syncs each put with \`-f 0\`, and every 50 ms with \`-f 50\`. The load comes from \`bench/load.c\`.
 - **pg-boss** runs on PostgreSQL with its defaults, which sync each commit. Its load comes from its own client in Node.js. It
   is the newest version for the Node.js of Debian 12.

@@ -1,7 +1,7 @@
 // BullMQ's side of the comparison, in a process of its own: bullmq.mjs MODE PORT JOBS [URL]
 //   add    one job a call, 64 calls in flight      noop   a worker of concurrency 64 that does nothing
 //   bulk   500 a call, 4 calls in flight           http   the same worker, posting each job to URL through undici
-// Prints one JSON object. Finished jobs are removed, which is BullMQ's cheapest setting.
+// Prints one JSON object. Finished jobs are removed.
 import { Queue, Worker } from "bullmq";
 import IORedis from "ioredis";
 import { Pool } from "undici";
