@@ -61,6 +61,8 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     struct memory_lane *lane;
     struct memory_job *job;
     struct slice id;
+    if (insert->destination.len == 0 || insert->priority >= PRIORITY_COUNT)
+        return STATUS_INVALID;
     struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
     if (name && name->job)
         return insert_again(insert, name->job, memory);
@@ -75,8 +77,6 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK ||
         memory_job_add(store, insert, id, seq, lane, &job) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (job->job.run_at == INSTANT_NONE)
-        job->job.run_at = now;
     job->job.created_at = now;
     job->ready = is_due(insert->run_at, now);
     insert->ret_id = id;
@@ -113,7 +113,7 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     claim->ret_jobs = NULL;
     claim->ret_count = 0;
     if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
-        return STATUS_OK; /* a lane that never was has nothing ready */
+        return STATUS_NOT_FOUND;
     struct memory_lane *lane = store->lane_list[claim->lane - 1];
     size_t count = (size_t)lane->counts.ready < claim->max ? (size_t)lane->counts.ready : claim->max;
     if (count == 0)
@@ -155,23 +155,30 @@ static enum event_type settle_event_type(enum job_event event)
     }
 }
 
+/* Not inside a UTF-8 sequence. */
+static struct slice error_cut(struct slice text)
+{
+    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
+        return text;
+    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
+    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return (struct slice){ text.data, len };
+}
+
 static enum status settle_texts(struct memory_store *store, struct memory_job *job, const struct op_settle *settle)
 {
-    struct slice error = settle->error;
-    if (error.len > ERROR_TEXT_STORED_BYTES_MAX)
-        error.len = ERROR_TEXT_STORED_BYTES_MAX;
+    struct slice error = error_cut(settle->error);
     bool happened = settle->outcome != OUTCOME_NONE; /* else there is nothing new to say about the last attempt */
     enum status status = STATUS_OK;
-    if (happened)
+    if (happened || settle->code.len > 0)
         status = memory_text_set(store, &job->job.last_code, settle->code);
     if (status == STATUS_OK && (happened || error.len > 0))
         status = memory_text_set(store, &job->job.last_error, error);
     if (status == STATUS_OK && settle->reference.len > 0)
         status = memory_text_set(store, &job->job.reference, settle->reference);
-    if (status == STATUS_OK && job->job.state == STATE_DEAD) {
-        bool unnamed = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0;
-        status = memory_text_set(store, &job->job.dead_code, unnamed ? SLICE("EXPIRED") : settle->dead_code);
-    }
+    if (status == STATUS_OK && job->job.state == STATE_DEAD)
+        status = memory_text_set(store, &job->job.dead_code, settle->dead_code);
     return status;
 }
 
@@ -210,11 +217,13 @@ static enum status apply_settle(struct memory_store *store, instant now, struct 
     const struct op_settle *settle = &op->settle;
     enum event_type type = settle_event_type(settle->event);
     bool dies = settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE;
-    if (type == EVENT_TYPE_NONE || (dies && settle->error.len == 0))
+    if (type == EVENT_TYPE_NONE || settle->step > STEP_POLL || settle->outcome >= OUTCOME_COUNT)
         return STATUS_INVALID;
     struct memory_job *job = leased(store, settle->seq, settle->token);
     if (!job)
         return STATUS_CONFLICT;
+    if (dies && settle->error.len == 0)
+        return STATUS_INVALID;
     if (memory_job_change(store, job) != STATUS_OK)
         return STATUS_NO_MEMORY;
     settle_numbers(job, now, settle);
@@ -265,12 +274,13 @@ static enum status apply_cancel(struct memory_store *store, instant now, struct 
 
 static enum status apply_prioritize(struct memory_store *store, instant now, struct store_op *op)
 {
+    if (op->job.priority >= PRIORITY_COUNT)
+        return STATUS_INVALID;
     struct memory_job *job = job_named(store, &op->job);
     if (!job)
         return STATUS_NOT_FOUND;
-    enum job_state state = job->job.state;
-    if (state != STATE_PENDING && state != STATE_WAITING && state != STATE_RUNNING)
-        return STATUS_CONFLICT;
+    if (job->job.state != STATE_PENDING && job->job.state != STATE_WAITING)
+        return STATUS_CONFLICT; /* invariant 3 for a running one; the others have nothing to wait for */
     if (memory_job_change(store, job) != STATUS_OK)
         return STATUS_NO_MEMORY;
     job->job.priority = op->job.priority;
@@ -278,21 +288,31 @@ static enum status apply_prioritize(struct memory_store *store, instant now, str
     return job_changed(store, job, now, EVENT_TYPE_PRIORITIZED, op->data);
 }
 
-/* A dead job starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
-static enum status start_over(struct memory_store *store, struct memory_job *job, instant now)
+/*
+ * A new generation. A dead job starts over; a waiting one is hurried and keeps its step: what is in doubt or accepted
+ * must not be sent twice because somebody was impatient. The last error stays to be read. A deadline that has passed
+ * would kill the job again at once, so it goes.
+ */
+static void start_over(struct memory_job *job, const struct op_job *redrive, instant now)
 {
+    if (job->job.state == STATE_DEAD) {
+        job->job.step = STEP_SEND;
+        job->job.doubted = false;
+    }
+    job->job.state = STATE_PENDING;
     job->job.generation++;
     job->job.attempts = 0;
     job->job.retry_count = 0;
     job->job.step_count = 0;
-    job->job.step = STEP_SEND;
-    job->job.doubted = false;
+    job->job.redrives_auto += redrive->automatic ? 1 : 0;
     job->job.first_at = INSTANT_NONE;
+    job->job.run_at = now;
+    job->job.rank = redrive->rank;
     job->job.dead_at = INSTANT_NONE;
     job->job.expires_at = INSTANT_NONE;
     if (is_due(job->job.deadline, now))
         job->job.deadline = INSTANT_NONE;
-    return memory_text_set(store, &job->job.dead_code, SLICE(""));
+    job->ready = true;
 }
 
 static enum status apply_redrive(struct memory_store *store, instant now, struct store_op *op)
@@ -300,21 +320,14 @@ static enum status apply_redrive(struct memory_store *store, instant now, struct
     struct memory_job *job = job_named(store, &op->job);
     if (!job)
         return STATUS_NOT_FOUND;
-    enum job_state next = job_state_after(job->job.state, EVENT_REDRIVE);
-    if (next == STATE_NONE)
+    if (job_state_after(job->job.state, EVENT_REDRIVE) == STATE_NONE)
         return STATUS_CONFLICT;
-    if (memory_job_change(store, job) != STATUS_OK)
+    if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (job->job.state == STATE_DEAD && start_over(store, job, now) != STATUS_OK)
-        return STATUS_NO_MEMORY;
+    start_over(job, &op->job, now);
     if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    job->job.state = next;
-    job->job.run_at = now;
-    job->job.rank = op->job.rank;
-    job->job.redrives_auto += op->job.automatic ? 1 : 0;
-    job->ready = true;
-    op->job.ret_state = next;
+    op->job.ret_state = job->job.state;
     return job_changed(store, job, now, EVENT_TYPE_REDRIVEN, op->data);
 }
 
@@ -455,6 +468,8 @@ static enum status apply_orphans(struct memory_store *store, struct store_op *op
 static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
 {
     struct memory_destination *destination;
+    if (op->destination.name.len == 0)
+        return STATUS_INVALID;
     if (memory_destination_get(store, op->destination.name, &destination) != STATUS_OK ||
         memory_text_set(store, &destination->state, op->destination.state) != STATUS_OK)
         return STATUS_NO_MEMORY;
