@@ -283,6 +283,23 @@ static void match_code(const struct classifier *classifier, struct slice code, s
     }
 }
 
+struct slice classifier_namespace(const struct classifier *classifier)
+{
+    return slice_from(classifier->code_namespace);
+}
+
+bool code_matches(struct slice rule, struct slice code)
+{
+    size_t rule_namespace = namespace_len(rule);
+    size_t code_namespace = namespace_len(code);
+    struct slice rule_name = { rule.data, rule_namespace };
+    struct slice value = slice_from_offset(code, code_namespace);
+    if (rule_namespace > 0 && !slice_equal_nocase(rule_name, (struct slice){ code.data, code_namespace }))
+        return false;
+    struct slice rule_value = slice_from_offset(rule, rule_namespace);
+    return is_range(rule_value) ? range_has(rule_value, value) : slice_equal_nocase(rule_value, value);
+}
+
 /*
  * A number counts only as a token of its own: no letter or digit beside it, and it is not a
  * piece of a longer name or number joined by - or . (CLM-503-1, 1.503, 503.5).

@@ -68,6 +68,12 @@ void classifier_free(struct classifier *classifier);
 
 struct classification classify(const struct classifier *classifier, struct evidence evidence);
 
+/* Whose codes bare numbers are, as given to classifier_new. */
+struct slice classifier_namespace(const struct classifier *classifier);
+
+/* Whether a code is what a rule for codes means: "2xx", "http:2xx", "0260", "sifen:1300-2699". */
+bool code_matches(struct slice rule, struct slice code);
+
 /*
  * The code a text names: "SMTP 550: ..." is smtp:550, "HTTP/1.1 503 ..." is http:503, and in
  * namespace smtp "421 4.7.0 Try again" is smtp:421. Returns the length written, 0 for none.

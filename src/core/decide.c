@@ -46,8 +46,8 @@ static enum decide_problem request_check(const struct policy *policy, const stru
 
 static void judge(const struct policy *policy, const struct decide_request *request, struct decision *decision)
 {
-    if (request->in_doubt) {
-        decision->outcome = OUTCOME_IN_DOUBT;
+    if (request->outcome != OUTCOME_NONE) {
+        decision->outcome = request->outcome;
         decision->known = true;
         return;
     }

@@ -121,6 +121,8 @@ struct op_settle {
     instant dead_expires_at;
     instant forget_at; /* a completed job is deleted then; INSTANT_NONE: never */
     struct slice reference; /* empty: keep */
+    /* result */
+    int64_t ret_lane;
 };
 
 /* OP_EXTEND: a lease is prolonged. */
