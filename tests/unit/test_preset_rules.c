@@ -79,12 +79,18 @@ static void http_statuses(void **state)
 static void curl_codes(void **state)
 {
     static const struct span spans[] = {
-        { 1, 1, OUTCOME_PERMANENT },   { 2, 2, OUTCOME_WAIT },        { 3, 4, OUTCOME_PERMANENT },   { 5, 9, OUTCOME_TRANSIENT },
-        { 16, 16, OUTCOME_TRANSIENT }, { 18, 18, OUTCOME_TRANSIENT }, { 22, 22, OUTCOME_TRANSIENT }, { 27, 27, OUTCOME_WAIT },
-        { 28, 28, OUTCOME_TRANSIENT }, { 35, 35, OUTCOME_TRANSIENT }, { 42, 42, OUTCOME_WAIT },      { 43, 43, OUTCOME_PERMANENT },
-        { 47, 49, OUTCOME_PERMANENT }, { 52, 52, OUTCOME_TRANSIENT }, { 55, 56, OUTCOME_TRANSIENT }, { 58, 60, OUTCOME_BLOCKED },
-        { 61, 61, OUTCOME_PERMANENT }, { 63, 63, OUTCOME_PERMANENT }, { 64, 64, OUTCOME_BLOCKED },   { 66, 67, OUTCOME_BLOCKED },
-        { 77, 77, OUTCOME_BLOCKED },   { 80, 83, OUTCOME_BLOCKED },   { 90, 91, OUTCOME_BLOCKED },   { 92, 92, OUTCOME_TRANSIENT },
+        { 1, 1, OUTCOME_PERMANENT },   { 2, 2, OUTCOME_WAIT },        { 3, 4, OUTCOME_PERMANENT },   { 5, 9,
+          OUTCOME_TRANSIENT },
+        { 16, 16, OUTCOME_TRANSIENT }, { 18, 18, OUTCOME_TRANSIENT }, { 22, 22, OUTCOME_TRANSIENT }, { 27, 27,
+          OUTCOME_WAIT },
+        { 28, 28, OUTCOME_TRANSIENT }, { 35, 35, OUTCOME_TRANSIENT }, { 42, 42, OUTCOME_WAIT },      { 43, 43,
+          OUTCOME_PERMANENT },
+        { 47, 49, OUTCOME_PERMANENT }, { 52, 52, OUTCOME_TRANSIENT }, { 55, 56, OUTCOME_TRANSIENT }, { 58, 60,
+          OUTCOME_BLOCKED },
+        { 61, 61, OUTCOME_PERMANENT }, { 63, 63, OUTCOME_PERMANENT }, { 64, 64, OUTCOME_BLOCKED },   { 66, 67,
+          OUTCOME_BLOCKED },
+        { 77, 77, OUTCOME_BLOCKED },   { 80, 83, OUTCOME_BLOCKED },   { 90, 91, OUTCOME_BLOCKED },   { 92, 92,
+          OUTCOME_TRANSIENT },
         { 95, 96, OUTCOME_TRANSIENT }, { 98, 98, OUTCOME_BLOCKED },   { 100, 100, OUTCOME_PERMANENT },
     };
     (void)state;
@@ -111,7 +117,7 @@ static void sifen_codes(void **state)
         { 422, 422, OUTCOME_DELIVERED },   { 460, 460, OUTCOME_PERMANENT },   { 502, 502, OUTCOME_DELIVERED },
         { 560, 560, OUTCOME_PERMANENT },   { 600, 600, OUTCOME_DELIVERED },   { 1000, 1000, OUTCOME_PERMANENT },
         { 1001, 1002, OUTCOME_DUPLICATE }, { 1003, 1003, OUTCOME_PERMANENT }, { 1004, 1004, OUTCOME_TRANSIENT },
-        { 1005, 1005, OUTCOME_DELIVERED }, { 1050, 1050, OUTCOME_PERMANENT }, { 1100, 1110, OUTCOME_PERMANENT },
+        { 1005, 1005, OUTCOME_DELIVERED }, { 1050, 1050, OUTCOME_PERMANENT }, /* C-63 */ { 1100, 1110, OUTCOME_PERMANENT },
         { 1150, 1151, OUTCOME_PERMANENT }, { 1156, 1156, OUTCOME_PERMANENT }, { 1250, 1263, OUTCOME_PERMANENT },
         { 1264, 1264, OUTCOME_BLOCKED },   { 1300, 2699, OUTCOME_PERMANENT }, { 4000, 4002, OUTCOME_PERMANENT },
         { 4003, 4003, OUTCOME_DUPLICATE }, { 4004, 4323, OUTCOME_PERMANENT },
@@ -122,6 +128,7 @@ static void sifen_codes(void **state)
     check_spans("sifen", "sifen:%04d", spans, COUNT(spans));
 }
 
+/* S1-077: the codes of TISS are classified. */
 static void tiss_glosas(void **state)
 {
     static const struct span spans[] = {
@@ -159,7 +166,8 @@ static void tiss_answers(void **state)
         { "tiss", "", "CLM-5030-1 weird", OUTCOME_NONE },
         { "tiss", "", "took 1503 ms", OUTCOME_NONE },
         { "tiss", "", "HTTP 503 from operadora", OUTCOME_TRANSIENT },
-        { "tiss", "http:500", "HTTP 500 <soap:Fault><detail><tissFaultWS><tissFault>ErroInesperadoServidor</tissFault>", OUTCOME_TRANSIENT },
+        { "tiss", "http:500", "HTTP 500 <soap:Fault><detail><tissFaultWS><tissFault>ErroInesperadoServidor</tissFault>",
+          OUTCOME_TRANSIENT },
         { "tiss", "tiss:ErroInesperadoServidor", "HTTP 500", OUTCOME_TRANSIENT },
         { "tiss", "http:500", "HTTP 500 <ans:tissFault>LoginInvalido</ans:tissFault>", OUTCOME_BLOCKED },
         { "tiss", "", "<tissFault>LoginInvalido</tissFault>", OUTCOME_BLOCKED },
@@ -173,8 +181,10 @@ static void tiss_answers(void **state)
         { "tiss", "tiss:Server", "HTTP 200", OUTCOME_TRANSIENT },
         { "tiss", "http:500", "<faultcode>soap:Client</faultcode>", OUTCOME_PERMANENT },
         { "tiss", "", "Problems creating SAAJ object model (faultcode soap:Client)", OUTCOME_PERMANENT },
-        { "tiss", "http:500", "<faultcode>soap:Client</faultcode><detail><tissFault>ErroInesperadoServidor</tissFault>", OUTCOME_TRANSIENT },
-        { "tiss", "http:500", "<faultcode>soap:Client</faultcode><detail><tissFault>LoginInvalido</tissFault>", OUTCOME_BLOCKED },
+        { "tiss", "http:500", "<faultcode>soap:Client</faultcode><detail><tissFault>ErroInesperadoServidor</tissFault>",
+          OUTCOME_TRANSIENT },
+        { "tiss", "http:500", "<faultcode>soap:Client</faultcode><detail><tissFault>LoginInvalido</tissFault>",
+          OUTCOME_BLOCKED },
         { "tiss", "", "1308 GUIA J\xc3\x81 APRESENTADA", OUTCOME_DUPLICATE },
         { "tiss", "", "1801 PROCEDIMENTO INV\xc3\x81LIDO", OUTCOME_PERMANENT },
         { "tiss", "tiss:protocoloRecebimento", "HTTP 200", OUTCOME_ACCEPTED },
@@ -192,7 +202,7 @@ static void tiss_answers(void **state)
 static void sifen_answers(void **state)
 {
     static const struct row rows[] = {
-        { "sifen", "sifen:0260", "Aprobado", OUTCOME_DELIVERED },
+        { "sifen", "sifen:0260", "Aprobado", OUTCOME_DELIVERED }, /* S3-003 */
         { "sifen", "sifen:1005", "Transmisi\xc3\xb3n extempor\xc3\xa1nea del DE", OUTCOME_DELIVERED },
         { "sifen", "sifen:0300", "<dProtConsLote>154307038997720012</dProtConsLote>", OUTCOME_ACCEPTED },
         { "sifen", "", "0161 Servidor de procesamiento moment\xc3\x83\xc2\xa1neamente sin respuesta", OUTCOME_TRANSIENT },
@@ -201,7 +211,8 @@ static void sifen_answers(void **state)
         { "sifen", "sifen:0160", "HTTP 400 XML Mal Formado.", OUTCOME_PERMANENT },
         { "sifen", "http:200", "<html><title>BIG-IP logout page</title></html>", OUTCOME_TRANSIENT },
         { "sifen", "http:200", "<html>Welcome</html>", OUTCOME_IN_DOUBT },
-        { "sifen", "sifen:0422", "CDC encontrado <xContenDE>servicio de mantenimiento, documento invalido</xContenDE>", OUTCOME_DELIVERED },
+        { "sifen", "sifen:0422", "CDC encontrado <xContenDE>servicio de mantenimiento, documento invalido</xContenDE>",
+          OUTCOME_DELIVERED },
         { "sifen", "sifen:1301", "item: mantenimiento", OUTCOME_PERMANENT },
         { "sifen", "http:503", "HTTP 503: sistema en mantenimiento programado", OUTCOME_WAIT },
         { "sifen", "http:503", "HTTP 503", OUTCOME_TRANSIENT },
@@ -231,7 +242,8 @@ static void smtp_texts(void **state)
         { "smtp", "", "550-5.1.1 The email account that you tried to reach does not exist, try again", OUTCOME_PERMANENT },
         { "smtp", "", "450 4.1.1 User unknown in local recipient table", OUTCOME_TRANSIENT },
         { "smtp", "", "550 5.1.10 RecipientNotFound", OUTCOME_PERMANENT },
-        { "smtp", "", "550 5.7.1 Service unavailable; client host [192.0.2.1] blocked using zen.spamhaus.org", OUTCOME_TRANSIENT },
+        { "smtp", "", "550 5.7.1 Service unavailable; client host [192.0.2.1] blocked using zen.spamhaus.org",
+          OUTCOME_TRANSIENT },
         { "smtp", "", "554 5.7.1 192.0.2.1 listed at bl.example", OUTCOME_TRANSIENT },
         { "smtp", "", "554 Your IP is blacklisted", OUTCOME_TRANSIENT },
         { "smtp", "", "554 Denied, Poor Reputation Sender", OUTCOME_TRANSIENT },
@@ -280,7 +292,8 @@ static void ses_errors(void **state)
         { "email", "http:400", "com.amazonaws#MessageRejected", OUTCOME_PERMANENT },
         { "email", "ses:MessageRejected", "HTTP 400", OUTCOME_PERMANENT },
         { "email", "http:400", "MessageRejected: try again", OUTCOME_PERMANENT },
-        { "email", "http:400", "MessageRejected: Email address is not verified. The following identities failed the check", OUTCOME_BLOCKED },
+        { "email", "http:400",
+          "MessageRejected: Email address is not verified. The following identities failed the check", OUTCOME_BLOCKED },
         { "email", "http:400", "MailFromDomainNotVerifiedException", OUTCOME_PERMANENT },
         { "email", "", "MailFromDomainNotVerified", OUTCOME_PERMANENT },
         { "email", "http:400", "AccountSuspendedException", OUTCOME_BLOCKED },
@@ -334,10 +347,11 @@ static void http_texts(void **state)
     check_rows(rows, COUNT(rows));
 }
 
-/* Whatever bytes stand around it, a token is found: accents may arrive decoded twice, or cut. */
+/* S3-098: whatever bytes stand around it, a token is found: accents may arrive decoded twice, or cut. */
 static void broken_encodings(void **state)
 {
-    static const char *const noise[] = { "operaci\xc3\xb3n ", "operaci\xc3\x83\xc2\xb3n ", "operaci\xf3n ", "\xc3", "\xff\xfe", "\xe2\x82" };
+    static const char *const noise[] = { "operaci\xc3\xb3n ", "operaci\xc3\x83\xc2\xb3n ", "operaci\xf3n ", "\xc3",
+      "\xff\xfe", "\xe2\x82" };
     static const struct { const char *preset, *token; enum outcome outcome; } tokens[] = {
         { "tiss", "INVALID_PATIENT_DATA", OUTCOME_PERMANENT }, { "tiss", "TIMEOUT", OUTCOME_TRANSIENT },
         { "sifen", "certificado vencido", OUTCOME_BLOCKED },   { "sifen", "mantenimiento", OUTCOME_WAIT },
