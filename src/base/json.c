@@ -92,7 +92,7 @@ static bool is_plain(char c)
     return code >= 0x20 && code < 0x7f && c != '"' && c != '\\';
 }
 
-void json_string(struct json_writer *json, struct slice value)
+void json_put_string(struct json_writer *json, struct slice value)
 {
     separate(json);
     buffer_append_byte(json->out, '"');
@@ -117,32 +117,32 @@ void json_string(struct json_writer *json, struct slice value)
     buffer_append_byte(json->out, '"');
 }
 
-void json_int(struct json_writer *json, int64_t value)
+void json_put_int(struct json_writer *json, int64_t value)
 {
     separate(json);
     buffer_append_int64(json->out, value);
 }
 
-void json_real(struct json_writer *json, double value)
+void json_put_real(struct json_writer *json, double value)
 {
     assert(value - value == 0); /* JSON has no infinity and no NaN */
     separate(json);
     buffer_printf(json->out, "%.15g", value);
 }
 
-void json_bool(struct json_writer *json, bool value)
+void json_put_bool(struct json_writer *json, bool value)
 {
     separate(json);
     buffer_append_text(json->out, value ? "true" : "false");
 }
 
-void json_null(struct json_writer *json)
+void json_put_null(struct json_writer *json)
 {
     separate(json);
     buffer_append(json->out, SLICE("null"));
 }
 
-void json_instant(struct json_writer *json, instant value)
+void json_put_instant(struct json_writer *json, instant value)
 {
     char text[INSTANT_TEXT_BYTES];
     instant_format(value, text);
@@ -152,7 +152,7 @@ void json_instant(struct json_writer *json, instant value)
     buffer_append_byte(json->out, '"');
 }
 
-void json_raw(struct json_writer *json, struct slice value)
+void json_put_raw(struct json_writer *json, struct slice value)
 {
     separate(json);
     buffer_append(json->out, value);
@@ -161,7 +161,7 @@ void json_raw(struct json_writer *json, struct slice value)
 void json_member_string(struct json_writer *json, const char *name, struct slice value)
 {
     json_name(json, name);
-    json_string(json, value);
+    json_put_string(json, value);
 }
 
 void json_member_text(struct json_writer *json, const char *name, const char *value)
@@ -172,13 +172,13 @@ void json_member_text(struct json_writer *json, const char *name, const char *va
 void json_member_int(struct json_writer *json, const char *name, int64_t value)
 {
     json_name(json, name);
-    json_int(json, value);
+    json_put_int(json, value);
 }
 
 void json_member_bool(struct json_writer *json, const char *name, bool value)
 {
     json_name(json, name);
-    json_bool(json, value);
+    json_put_bool(json, value);
 }
 
 void json_member_instant(struct json_writer *json, const char *name, instant value)
@@ -186,5 +186,5 @@ void json_member_instant(struct json_writer *json, const char *name, instant val
     if (value == INSTANT_NONE)
         return;
     json_name(json, name);
-    json_instant(json, value);
+    json_put_instant(json, value);
 }

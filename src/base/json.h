@@ -2,7 +2,8 @@
  * json.h - writing JSON into a buffer, and checking what jansson read.
  *
  * Reading is jansson's. Writing is by hand because answers are made by the hundred
- * thousand: no tree, no allocation but the buffer's own.
+ * thousand: no tree, no allocation but the buffer's own. The names are chosen apart from
+ * jansson's json_string and its like, so that one file can use both.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -26,14 +27,14 @@ void json_array_end(struct json_writer *json);
 void json_name(struct json_writer *json, const char *name);
 
 /* Bytes that are not UTF-8 become U+FFFD: the text is always valid JSON. */
-void json_string(struct json_writer *json, struct slice value);
-void json_int(struct json_writer *json, int64_t value);
-void json_real(struct json_writer *json, double value);
-void json_bool(struct json_writer *json, bool value);
-void json_null(struct json_writer *json);
-void json_instant(struct json_writer *json, instant value);
+void json_put_string(struct json_writer *json, struct slice value);
+void json_put_int(struct json_writer *json, int64_t value);
+void json_put_real(struct json_writer *json, double value);
+void json_put_bool(struct json_writer *json, bool value);
+void json_put_null(struct json_writer *json);
+void json_put_instant(struct json_writer *json, instant value);
 /* JSON text that is there already, as it is. */
-void json_raw(struct json_writer *json, struct slice value);
+void json_put_raw(struct json_writer *json, struct slice value);
 
 /* A name and its value at once. */
 void json_member_string(struct json_writer *json, const char *name, struct slice value);
