@@ -50,7 +50,8 @@ static json_t *asked(void *policy, const char *question)
     return object;
 }
 
-#define TRANSIENT "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT - Connection timeout after 30s\",\"retryCount\":1}"
+#define TRANSIENT                                                                                                       \
+    "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT - Connection timeout after 30s\",\"retryCount\":1}"
 #define FIRST "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT\"}"
 #define UNKNOWN "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"WEIRD\"}"
 #define PERMANENT "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"INVALID_PATIENT_DATA - CPF\"}"
@@ -102,7 +103,7 @@ static void time_and_minutes(void **state)
     for (int count = 0; count < 5; count++)
         for (int i = 0; i < 50; i++) {
             char question[160];
-            snprintf(question, sizeof question, "{\"claimId\":\"CLM-%d-1\",\"submissionError\":\"503\",\"retryCount\":%d}", i, count);
+            snprintf(question, sizeof question, "{\"id\":\"CLM-%d-1\",\"submissionError\":\"503\",\"retryCount\":%d}", i, count);
             json_t *answer = asked(*state, question);
             int64_t wait = json_integer_value(json_object_get(answer, "backoffMs"));
             json_t *minutes = json_object_get(answer, "backoffMinutes");

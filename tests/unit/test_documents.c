@@ -389,7 +389,7 @@ static void sifen_duplicate_is_verified(void **state)
                                              "    url: https://sifen-test.set.gov.py/de/ws/sync/recibe.wsdl\n"
                                              "    tls: { cert: client.pem, key: client.key }\n"
                                              "    verify: { url: https://sifen-test.set.gov.py/consulta.wsdl }\n"
-                                             "    health: { kind: wsdl, url: \"https://sifen-test.set.gov.py/recibe.wsdl?wsdl\" }\n"));
+                                             "    health: { kind: wsdl, url: https://sifen-test.set.gov.py/x?wsdl }\n"));
     assert_int_equal(verdict_in(config, "1001 CDC duplicado", 0), VERDICT_VERIFY);
     assert_int_equal(verdict_in(config, "1002 Documento duplicado", 3), VERDICT_VERIFY);
     config_unref(config);
