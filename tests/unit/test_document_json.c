@@ -103,7 +103,8 @@ static void time_and_minutes(void **state)
     for (int count = 0; count < 5; count++)
         for (int i = 0; i < 50; i++) {
             char question[160];
-            snprintf(question, sizeof question, "{\"id\":\"CLM-%d-1\",\"submissionError\":\"503\",\"retryCount\":%d}", i, count);
+            snprintf(question, sizeof question, "{\"id\":\"CLM-%d-1\",\"submissionError\":\"503\",\"retryCount\":%d}", i,
+                     count);
             json_t *answer = asked(*state, question);
             int64_t wait = json_integer_value(json_object_get(answer, "backoffMs"));
             json_t *minutes = json_object_get(answer, "backoffMinutes");
