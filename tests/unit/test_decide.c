@@ -184,7 +184,7 @@ static void doubt(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         policy.in_doubt = rows[i].action;
         struct decide_request request = request_of("E_PERMANENT, the rules are not asked", 0);
-        request.in_doubt = true;
+        request.outcome = OUTCOME_IN_DOUBT;
         struct decision decision = decided(&request);
         check(decision.verdict == rows[i].verdict, "action %zu", i);
         check(decision.outcome == OUTCOME_IN_DOUBT && decision.known && decision.rule.len == 0, "action %zu", i);

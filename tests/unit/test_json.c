@@ -26,7 +26,7 @@ static void strings(void **state)
         struct buffer out;
         buffer_init(&out, 1000);
         struct json_writer json = json_writer(&out);
-        json_add_string(&json, rows[i].text);
+        json_put_string(&json, rows[i].text);
         check(strcmp(out.data, rows[i].json) == 0, "%s: %s", rows[i].name, out.data);
         buffer_release(&out);
     }
@@ -75,17 +75,17 @@ static void nesting_puts_commas_where_they_belong(void **state)
     json_object_end(&json);
     json_name(&json, "list");
     json_array_begin(&json);
-    json_add_int(&json, INT64_MIN);
+    json_put_int(&json, INT64_MIN);
     json_array_begin(&json);
     json_array_end(&json);
     json_object_begin(&json);
     json_member_bool(&json, "yes", true);
     json_member_bool(&json, "no", false);
     json_object_end(&json);
-    json_add_null(&json);
-    json_add_real(&json, 0.25);
-    json_add_real(&json, 1e300);
-    json_add_raw(&json, SLICE("[1]"));
+    json_put_null(&json);
+    json_put_real(&json, 0.25);
+    json_put_real(&json, 1e300);
+    json_put_raw(&json, SLICE("[1]"));
     json_array_end(&json);
     json_member_text(&json, "text", "a");
     json_member_text(&json, "no text", NULL);
@@ -122,7 +122,7 @@ static void any_bytes_make_valid_json(void **state)
         buffer_init(&out, 1000);
         struct json_writer json = json_writer(&out);
         json_array_begin(&json);
-        json_add_string(&json, text);
+        json_put_string(&json, text);
         json_array_end(&json);
         json_t *read = json_loadb(out.data, out.len, JSON_ALLOW_NUL, NULL);
         check(read != NULL, "round %d: %s", round, out.data);
