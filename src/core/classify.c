@@ -92,9 +92,10 @@ static bool is_range(struct slice value)
                slice_to_int64(slice_from_offset(value, dash + 1), &high) && low <= high;
     bool wild = false;
     for (size_t i = 0; i < value.len; i++) {
-        if (value.data[i] != 'x' && !ascii_is_digit(value.data[i]))
+        bool any = ascii_lower(value.data[i]) == 'x';
+        if (!any && !ascii_is_digit(value.data[i]))
             return false;
-        wild = wild || value.data[i] == 'x';
+        wild = wild || any;
     }
     return wild;
 }
@@ -121,7 +122,7 @@ static bool range_has(struct slice range, struct slice value)
     if (range.len != value.len)
         return false;
     for (size_t i = 0; i < range.len; i++)
-        if (range.data[i] == 'x' ? !ascii_is_digit(value.data[i]) : range.data[i] != value.data[i])
+        if (ascii_lower(range.data[i]) == 'x' ? !ascii_is_digit(value.data[i]) : range.data[i] != value.data[i])
             return false;
     return true;
 }

@@ -122,7 +122,8 @@ static void codes_and_their_namespaces(void **state)
         MAIN(PERMANENT, "smtp:500"),  MAIN(TRANSIENT, "http:500"),       MAIN(THROTTLED, "HTTP:429"),     MAIN(TRANSIENT, "http:5xx"),
         MAIN(PERMANENT, "http:4xx"),  MAIN(PERMANENT, "sifen:1300-2699"), MAIN(WAIT, "sifen:0*"),         MAIN(TRANSIENT, "sifen:*"),
         MAIN(BLOCKED, "app:90-110"),  MAIN(WAIT, "ses:Throttling"),      MAIN(DUPLICATE, "x-y:0100-0199"), MAIN(ACCEPTED, "202"),
-        MAIN(IN_DOUBT, "t:x0x"),
+        MAIN(IN_DOUBT, "t:x0x"),      MAIN(PARTIAL, "u:a-b"),          MAIN(PARTIAL, "u:5-b"),
+        MAIN(PARTIAL, "u:5--7"),
     };
     static const struct { const char *code; enum outcome outcome; } rows[] = {
         { "smtp:500", OUTCOME_PERMANENT },
@@ -161,6 +162,10 @@ static void codes_and_their_namespaces(void **state)
         { "x:smtp:500", OUTCOME_NONE },
         { "t:101", OUTCOME_IN_DOUBT },
         { "t:111", OUTCOME_NONE },
+        { "u:a-b", OUTCOME_PARTIAL }, /* a dash alone makes no range */
+        { "u:5-b", OUTCOME_PARTIAL },
+        { "u:5--7", OUTCOME_PARTIAL },
+        { "u:6", OUTCOME_NONE },
         { ":500", OUTCOME_NONE },
         { "http: 500", OUTCOME_NONE },
         { "a b:202", OUTCOME_NONE },
@@ -305,10 +310,13 @@ static void bad_rules_are_named(void **state)
         assert_null(classifier);
     }
     const struct rule good[] = { { TIER_MAIN, OUTCOME_WAIT, { longest, RULE_BYTES_MAX } }, MAIN(BLOCKED, " / "), MAIN(WAIT, "http:"),
-                                 MAIN(PARTIAL, "a b:c"), MAIN(ACCEPTED, "n: 5") };
+                                 MAIN(PARTIAL, "a b:c"), MAIN(ACCEPTED, "n: 5"), MAIN(DUPLICATE, "/path"), MAIN(DELIVERED, "7."),
+                                 MAIN(IN_DOUBT, "7a7") };
     struct classifier *classifier = rules_compiled(good, COUNT_OF(good), "");
     assert_int_equal(classify(classifier, (struct evidence){ .text = { longest, RULE_BYTES_MAX } }).outcome, OUTCOME_WAIT);
     assert_int_equal(outcome_of(classifier, "", "a/b"), OUTCOME_BLOCKED); /* one slash is a text, trimmed */
+    assert_int_equal(outcome_of(classifier, "", "97.5"), OUTCOME_DELIVERED); /* no number: no boundaries */
+    assert_int_equal(outcome_of(classifier, "", "x7A7x"), OUTCOME_IN_DOUBT);
     assert_int_equal(outcome_of(classifier, "", "on http: it"), OUTCOME_WAIT);
     assert_int_equal(outcome_of(classifier, "", "a b:c d"), OUTCOME_PARTIAL);
     assert_int_equal(outcome_of(classifier, "", "n: 5"), OUTCOME_ACCEPTED);
@@ -431,6 +439,11 @@ static void codes_that_texts_name(void **state)
         { "smtp", "550-5.1.1 The email account", "smtp:550" },
         { "smtp", "550-5.1.1 first\r\n550 5.1.1 last", "smtp:550" },
         { "smtp", "  452 full", "smtp:452" },
+        { "smtp", "\t452 full", "smtp:452" },
+        { "smtp", "said:\t452 full", "smtp:452" },
+        { "smtp", "said 452 4x", "" },
+        { "smtp", "said 452 4.x", "" },
+        { "smtp", "said 452 4", "" },
         { "smtp", "550", "smtp:550" },
         { "smtp", "RCPT failed: 550", "smtp:550" },
         { "smtp", "host mx.example.com said: 550 5.1.1 <a@b>: unknown", "smtp:550" },
@@ -495,6 +508,24 @@ static void codes_in_texts_are_judged(void **state)
     classifier_free(classifier);
 }
 
+/* Lists of plain codes, as for success or the answers of a query. */
+static void codes_against_one_rule(void **state)
+{
+    (void)state;
+    static const struct { const char *rule, *code; bool matches; } rows[] = {
+        { "2xx", "http:204", true },      { "2XX", "http:204", true },     { "2xx", "204", true },       { "2xx", "http:404", false },
+        { "http:2xx", "http:204", true }, { "HTTP:2xx", "http:204", true }, { "http:2xx", "smtp:250", false },
+        { "http:2xx", "204", false },     { "0260", "sifen:0260", true },  { "0260", "sifen:260", false }, { "404", "http:404", true },
+        { "404", "http:4040", false },    { "*", "http:1", true },         { "sifen:*", "http:1", false }, { "sifen:1300-2699", "sifen:1300", true },
+        { "1300-2699", "sifen:2700", false }, { "Approved", "app:approved", true }, { "", "http:200", false }, { "2xx", "", false },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check(code_matches(slice_from(rows[i].rule), slice_from(rows[i].code)) == rows[i].matches, "%s for %s", rows[i].rule, rows[i].code);
+    struct classifier *classifier = rules_compiled(NULL, 0, "sifen");
+    assert_true(slice_equal(classifier_namespace(classifier), SLICE("sifen")));
+    classifier_free(classifier);
+}
+
 static void memory_may_run_out_at_any_point(void **state)
 {
     (void)state;
@@ -543,6 +574,7 @@ int main(void)
         cmocka_unit_test(it_agrees_with_searching_rule_by_rule),
         cmocka_unit_test(codes_that_texts_name),
         cmocka_unit_test(codes_in_texts_are_judged),
+        cmocka_unit_test(codes_against_one_rule),
         cmocka_unit_test(memory_may_run_out_at_any_point),
         cmocka_unit_test(classifying_allocates_nothing),
     };

@@ -201,6 +201,19 @@ static void doubt(void **state)
     assert_true(decision.delay_ms >= 16 * MINUTE_MS && decision.delay_ms <= 24 * MINUTE_MS);
 }
 
+/* A transport or a query that knows better than the rules. */
+static void a_known_outcome_is_not_looked_up(void **state)
+{
+    (void)state;
+    for (int i = OUTCOME_NONE + 1; i < OUTCOME_COUNT; i++) {
+        struct decide_request request = request_of(i == OUTCOME_PERMANENT ? "E_TRANSIENT" : "E_PERMANENT", 0);
+        request.outcome = (enum outcome)i;
+        struct decision decision = decided(&request);
+        check(decision.outcome == request.outcome && decision.known && decision.rule.len == 0, "%s", outcome_name(request.outcome));
+        check(decision.verdict == (i == OUTCOME_IN_DOUBT ? VERDICT_VERIFY : treatment[i]), "%s", outcome_name(request.outcome));
+    }
+}
+
 static void duplicates(void **state)
 {
     (void)state;
@@ -448,6 +461,7 @@ int main(void)
         TEST(the_count_of_retries),
         TEST(bad_requests_are_refused),
         TEST(doubt),
+        TEST(a_known_outcome_is_not_looked_up),
         TEST(duplicates),
         TEST(polling),
         TEST(throttles_and_waits),
