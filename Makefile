@@ -196,7 +196,7 @@ stage-thread:
 
 stage-clang:
 	@$(runtests) --stage clang --one "clang builds without a warning" -- \
-	    $(MAKE) -s CC=clang WERROR=1 CFLAGS="$(CFLAGS)" all unit-programs
+	    $(MAKE) -s CC=clang WERROR=1 all unit-programs
 
 # Every input a fuzzer has ever found worth keeping.
 stage-replay: $(fuzz_names:%=$(B)/fuzz/replay_%)
@@ -284,9 +284,10 @@ lint: $(B)/gen/presets.c
 
 # ---- Installation ----
 
+public_headers := $(wildcard include/*.h)
 to := $(DESTDIR)$(PREFIX)
 to_lib := $(DESTDIR)$(LIBDIR)
-installed = $(to)/bin/insist $(to)/include/insist.h $(to_lib)/libinsist.a $(to_lib)/libinsist.so.$(VERSION) \
+installed = $(to)/bin/insist $(public_headers:include/%=$(to)/include/%) $(to_lib)/libinsist.a $(to_lib)/libinsist.so.$(VERSION) \
             $(to_lib)/libinsist.so.$(SOVERSION) $(to_lib)/libinsist.so $(to_lib)/pkgconfig/insist.pc \
             $(to)/share/man/man1/insist.1 $(to)/share/bash-completion/completions/insist \
             $(to)/share/zsh/site-functions/_insist $(to)/share/fish/vendor_completions.d/insist.fish
@@ -295,7 +296,7 @@ installed = $(to)/bin/insist $(to)/include/insist.h $(to_lib)/libinsist.a $(to_l
 install: all
 	$(say) INSTALL $(to)
 	$(run)install -D -m 755 $(B)/insist $(to)/bin/insist
-	$(run)install -D -m 644 include/insist.h $(to)/include/insist.h
+	$(run)install -D -m 644 -t $(to)/include $(public_headers)
 	$(run)install -D -m 644 $(B)/libinsist.a $(to_lib)/libinsist.a
 	$(run)install -D -m 755 $(B)/libinsist.so $(to_lib)/libinsist.so.$(VERSION)
 	$(run)ln -sf libinsist.so.$(VERSION) $(to_lib)/libinsist.so.$(SOVERSION)
