@@ -120,6 +120,10 @@ $(B)/obj/library.a: $(library_objects)
 	$(say) AR $@
 	$(run)rm -f $@ && ar rcs $@ $(library_objects)
 
+$(B)/obj/program.a: $(program_objects)
+	$(say) AR $@
+	$(run)rm -f $@ && ar rcs $@ $(program_objects)
+
 # For others: one object whose internal names are local, so that a host's own `map_get` cannot meet ours.
 $(B)/libinsist.a: $(library_objects)
 	$(say) AR $@
@@ -137,7 +141,10 @@ $(B)/insist: $(B)/obj/main.o $(program_objects) $(B)/obj/library.a
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(program_objects) $(B)/obj/library.a
+# From archives, so that a test may include a module's .c to reach its inside: the archive's own is then left out.
+everything := $(B)/obj/program.a $(B)/obj/library.a
+
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
@@ -161,7 +168,7 @@ parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --output-sync=t
 define stages
 	@rm -f $(RESULTS)
 	@mkdir -p $(dir $(RESULTS))
-	@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(1) || tools/runtests --results $(RESULTS) --broken stages
+	+@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(1) || tools/runtests --results $(RESULTS) --broken stages
 	@tools/runtests --sum $(RESULTS)
 endef
 
@@ -253,12 +260,12 @@ fuzz:
 
 fuzz-programs: $(fuzz_names:%=$(B)/fuzz/fuzz_%)
 
-$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(test_support) $(program_objects) $(B)/obj/library.a
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $^ $(LDLIBS_ALL)
 
-$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(test_support) $(program_objects) $(B)/obj/library.a
+$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
