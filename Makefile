@@ -117,15 +117,18 @@ $(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
 
 # With every symbol, for the program and the unit tests.
 $(B)/obj/library.a: $(library_objects)
+	@mkdir -p $(@D)
 	$(say) AR $@
 	$(run)rm -f $@ && ar rcs $@ $(library_objects)
 
 $(B)/obj/program.a: $(program_objects)
+	@mkdir -p $(@D)
 	$(say) AR $@
 	$(run)rm -f $@ && ar rcs $@ $(program_objects)
 
 # For others: one object whose internal names are local, so that a host's own `map_get` cannot meet ours.
 $(B)/libinsist.a: $(library_objects)
+	@mkdir -p $(@D)
 	$(say) AR $@
 	$(run)ld -r -o $(B)/obj/insist.o $(library_objects)
 	$(run)objcopy --localize-hidden $(B)/obj/insist.o
@@ -303,7 +306,7 @@ installed = $(to)/bin/insist $(public_headers:include/%=$(to)/include/%) $(to_li
 install: all
 	$(say) INSTALL $(to)
 	$(run)install -D -m 755 $(B)/insist $(to)/bin/insist
-	$(run)install -D -m 644 -t $(to)/include $(public_headers)
+	$(if $(public_headers),$(run)install -D -m 644 -t $(to)/include $(public_headers))
 	$(run)install -D -m 644 $(B)/libinsist.a $(to_lib)/libinsist.a
 	$(run)install -D -m 755 $(B)/libinsist.so $(to_lib)/libinsist.so.$(VERSION)
 	$(run)ln -sf libinsist.so.$(VERSION) $(to_lib)/libinsist.so.$(SOVERSION)
