@@ -263,15 +263,15 @@ fuzz:
 
 fuzz-programs: $(fuzz_names:%=$(B)/fuzz/fuzz_%)
 
-$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(everything)
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(test_support) $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(run)$(CC) $(LDFLAGS_ALL) $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $^ $(LDLIBS_ALL)
+	$(run)$(CC) $(LDFLAGS_ALL) $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
-$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(everything)
+$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(test_support) $(everything)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
 # ---- Measurements, style ----
 
