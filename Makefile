@@ -217,7 +217,7 @@ stage-replay: $(fuzz_names:%=$(B)/fuzz/replay_%)
 stage-coverage:
 	@$(MAKE) -s COVERAGE=1 coverage-measure
 	@$(runtests) --stage coverage --one "branches of src/core at least $(COVERAGE_BRANCHES_MIN)%" -- \
-	    $(gcovr) --add-tracefile build/coverage/all.json --filter src/core/ --txt --branches --fail-under-branch $(COVERAGE_BRANCHES_MIN)
+	    $(core_coverage)
 
 memcheck := valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=99
 core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard src/core/*.c)),$(unit_programs))
@@ -230,7 +230,8 @@ unit-programs: $(unit_programs)
 # ---- Coverage ----
 
 # An assertion's failing side is not a branch that a test can take.
-gcovr := gcovr --root . --exclude-branches-by-pattern '.*\bassert\(.*'
+gcovr = gcovr --root . --exclude-branches-by-pattern '.*\bassert\(.*'
+core_coverage = $(gcovr) --add-tracefile build/coverage/all.json --filter src/core/ --txt --branches --fail-under-branch $(COVERAGE_BRANCHES_MIN)
 
 .PHONY: coverage coverage-measure
 coverage:
@@ -240,8 +241,8 @@ coverage:
 	@$(gcovr) --add-tracefile build/coverage/all.json --filter src/ --branches --txt build/coverage/report.txt \
 	    --html-details build/coverage/html/index.html
 	@cat build/coverage/report.txt
-	@$(gcovr) --add-tracefile build/coverage/all.json --filter src/core/ --branches --txt --fail-under-branch $(COVERAGE_BRANCHES_MIN) | tail -n 3
 	@echo "The same line by line: build/coverage/html/index.html"
+	@$(core_coverage) > build/coverage/core.txt
 
 coverage-measure: $(unit_programs)
 	@find $(B) -name '*.gcda' -delete
