@@ -196,7 +196,11 @@ static bool read_rest(struct question *question, struct error *err)
         !read_count(question, "retryAfterMs", &request->retry_after_ms, err) || !read_count(question, "seed", &seed, err))
         return false;
     request->seed = (uint64_t)seed;
-    return read_flag(question, "inDoubt", &request->in_doubt, err) && read_flag(question, "doubted", &request->doubted, err);
+    bool in_doubt = false;
+    if (!read_flag(question, "inDoubt", &in_doubt, err) || !read_flag(question, "doubted", &request->doubted, err))
+        return false;
+    request->outcome = in_doubt ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
+    return true;
 }
 
 enum question_problem question_read(const struct decider *decider, struct slice text, struct question *ret_question,
