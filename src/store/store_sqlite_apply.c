@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-enum { WAL_PAGES_CHECKPOINT = 4096 }; /* 16 MB */
-
 static enum status batch_begin(struct sqlite_batch *batch)
 {
     batch->store->saved = batch->store->progress;
@@ -71,7 +69,7 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
  */
 static enum status checkpoint_when_long(struct sqlite_store *store, struct error *err)
 {
-    if (store->wal_pages < WAL_PAGES_CHECKPOINT)
+    if (store->wal_pages < store->checkpoint_pages)
         return STATUS_OK;
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     store->wal_pages = 0;

@@ -106,7 +106,7 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
             .generation = 1,
             .created_at = batch->now,
             .first_at = INSTANT_NONE,
-            .run_at = insert->run_at,
+            .run_at = insert->run_at == INSTANT_NONE ? batch->now : insert->run_at,
             .deadline = insert->deadline,
             .updated_at = batch->now,
             .dead_at = INSTANT_NONE,
@@ -238,7 +238,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     claim->ret_jobs = NULL;
     claim->ret_count = 0;
     if (!lane)
-        return refuse(op, STATUS_NOT_FOUND);
+        return STATUS_OK; /* a lane that never was has nothing ready */
     size_t max = (uint64_t)lane->lane.counts.ready < claim->max ? (size_t)lane->lane.counts.ready : claim->max;
     if (max == 0)
         return STATUS_OK;
@@ -298,11 +298,12 @@ static bool settle_event_type(enum job_event event, enum event_type *ret_type)
 /* A job given back untried has no outcome; what the last real attempt said stays. */
 static void outcome_keep(struct job *job, const struct op_settle *settle)
 {
-    if (settle->outcome != OUTCOME_NONE)
+    bool happened = settle->outcome != OUTCOME_NONE;
+    if (happened) {
         job->last_class = settle->outcome;
-    if (settle->outcome != OUTCOME_NONE || settle->code.len > 0)
         job->last_code = settle->code;
-    if (settle->outcome != OUTCOME_NONE || settle->error.len > 0)
+    }
+    if (happened || settle->error.len > 0)
         job->last_error = error_text(settle->error);
     if (settle->reference.len > 0)
         job->reference = settle->reference;
@@ -331,7 +332,7 @@ static void settled_row(const struct op_settle *settle, enum job_state state, in
         row->ready = settle->run_at <= now;
     } else if (state == STATE_DEAD) {
         job->dead_at = now;
-        job->dead_code = settle->dead_code;
+        job->dead_code = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0 ? SLICE("EXPIRED") : settle->dead_code;
         job->expires_at = settle->dead_expires_at;
     } else {
         row->forget_at = settle->forget_at;
@@ -352,6 +353,7 @@ static enum status settle_apply(struct sqlite_batch *batch, struct store_op *op)
     enum job_state state = job_state_after(before.job.state, settle->event);
     if (state == STATE_NONE || (state == STATE_DEAD && settle->error.len == 0))
         return refuse(op, STATUS_INVALID);
+    op->settle.ret_lane = before.job.lane;
     struct sqlite_row after = before;
     settled_row(settle, state, batch->now, &after);
     return sqlite_row_change(batch, &before, &after, type, op->data);
@@ -378,32 +380,33 @@ static void cancelled_row(struct sqlite_row *row, instant forget_at)
     row->forget_at = forget_at;
 }
 
-/*
- * A new generation. A dead letter is sent again from the start; a waiting job is only hurried, and keeps what it
- * would have asked: something accepted or in doubt must not be sent twice because somebody was impatient. A
- * deadline that has passed is dropped: it would undo the redrive at once.
- */
-static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, instant now)
+/* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
+static void start_over(struct job *job, instant now)
 {
-    struct job *job = &row->job;
-    if (job->state == STATE_DEAD) {
-        job->step = STEP_SEND;
-        job->doubted = false;
-    }
-    job->state = STATE_PENDING;
-    row->ready = true;
-    job->rank = redrive->rank;
     job->generation++;
     job->attempts = 0;
     job->retry_count = 0;
     job->step_count = 0;
-    job->redrives_auto += redrive->automatic ? 1 : 0;
+    job->step = STEP_SEND;
+    job->doubted = false;
     job->first_at = INSTANT_NONE;
-    job->run_at = now;
-    job->deadline = job->deadline <= now ? INSTANT_NONE : job->deadline;
     job->dead_at = INSTANT_NONE;
     job->expires_at = INSTANT_NONE;
     job->dead_code = SLICE("");
+    if (job->deadline <= now)
+        job->deadline = INSTANT_NONE;
+}
+
+/* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
+static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, instant now)
+{
+    if (row->job.state == STATE_DEAD)
+        start_over(&row->job, now);
+    row->job.state = STATE_PENDING;
+    row->job.run_at = now;
+    row->job.rank = redrive->rank;
+    row->job.redrives_auto += redrive->automatic ? 1 : 0;
+    row->ready = true;
 }
 
 static enum status payload_replace(struct sqlite_batch *batch, int64_t seq, struct slice payload)
@@ -451,7 +454,7 @@ static bool named_allowed(enum op_kind kind, enum job_state state)
     case OP_PURGE:
         return state == STATE_DEAD;
     default:
-        return state == STATE_PENDING || state == STATE_WAITING;
+        return state == STATE_PENDING || state == STATE_WAITING || state == STATE_RUNNING;
     }
 }
 

@@ -19,7 +19,10 @@
 
 #include <sqlite3.h>
 
-enum { JOB_DIGEST_BYTES = 16 };
+enum {
+    JOB_DIGEST_BYTES = 16,
+    CHECKPOINT_PAGES = 4096, /* 16 MB: long enough that a page written often is written back once */
+};
 
 /* Prepared once by the writer; the SQL stands in store_sqlite_row.c. */
 enum statement {
@@ -95,8 +98,9 @@ struct sqlite_store {
     size_t touched_count, touched_capacity;
     struct buffer lane_key;
     struct sqlite_progress progress, saved;
-    int wal_pages;         /* after the last commit */
-    struct error failure;  /* .status is not STATUS_OK: the store may not be used any more */
+    int wal_pages;        /* after the last commit */
+    int checkpoint_pages; /* with so many the next batch checkpoints first */
+    struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
 
 /* One call of apply. Functions that take it return a failure of the whole transaction; refusals go to op->status. */

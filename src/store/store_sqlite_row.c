@@ -30,7 +30,7 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_ORPHANS] = "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE
                               ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
                               " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
-                              " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.seq LIMIT ?3",
+                              " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] = "INSERT INTO job VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
                              " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
     [STATEMENT_JOB_UPDATE] = "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
