@@ -214,7 +214,7 @@ static void settle_numbers(struct memory_job *job, instant now, const struct op_
 
 static enum status apply_settle(struct memory_store *store, instant now, struct store_op *op)
 {
-    const struct op_settle *settle = &op->settle;
+    struct op_settle *settle = &op->settle;
     enum event_type type = settle_event_type(settle->event);
     bool dies = settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE;
     if (type == EVENT_TYPE_NONE || settle->step > STEP_POLL || settle->outcome >= OUTCOME_COUNT)
@@ -227,6 +227,7 @@ static enum status apply_settle(struct memory_store *store, instant now, struct 
     if (memory_job_change(store, job) != STATUS_OK)
         return STATUS_NO_MEMORY;
     settle_numbers(job, now, settle);
+    settle->ret_lane = job->lane->id;
     if (settle_texts(store, job, settle) != STATUS_OK || memory_text_set(store, &job->owner, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;
     return job_changed(store, job, now, type, op->data);

@@ -112,7 +112,7 @@ static enum status event_copy(const struct memory_event *event, int64_t number, 
         .tenant = arena_copy(memory, event->tenant),
         .job = arena_copy(memory, event->name ? event->name->link.second : SLICE("")),
         .data = arena_copy(memory, data),
-        .previous = event->previous,
+        .previous = memory_event_previous(event->type, event->before),
     };
     if (!copy.destination.data || !copy.tenant.data || !copy.job.data || !copy.data.data)
         return STATUS_NO_MEMORY;
@@ -153,13 +153,13 @@ static enum status events_of(const struct memory_store *store, const struct memo
     const struct memory_event *event;
     int64_t last = name ? name->last_event : 0;
     size_t count = 0;
-    for (int64_t number = last; count < max && (event = memory_event_find(store, number)); number = event->previous)
+    for (int64_t number = last; count < max && (event = memory_event_find(store, number)); number = event->before)
         count++;
     struct event *events = arena_alloc_array(memory, count, sizeof *events);
     if (!events)
         return STATUS_NO_MEMORY;
     int64_t number = last;
-    for (size_t i = count; i-- > 0; number = event->previous) {
+    for (size_t i = count; i-- > 0; number = event->before) {
         event = memory_event_find(store, number);
         if (event_copy(event, number, memory, &events[i]) != STATUS_OK)
             return STATUS_NO_MEMORY;

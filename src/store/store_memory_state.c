@@ -232,7 +232,7 @@ void memory_rollback(struct memory_store *store)
     for (; store->numbers.event > store->numbers_before.event; store->numbers.event--) {
         struct memory_event *event = store->events[store->events_start + --store->events_count];
         if (event->name) {
-            event->name->last_event = event->previous;
+            event->name->last_event = event->before;
             name_release(store, event->name);
         }
         free(event);
@@ -482,6 +482,11 @@ static enum status events_reserve(struct memory_store *store)
     return STATUS_OK;
 }
 
+int64_t memory_event_previous(enum event_type type, int64_t before)
+{
+    return type == EVENT_TYPE_ACCEPTED ? 0 : before;
+}
+
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data)
 {
@@ -500,11 +505,11 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
         .tenant = job ? job->lane->link.second : SLICE(""),
         .job = job ? name->link.second : SLICE(""),
         .data = data,
-        .previous = name ? name->last_event : 0,
+        .previous = memory_event_previous(type, name ? name->last_event : 0),
     };
     event_chain(store->numbers.hash, &event);
     *kept = (struct memory_event){ .at = now,
-                                   .previous = event.previous,
+                                   .before = name ? name->last_event : 0,
                                    .attempt = event.attempt,
                                    .name = name,
                                    .destination = event.destination,

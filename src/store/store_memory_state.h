@@ -51,7 +51,7 @@ struct memory_job {
 
 struct memory_event {
     instant at;
-    int64_t previous;
+    int64_t before; /* of the same name, which may be of an earlier job; 0: none */
     int64_t attempt;
     struct memory_name *name; /* NULL: of no job */
     struct slice destination, tenant;
@@ -151,6 +151,9 @@ enum status memory_destination_get(struct memory_store *store, struct slice name
 /* `job` NULL: an event of no job, of `destination` or of nothing. */
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;
+
+/* What an event says is the one before of its job: an id that is used again starts anew. */
+int64_t memory_event_previous(enum event_type type, int64_t before);
 
 /* Lookups; NULL when there is none. */
 struct memory_name *memory_name_find(const struct memory_store *store, struct slice tenant, struct slice id);

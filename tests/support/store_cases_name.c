@@ -335,7 +335,12 @@ static void a_deleted_id_can_be_used_again(void **state)
     assert_int_equal(job.generation, 1);
     assert_text(job.destination, "d2");
     assert_text(job.payload, "another");
-    last_event(f, "t", "a", EVENT_TYPE_ACCEPTED);
+    assert_int_equal(last_event(f, "t", "a", EVENT_TYPE_ACCEPTED).previous, 0);
+    size_t count;
+    struct event *events = read_history(f, "t", "a", &count);
+    assert_int_equal(count, 5); /* of both lives */
+    assert_int_equal(events[3].type, EVENT_TYPE_PURGED);
+    assert_text(events[3].destination, "d");
 }
 
 const struct store_case store_cases_name[] = {

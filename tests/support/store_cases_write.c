@@ -385,6 +385,7 @@ static void settle_reaches_every_state(void **state)
         f->now += 20;
         assert_run(f, &op, STATUS_OK);
 
+        assert_int_equal(op.settle.ret_lane, lane);
         struct job after = read_job(f, "t", rows[i].id);
         bool waits = rows[i].state == STATE_WAITING;
         bool dead = rows[i].state == STATE_DEAD;

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 struct store_place {
-    char folder[64]; /* removed with all that is in it; empty: none was made */
+    char folder[256]; /* removed with all that is in it; empty: none was made */
 };
 
 struct store_under_test {
