@@ -17,6 +17,8 @@ struct api_settings {
     struct engine *engine; /* used in its own thread only, by messages */
     struct mailbox *engine_mailbox;
     uint64_t seed;
+    instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
+    void *context;
 };
 
 struct api;
@@ -27,7 +29,11 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
 enum status api_start(struct api *api, struct error *err) MUST_CHECK;
 /* Refuses new work with 503 from now on; answers what is under way. */
 void api_stop_accepting(struct api *api);
-/* Ends the thread. Nothing of the API's is with the writer or the engine any more. */
+/*
+ * Answers what is under way, then ends the thread. The writer's and the engine's threads must still run, and
+ * engine_stop must have been called, which ends the waiting of pull workers. Nothing of the API's is with
+ * the writer or the engine any more when it returns.
+ */
 void api_free(struct api *api);
 
 /* From any thread. The address it listens on stays. */

@@ -9,7 +9,6 @@
 #include "api/call.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 enum {
     HEADER_BYTES_MAX = 16 * 1024,
@@ -19,6 +18,18 @@ enum {
     DISK_CHECK_EVERY_MS = 1000,
     RETRY_AFTER_S = 1,
     STUCK_AFTER_MS = 30 * 1000, /* no progress for this long means not alive */
+    PULSE_EVERY_MS = 1000,      /* how often the engine is asked whether it runs */
+};
+
+/* A question that is always on its way to the engine and back: its age says whether the engine's thread lives. */
+struct pulse {
+    struct message message; /* first */
+    struct api *api;
+    struct event *timer;
+    bool out;         /* with the engine */
+    instant asked_at; /* when it went out */
+    instant answer;   /* written by the engine's thread, read when it is back */
+    instant ran_at;   /* when the engine last ran, as of the last answer; 0: it has not started */
 };
 
 struct api {
@@ -35,6 +46,9 @@ struct api {
     bool stopping; /* only the API's thread reads and writes it */
     bool draining;
     size_t calls; /* under way */
+    struct pulse pulse;
+    struct decisions *decisions; /* made at the first question, anew after a reload */
+    int64_t acked;               /* jobs that pull workers completed */
     instant disk_checked_at;
     bool disk_low;
     instant began_at;
@@ -54,6 +68,10 @@ extern const struct route api_routes[]; /* method NULL ends */
 instant api_now(const struct api *api);
 /* Whether new jobs may be taken; false: answered with 503 already. */
 bool api_accepts(struct call *call);
+/* Whether the disk has less than limits.disk_free, looked at once a second. */
+bool api_disk_is_low(struct api *api);
+/* Ends the loop when it is to end and nothing is under way. */
+void api_may_end(struct api *api);
 
 /* handlers, one file a matter */
 void handle_jobs_post(struct call *call);

@@ -86,7 +86,7 @@ static enum status set_member(const struct token_source *source, struct slice na
     struct slice text = scalar(value);
     if (slice_equal(name, SLICE("name")) && text.len > 0)
         token->name = arena_copy_text(&source->tokens->memory, text);
-    else if (slice_equal(name, SLICE("tenant")) && text.data)
+    else if (slice_equal(name, SLICE("tenant")) && text.len > 0) /* an empty one would mean all in the store's filters */
         token->tenant = arena_copy_text(&source->tokens->memory, text);
     else if (!slice_equal(name, SLICE("sha256")))
         return fail_at(source->path, value, err, "a token has name, sha256, scopes and tenant");

@@ -3,11 +3,14 @@
 #include "api/api_private.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <event2/http.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { ANSWER_BYTES_MAX = 256 << 20, LIMIT_DEFAULT = 100, DETAIL_BYTES_MAX = 1024 };
 
@@ -51,7 +54,7 @@ bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant
 
 static void call_free(struct call *call)
 {
-    call->api->calls--;
+    struct api *api = call->api;
     if (call->query) {
         evhttp_clear_headers(call->query);
         free(call->query);
@@ -59,6 +62,22 @@ static void call_free(struct call *call)
     batch_free(call->batch);
     arena_release(&call->memory);
     free(call);
+    api->calls--;
+    api_may_end(api);
+}
+
+void call_drop(struct call *call)
+{
+    call_free(call);
+}
+
+bool call_client_gone(const struct call *call)
+{
+    char byte;
+    if (!call->http)
+        return true;
+    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(call->http)));
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0; /* libevent does not read while an answer is due */
 }
 
 static void release_text(const void *data, size_t len, void *context)
@@ -186,4 +205,160 @@ void call_return(struct call *call)
 {
     call->message.run = on_returned;
     mailbox_post(call->api->mailbox, &call->message);
+}
+
+/* --- the engine's view of destinations ---------------------------------------------------------- */
+
+void call_standing_add(struct call *call, struct slice name)
+{
+    if (call_standing(call, name))
+        return;
+    if (call->standing_count == call->standing_capacity) {
+        size_t capacity = call->standing_capacity ? call->standing_capacity * 2 : 16;
+        struct standing *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
+        if (!grown)
+            return; /* shown as not known */
+        if (call->standing_count > 0)
+            memcpy(grown, call->standings, call->standing_count * sizeof *grown);
+        call->standings = grown;
+        call->standing_capacity = capacity;
+    }
+    call->standings[call->standing_count++] = (struct standing){ .name = name };
+}
+
+const struct destination_status *call_standing(const struct call *call, struct slice name)
+{
+    for (size_t i = 0; i < call->standing_count; i++)
+        if (slice_equal(call->standings[i].name, name))
+            return &call->standings[i].status;
+    return NULL;
+}
+
+static void ask_engine(struct call *call, struct engine *engine)
+{
+    for (size_t i = 0; i < call->standing_count; i++) {
+        struct destination_status status = engine_destination(engine, call->standings[i].name);
+        if (status.pause_reason)
+            status.pause_reason = arena_copy_text(&call->memory, slice_from(status.pause_reason));
+        call->standings[i].status = status;
+    }
+    call->figures = engine_figures(engine);
+    call_return(call);
+}
+
+void call_standings(struct call *call, void (*then)(struct call *call))
+{
+    call_engine(call, ask_engine, then);
+}
+
+/* --- answers in pieces ------------------------------------------------------------------------- */
+
+struct stream {
+    struct call *call;
+    enum piece (*next)(struct call *call, struct buffer *out);
+    enum piece last; /* what `next` said */
+    bool writing;    /* libevent has a piece and will call back, unless the client goes */
+};
+
+static void stream_go_on(struct stream *stream);
+
+static void on_piece_sent(struct evhttp_connection *connection, void *context)
+{
+    struct stream *stream = context;
+    (void)connection;
+    stream->writing = false;
+    stream_go_on(stream);
+}
+
+static void on_stream_turn(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    stream_go_on(context);
+}
+
+static void on_stream_gone(struct evhttp_connection *connection, void *context)
+{
+    struct stream *stream = context;
+    (void)connection;
+    stream->call->http = NULL;
+    if (stream->writing)
+        call_free(stream->call);
+}
+
+static void stream_end(struct stream *stream)
+{
+    struct call *call = stream->call;
+    struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
+    evhttp_connection_set_closecb(connection, NULL, NULL);
+    if (stream->last == PIECE_LAST)
+        evhttp_send_reply_end(call->http);
+    else
+        evhttp_connection_free(connection);
+    call_free(call);
+}
+
+/* False: no memory. */
+static bool stream_send(struct stream *stream, struct buffer *piece)
+{
+    struct evbuffer *out = evbuffer_new();
+    size_t len = piece->len;
+    char *text = buffer_take(piece);
+    if (!out || evbuffer_add_reference(out, text, len, release_text, NULL) != 0) {
+        free(text);
+        if (out)
+            evbuffer_free(out);
+        return false;
+    }
+    stream->writing = true;
+    evhttp_send_reply_chunk_with_cb(stream->call->http, out, on_piece_sent, stream);
+    evbuffer_free(out);
+    return true;
+}
+
+static void stream_go_on(struct stream *stream)
+{
+    static const struct timeval at_once = { 0, 0 };
+    struct call *call = stream->call;
+    struct buffer piece = call_buffer();
+    bool sent = false;
+    if (!call->http) {
+        call_free(call);
+        return;
+    }
+    if (stream->last == PIECE_MORE)
+        stream->last = call->api->stopping ? PIECE_FAILED : stream->next(call, &piece);
+    if (buffer_status(&piece) != STATUS_OK)
+        stream->last = PIECE_FAILED;
+    if (stream->last != PIECE_FAILED && piece.len > 0) {
+        sent = stream_send(stream, &piece);
+        stream->last = sent ? stream->last : PIECE_FAILED;
+    }
+    buffer_release(&piece);
+    if (sent)
+        return; /* goes on when it is written */
+    if (stream->last == PIECE_MORE &&
+        event_base_once(call->api->loop, -1, EV_TIMEOUT, on_stream_turn, stream, &at_once) != 0)
+        stream->last = PIECE_FAILED;
+    if (stream->last != PIECE_MORE)
+        stream_end(stream);
+}
+
+void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out))
+{
+    struct buffer nothing = call_buffer();
+    struct stream *stream = arena_alloc(&call->memory, sizeof *stream);
+    if (!stream) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    if (!call->http || evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) {
+        call_send(call, 200, content_type, &nothing);
+        return;
+    }
+    *stream = (struct stream){ .call = call, .next = next };
+    evhttp_add_header(evhttp_request_get_output_headers(call->http), "Content-Type", content_type);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), on_stream_gone, stream);
+    evhttp_send_reply_start(call->http, 200, NULL);
+    stream_go_on(stream);
 }

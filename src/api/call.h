@@ -26,6 +26,12 @@ enum scope {
     SCOPE_ADMIN = 8,
 };
 
+/* How a destination stands, as the engine said. */
+struct standing {
+    struct slice name;
+    struct destination_status status; /* its texts are in the call's memory */
+};
+
 struct call {
     struct message message; /* for the way to the engine's thread and back */
     struct api *api;
@@ -39,6 +45,9 @@ struct call {
     unsigned scopes;
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
+    struct standing *standings;
+    size_t standing_count, standing_capacity;
+    struct engine_figures figures; /* of the time of call_standings */
     void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
     void (*then)(struct call *call);                       /* in the API's */
 };
@@ -66,6 +75,28 @@ void call_submit(struct call *call, void (*then)(struct call *call));
 /* Runs `run` in the engine's thread; once that has called call_return, `then` runs in the API's. */
 void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call));
 void call_return(struct call *call);
+
+/*
+ * Asks the engine how destinations stand: add their names, which must live as long as the call, then ask; `then` runs
+ * in the API's thread. A name may be added twice.
+ */
+void call_standing_add(struct call *call, struct slice name);
+void call_standings(struct call *call, void (*then)(struct call *call));
+/* Of a name that was added; a destination that the engine does not know is not `known`. */
+const struct destination_status *call_standing(const struct call *call, struct slice name);
+
+/*
+ * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
+ * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
+ * closed without the end that HTTP has for such answers: the client can tell that something is missing.
+ */
+enum piece { PIECE_MORE, PIECE_LAST, PIECE_FAILED };
+void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out));
+
+/* Whether the client has closed its connection, as far as the system knows. */
+bool call_client_gone(const struct call *call);
+/* Ends the call without an answer: nobody is there any more. */
+void call_drop(struct call *call);
 
 /* A buffer for an answer. */
 struct buffer call_buffer(void);

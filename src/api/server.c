@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/api_private.h"
+#include "api/decisions.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -16,12 +17,11 @@
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 
-enum { PATH_SEGMENTS_MAX = 8, BACKLOG = 1024 };
+enum { FLUSH_TURNS = 16 };
 
 instant api_now(const struct api *api)
 {
-    (void)api;
-    return clock_now();
+    return api->settings.now ? api->settings.now(api->settings.context) : clock_now();
 }
 
 /* --- routing ----------------------------------------------------------------------------------- */
@@ -187,6 +187,8 @@ static void on_request(struct evhttp_request *http, void *context)
         call_problem(call, 405, "method_not_allowed", "this path takes another method; see /openapi.json");
     else if (!call->route)
         call_problem(call, 404, "not_found", "there is nothing here; see /openapi.json");
+    else if (api->stopping)
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
     else if (too_many_connections(call))
         call_problem(call, 503, "too_many_connections", "limits.connections are open already; use fewer or raise it");
     else if (authorise(call)) {
@@ -216,19 +218,66 @@ static void check_disk(struct api *api)
     api->disk_low = low;
 }
 
+bool api_disk_is_low(struct api *api)
+{
+    check_disk(api);
+    return api->disk_low;
+}
+
 bool api_accepts(struct call *call)
 {
     struct api *api = call->api;
-    check_disk(api);
     if (api->draining) {
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return false;
     }
-    if (api->disk_low) {
+    if (api_disk_is_low(api)) {
         call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; nothing was stored, free some space");
         return false;
     }
     return true;
+}
+
+/* --- the engine's pulse ------------------------------------------------------------------------- */
+
+static void on_pulse_back(struct message *message)
+{
+    struct pulse *pulse = (struct pulse *)message;
+    pulse->out = false;
+    pulse->ran_at = pulse->answer;
+    api_may_end(pulse->api);
+}
+
+static void on_pulse_there(struct message *message)
+{
+    struct pulse *pulse = (struct pulse *)message;
+    pulse->answer = engine_figures(pulse->api->settings.engine).ran_at;
+    pulse->message.run = on_pulse_back;
+    mailbox_post(pulse->api->mailbox, &pulse->message);
+}
+
+static void on_pulse_due(evutil_socket_t fd, short what, void *context)
+{
+    struct api *api = context;
+    (void)fd;
+    (void)what;
+    if (api->pulse.out || api->stopping)
+        return;
+    api->pulse.out = true;
+    api->pulse.asked_at = api_now(api);
+    api->pulse.message.run = on_pulse_there;
+    mailbox_post(api->settings.engine_mailbox, &api->pulse.message);
+}
+
+static enum status start_pulse(struct api *api, struct error *err)
+{
+    const struct timeval every = { PULSE_EVERY_MS / 1000, PULSE_EVERY_MS % 1000 * 1000 };
+    api->pulse.api = api;
+    api->pulse.timer = event_new(api->loop, -1, EV_PERSIST, on_pulse_due, api);
+    if (!api->pulse.timer || event_add(api->pulse.timer, &every) != 0)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a timer");
+    event_active(api->pulse.timer, EV_TIMEOUT, 1);
+    return STATUS_OK;
 }
 
 /* --- life -------------------------------------------------------------------------------------- */
@@ -237,6 +286,8 @@ static void *api_main(void *context)
 {
     struct api *api = context;
     event_base_loop(api->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+    for (int i = 0; i < FLUSH_TURNS; i++)
+        event_base_loop(api->loop, EVLOOP_NONBLOCK); /* the last answers are still in libevent's buffers */
     return NULL;
 }
 
@@ -309,6 +360,8 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
 
 enum status api_start(struct api *api, struct error *err)
 {
+    if (start_pulse(api, err) != STATUS_OK)
+        return STATUS_NO_MEMORY;
     if (pthread_create(&api->thread, NULL, api_main, api) != 0)
         return error_set(err, STATUS_NO_MEMORY, "cannot start the API's thread");
     api->started = true;
@@ -355,6 +408,8 @@ static void on_reload(struct message *message)
     api->config = order->config;
     tokens_free(api->tokens);
     api->tokens = order->tokens;
+    decisions_free(api->decisions);
+    api->decisions = NULL;
     free(order);
 }
 
@@ -372,8 +427,18 @@ void api_reload(struct api *api, struct config *config)
 static void on_stop(struct message *message)
 {
     struct api_order *order = (struct api_order *)message;
-    event_base_loopbreak(order->api->loop);
+    struct api *api = order->api;
+    api->draining = true;
+    api->stopping = true;
+    evhttp_del_accept_socket(api->http, api->socket);
     free(order);
+    api_may_end(api);
+}
+
+void api_may_end(struct api *api)
+{
+    if (api->stopping && api->calls == 0 && !api->pulse.out)
+        event_base_loopbreak(api->loop);
 }
 
 void api_free(struct api *api)
@@ -386,11 +451,14 @@ void api_free(struct api *api)
     }
     if (api->http)
         evhttp_free(api->http);
+    if (api->pulse.timer)
+        event_free(api->pulse.timer);
     mailbox_free(api->mailbox);
     if (api->loop)
         event_base_free(api->loop);
     if (api->reader)
         api->reader->ops->reader_close(api->reader);
+    decisions_free(api->decisions);
     tokens_free(api->tokens);
     config_unref(api->config);
     free(api);
