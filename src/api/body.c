@@ -6,16 +6,10 @@
 
 json_t *body_object(struct call *call, const char *const *names)
 {
-    json_error_t error;
     struct job_problem problem;
-    struct slice text = slice_is_blank(call->body) ? SLICE("{}") : call->body;
-    json_t *root = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!root) {
-        call_problem(call, 422, "invalid_json", "the body is not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
-        return NULL;
-    }
-    bool known = json_is_object(root) ? members_known(root, names, &problem)
-                                      : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object");
+    json_t *root = job_text_load(slice_is_blank(call->body) ? SLICE("{}") : call->body, &problem);
+    bool known = root && (json_is_object(root) ? members_known(root, names, &problem)
+                                               : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object"));
     if (known)
         return root;
     call_problem(call, problem.status, problem.type, "%s", problem.detail);

@@ -345,14 +345,39 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
     return set_payload(reader, text, root, destination, insert, problem);
 }
 
-bool job_read(const struct job_reader *reader, struct slice text, struct op_insert *insert, struct job_problem *ret_problem)
+/* The text with 0 in the place of a payload that is valid and neither a string nor null; false: as it is. */
+static bool without_payload(struct slice text, struct buffer *out)
+{
+    struct slice payload = json_text_member(text, SLICE("payload"));
+    if (payload.len == 0 || payload.data[0] == '"' || payload.data[0] == 'n' || !json_text_is_valid(payload))
+        return false;
+    size_t end = (size_t)(payload.data - text.data) + payload.len;
+    buffer_append(out, (struct slice){ text.data, end - payload.len });
+    buffer_append_byte(out, '0');
+    buffer_append(out, slice_from_offset(text, end));
+    return buffer_status(out) == STATUS_OK;
+}
+
+json_t *job_text_load(struct slice text, struct job_problem *ret_problem)
 {
     json_error_t error;
-    memset(insert, 0, sizeof *insert);
+    struct buffer reduced;
+    buffer_init(&reduced, SIZE_MAX / 4);
+    if (without_payload(text, &reduced))
+        text = buffer_slice(&reduced);
     json_t *root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    buffer_release(&reduced);
     if (!root)
-        return job_refuse(ret_problem, 422, "invalid_json", "the job is not JSON: %s (line %d, column %d)", error.text, error.line,
-                          error.column);
+        job_refuse(ret_problem, 422, "invalid_json", "this is not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+    return root;
+}
+
+bool job_read(const struct job_reader *reader, struct slice text, struct op_insert *insert, struct job_problem *ret_problem)
+{
+    memset(insert, 0, sizeof *insert);
+    json_t *root = job_text_load(text, ret_problem);
+    if (!root)
+        return false;
     bool read = json_is_object(root) ? read_members(reader, text, root, insert, ret_problem)
                                      : job_refuse(ret_problem, 422, "invalid_json", "a job is a JSON object");
     json_decref(root);

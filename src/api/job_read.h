@@ -53,6 +53,12 @@ bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, stru
 /* Fills the problem and returns false, so that `return job_refuse(...)` reads well. */
 bool job_refuse(struct job_problem *problem, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
 
+/*
+ * Reads a JSON text that may have a member `payload`. A payload that is no string is checked but not read, so that its
+ * numbers may be of any size; in the result it is 0. NULL: *ret_problem says why.
+ */
+json_t *job_text_load(struct slice text, struct job_problem *ret_problem);
+
 /* A member that is there and not null; NULL: absent. */
 json_t *member_get(const json_t *object, const char *name);
 /* Whether all members are among `names`, ended by NULL; else the problem names the first and what was probably meant. */

@@ -1,5 +1,7 @@
 #include "api/json_text.h"
 
+#include "base/json.h"
+
 enum { DEPTH_MAX = 256 };
 
 static struct slice skip_space(struct slice text)
@@ -110,4 +112,139 @@ bool json_text_next(struct slice *rest, struct slice *ret_element, bool *ret_bro
     *ret_broken = !take_value(&text, ret_element);
     *rest = text;
     return !*ret_broken;
+}
+
+/* --- validity ------------------------------------------------------------------------------------ */
+
+static bool take_word(struct slice *text, struct slice word)
+{
+    if (!slice_has_prefix(*text, word))
+        return false;
+    *text = slice_from_offset(*text, word.len);
+    return true;
+}
+
+static bool take_digits(struct slice *text)
+{
+    size_t i = 0;
+    while (i < text->len && ascii_is_digit(text->data[i]))
+        i++;
+    *text = slice_from_offset(*text, i);
+    return i > 0;
+}
+
+static bool take_number(struct slice *text)
+{
+    take_word(text, SLICE("-"));
+    if (!take_word(text, SLICE("0")) && !take_digits(text))
+        return false;
+    if (take_word(text, SLICE(".")) && !take_digits(text))
+        return false;
+    if (!take_word(text, SLICE("e")) && !take_word(text, SLICE("E")))
+        return true;
+    if (!take_word(text, SLICE("-")))
+        take_word(text, SLICE("+"));
+    return take_digits(text);
+}
+
+static int hex_value(char c)
+{
+    char lower = ascii_lower(c);
+    return ascii_is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/* \uXXXX at the start of `text`; -1: it is none. */
+static int unicode_escape(struct slice text)
+{
+    int value = 0;
+    if (text.len < 6 || text.data[0] != '\\' || text.data[1] != 'u')
+        return -1;
+    for (size_t i = 2; i < 6; i++) {
+        int digit = hex_value(text.data[i]);
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* Length of the escape at the start of `text`; 0: it is broken. Halves of a pair do not stand alone. */
+static size_t escape_len(struct slice text)
+{
+    if (text.len >= 2 && text.data[1] != 'u') {
+        char c = text.data[1];
+        return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' ? 2 : 0;
+    }
+    int first = unicode_escape(text);
+    if (first < 0 || (first >= 0xdc00 && first < 0xe000))
+        return 0;
+    if (first < 0xd800 || first >= 0xe000)
+        return 6;
+    int second = unicode_escape(slice_from_offset(text, 6));
+    return second >= 0xdc00 && second < 0xe000 ? 12 : 0;
+}
+
+static bool take_string(struct slice *text)
+{
+    if (!take_word(text, SLICE("\"")))
+        return false;
+    for (size_t i = 0; i < text->len;) {
+        unsigned char c = (unsigned char)text->data[i];
+        struct slice rest = slice_from_offset(*text, i);
+        if (c == '"') {
+            *text = slice_from_offset(*text, i + 1);
+            return true;
+        }
+        size_t len = c == '\\' ? escape_len(rest) : c < 0x20 ? 0 : c < 0x80 ? 1 : utf8_sequence_len(rest);
+        if (len == 0)
+            return false;
+        i += len;
+    }
+    return false;
+}
+
+static bool take_valid(struct slice *text, int depth);
+
+static bool take_members(struct slice *text, int depth, char end)
+{
+    if (take(text, end))
+        return true;
+    do {
+        *text = skip_space(*text);
+        if (end == '}' && (!take_string(text) || !take(text, ':')))
+            return false;
+        if (!take_valid(text, depth + 1))
+            return false;
+    } while (take(text, ','));
+    return take(text, end);
+}
+
+static bool take_valid(struct slice *text, int depth)
+{
+    *text = skip_space(*text);
+    if (text->len == 0 || depth > DEPTH_MAX)
+        return false;
+    switch (text->data[0]) {
+    case '{':
+        *text = slice_from_offset(*text, 1);
+        return take_members(text, depth, '}');
+    case '[':
+        *text = slice_from_offset(*text, 1);
+        return take_members(text, depth, ']');
+    case '"':
+        return take_string(text);
+    case 't':
+        return take_word(text, SLICE("true"));
+    case 'f':
+        return take_word(text, SLICE("false"));
+    case 'n':
+        return take_word(text, SLICE("null"));
+    default:
+        return take_number(text);
+    }
+}
+
+bool json_text_is_valid(struct slice text)
+{
+    return take_valid(&text, 1) && skip_space(text).len == 0;
 }

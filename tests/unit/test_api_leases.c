@@ -1,0 +1,359 @@
+#include "support/api_fixture.h"
+#include "support/check.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int setup(void **state)
+{
+    *state = api_fixture_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    api_fixture_free(*state);
+    return 0;
+}
+
+static void put(struct api_fixture *fixture, const char *id)
+{
+    char body[128];
+    snprintf(body, sizeof body, "{\"destination\":\"work\",\"id\":\"%s\",\"payload\":{\"n\":1.0}}", id);
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
+    check(reply.status == 201, "%s", reply.body);
+    reply_release(&reply);
+}
+
+/* Leases one job, waiting for it; the lease's text. */
+static void take(struct api_fixture *fixture, char lease[64])
+{
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"wait_s\":5,\"lease_s\":30}");
+    check(reply.status == 200 && reply_at(&reply, "leases.0"), "%s", reply.body);
+    snprintf(lease, 64, "%s", reply_text(&reply, "leases.0.lease"));
+    reply_release(&reply);
+}
+
+static struct reply with_lease(struct api_fixture *fixture, const char *path, const char *format, const char *lease)
+{
+    char body[512];
+    snprintf(body, sizeof body, format, lease, lease);
+    return http_do(fixture, "POST", path, body);
+}
+
+static void a_lease_shows_its_job(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put(fixture, "a");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"max\":10,\"wait_s\":5,\"worker\":\"w1\"}");
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(json_array_size(reply_at(&reply, "leases")), 1);
+    assert_string_equal(reply_text(&reply, "leases.0.id"), "a");
+    assert_string_equal(reply_text(&reply, "leases.0.payload"), "{\"n\":1.0}");
+    assert_string_equal(reply_text(&reply, "leases.0.state"), "running");
+    assert_string_equal(reply_text(&reply, "leases.0.content_type"), "application/json");
+    assert_int_equal(reply_int(&reply, "leases.0.attempt"), 1);
+    assert_true(*reply_text(&reply, "leases.0.lease_until"));
+    reply_release(&reply);
+}
+
+static void requests_are_checked(void **state)
+{
+    static const struct { const char *path, *body; int status; const char *type; } rows[] = {
+        { "/v1/leases", "{\"destination\":\"nope\"}", 422, "unknown_destination" },
+        { "/v1/leases", "{}", 422, "unknown_destination" },
+        { "/v1/leases", "{\"destination\":\"web\"}", 422, "not_pulled" },
+        { "/v1/leases", "{\"destination\":\"work\",\"max\":0}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"max\":1001}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"wait_s\":61}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"lease_s\":0}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"lease_s\":1.5}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"worker\":\"engine\"}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"work\",\"wait\":1}", 422, "unknown_member" },
+        { "/v1/leases", "[]", 422, "invalid_json" },
+        { "/v1/leases/ack", "{}", 422, "invalid_member" },
+        { "/v1/leases/ack", "{\"leases\":[]}", 422, "invalid_member" },
+        { "/v1/leases/ack", "{\"leases\":[\"x\"]}", 422, "invalid_lease" },
+        { "/v1/leases/ack", "{\"leases\":[1]}", 422, "invalid_lease" },
+        { "/v1/leases/ack", "{\"leases\":[\"1-1-0x\"]}", 422, "invalid_lease" },
+        { "/v1/leases/ack", "{\"leases\":[\"fffffffffffffffff-1-0\"]}", 422, "invalid_lease" },
+        { "/v1/leases/ack", "{\"leases\":[\"1-1-0\"]}", 409, "lease_lost" },
+        { "/v1/leases/extend", "{\"lease\":\"1-1-0\"}", 409, "lease_lost" },
+        { "/v1/leases/extend", "{\"lease\":\"1-1-0\",\"lease_s\":0}", 422, "invalid_member" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"TIMEOUT\"}", 409, "lease_lost" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\" \"}", 422, "invalid_error" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\"}", 422, "invalid_error" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"x\",\"retry_after\":-1}", 422, "invalid_member" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"x\",\"retry_after\":\"1\"}", 422, "invalid_member" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = http_do(*state, "POST", rows[i].path, rows[i].body);
+        check(reply.status == rows[i].status, "%s: %d %s", rows[i].body, reply.status, reply.body);
+        check(strcmp(reply_text(&reply, "type"), rows[i].type) == 0, "%s: %s", rows[i].body, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static void acks_complete_and_stale_ones_do_not(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char body[256];
+    put(fixture, "a");
+    put(fixture, "b");
+    struct reply taken = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"max\":10,\"wait_s\":5}");
+    assert_int_equal(json_array_size(reply_at(&taken, "leases")), 2);
+    snprintf(body, sizeof body, "{\"leases\":[\"%s\",\"7f-1-0\",\"%s\"]}", reply_text(&taken, "leases.0.lease"),
+             reply_text(&taken, "leases.1.lease"));
+    struct reply reply = http_do(fixture, "POST", "/v1/leases/ack", body);
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply_int(&reply, "acked"), 2);
+    assert_int_equal(reply_int(&reply, "lost"), 1);
+    assert_string_equal(reply_text(&reply, "results.0.status"), "acked");
+    assert_string_equal(reply_text(&reply, "results.1.status"), "lease_lost");
+    assert_string_equal(reply_text(&reply, "results.1.lease"), "7f-1-0");
+    assert_string_equal(reply_text(&reply, "results.2.status"), "acked");
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", "/v1/leases/ack", body);
+    assert_int_equal(reply.status, 409);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/jobs/a", NULL);
+    assert_string_equal(reply_text(&reply, "state"), "completed");
+    assert_string_equal(reply_text(&reply, "attempts.0.class"), "delivered");
+    assert_int_equal(reply_int(&reply, "attempts.0.attempt"), 1);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/stats", NULL);
+    assert_int_equal(reply_int(&reply, "engine.delivered"), 2);
+    assert_int_equal(reply_int(&reply, "totals.completed"), 2);
+    reply_release(&reply);
+    reply_release(&taken);
+}
+
+static void a_nack_is_decided_upon(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char lease[64];
+    put(fixture, "a");
+    take(fixture, lease);
+    struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT - no answer\"}", lease);
+    assert_int_equal(reply.status, 200);
+    assert_true(json_is_true(reply_at(&reply, "shouldRetry")));
+    assert_int_equal(reply_int(&reply, "retryCount"), 1);
+    assert_int_equal(reply_int(&reply, "maxRetries"), 1);
+    assert_int_equal(reply_int(&reply, "backoffMs"), HOUR_MS);
+    assert_string_equal(reply_text(&reply, "errorClassification"), "TRANSIENT");
+    assert_string_equal(reply_text(&reply, "originalError"), "TIMEOUT - no answer");
+    assert_true(*reply_text(&reply, "nextRetryTime"));
+    reply_release(&reply);
+    reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT\"}", lease);
+    assert_int_equal(reply.status, 409);
+    assert_string_equal(reply_text(&reply, "type"), "lease_lost");
+    reply_release(&reply);
+    await_state(fixture, "/v1/jobs/a", "waiting");
+
+    api_fixture_advance(fixture, HOUR_MS + MINUTE_MS);
+    take(fixture, lease);
+    reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT\",\"code\":\"x:1\"}", lease);
+    assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
+    assert_string_equal(reply_text(&reply, "errorCode"), "MAX_RETRIES_EXCEEDED");
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/jobs/a", NULL);
+    assert_string_equal(reply_text(&reply, "state"), "dead");
+    assert_string_equal(reply_text(&reply, "last_code"), "x:1");
+    assert_int_equal(json_array_size(reply_at(&reply, "attempts")), 2);
+    reply_release(&reply);
+
+    put(fixture, "b");
+    take(fixture, lease);
+    reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT\",\"retry_after\":7200.5}", lease);
+    assert_int_equal(reply_int(&reply, "backoffMs"), 7200500);
+    reply_release(&reply);
+}
+
+static void a_blocking_nack_pauses_the_destination(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char lease[64];
+    put(fixture, "a");
+    take(fixture, lease);
+    struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"PASSWORD is wrong\"}", lease);
+    assert_int_equal(reply.status, 200);
+    assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/destinations/work", NULL);
+    assert_string_equal(reply_text(&reply, "mode"), "paused");
+    assert_string_equal(reply_text(&reply, "held_by"), "paused");
+    assert_string_equal(reply_text(&reply, "pause_reason"), "PASSWORD is wrong");
+    reply_release(&reply);
+}
+
+static void an_extended_lease_lives_longer(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char lease[64];
+    put(fixture, "a");
+    take(fixture, lease);
+    struct reply reply = with_lease(fixture, "/v1/leases/extend", "{\"lease\":\"%s\",\"lease_s\":3600}", lease);
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply_int(&reply, "extended"), 1);
+    reply_release(&reply);
+    api_fixture_advance(fixture, 30 * MINUTE_MS); /* beyond the 30 seconds it had */
+    reply = with_lease(fixture, "/v1/leases/ack", "{\"lease\":\"%s\"}", lease);
+    assert_int_equal(reply.status, 200);
+    reply_release(&reply);
+}
+
+static void a_lease_that_ran_out_is_lost(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char lease[64];
+    put(fixture, "a");
+    take(fixture, lease);
+    api_fixture_advance(fixture, 10 * MINUTE_MS);
+    await_state(fixture, "/v1/jobs/a", "waiting");
+    struct reply reply = with_lease(fixture, "/v1/leases/ack", "{\"lease\":\"%s\"}", lease);
+    assert_int_equal(reply.status, 409);
+    reply_release(&reply);
+}
+
+struct worker {
+    struct api_fixture *fixture;
+    const char *body;
+    struct reply reply;
+    pthread_t thread;
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    worker->reply = http_do(worker->fixture, "POST", "/v1/leases", worker->body);
+    return NULL;
+}
+
+/* Until the engine knows of as many waiting calls: they are under way in the API. */
+static void await_calls(struct api_fixture *fixture, int64_t count)
+{
+    for (int i = 0; i < 1000; i++) {
+        struct reply reply = http_do(fixture, "GET", "/v1/stats", NULL);
+        int64_t calls = reply_int(&reply, "calls");
+        reply_release(&reply);
+        if (calls == count + 1) /* and this one */
+            return;
+        poll(NULL, 0, 2);
+    }
+    check(false, "never %lld calls", (long long)count);
+}
+
+static void a_waiting_worker_is_woken(void **state)
+{
+    struct api_fixture *fixture = *state;
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
+    await_calls(fixture, 1);
+    put(fixture, "a");
+    pthread_join(worker.thread, NULL);
+    assert_int_equal(worker.reply.status, 200);
+    assert_string_equal(reply_text(&worker.reply, "leases.0.id"), "a");
+    reply_release(&worker.reply);
+}
+
+static void waiting_ends_empty(void **state)
+{
+    struct api_fixture *fixture = *state;
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
+    await_calls(fixture, 1);
+    api_fixture_advance(fixture, MINUTE_MS);
+    pthread_join(worker.thread, NULL);
+    assert_int_equal(worker.reply.status, 200);
+    assert_int_equal(json_array_size(reply_at(&worker.reply, "leases")), 0);
+    reply_release(&worker.reply);
+
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\"}");
+    assert_int_equal(reply.status, 200);
+    assert_true(json_is_array(reply_at(&reply, "leases")));
+    reply_release(&reply);
+}
+
+static void two_workers_do_not_get_the_same_job(void **state)
+{
+    struct api_fixture *fixture = *state;
+    struct worker workers[2];
+    for (int i = 0; i < 2; i++) {
+        workers[i] = (struct worker){ .fixture = fixture, .body = "{\"destination\":\"work\",\"max\":5,\"wait_s\":20}" };
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    await_calls(fixture, 2);
+    put(fixture, "a");
+    api_fixture_advance(fixture, 0);
+    for (int i = 0; i < 1000; i++) {
+        struct reply reply = http_do(fixture, "GET", "/v1/jobs/a", NULL);
+        bool running = strcmp(reply_text(&reply, "state"), "running") == 0;
+        reply_release(&reply);
+        if (running)
+            break;
+    }
+    api_fixture_advance(fixture, 21 * SECOND_MS); /* the other one's wait ends; leases are for a minute */
+    size_t got = 0;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(workers[i].thread, NULL);
+        assert_int_equal(workers[i].reply.status, 200);
+        got += json_array_size(reply_at(&workers[i].reply, "leases"));
+        reply_release(&workers[i].reply);
+    }
+    assert_int_equal(got, 1);
+}
+
+static void jobs_of_a_worker_that_left_go_back(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char request[] = "POST /v1/leases HTTP/1.1\r\nHost: x\r\nContent-Length: 37\r\n\r\n{\"destination\":\"work\",\"wait_s\":   60}";
+    int fd = raw_connect(fixture);
+    raw_send(fd, request, sizeof request - 1);
+    await_calls(fixture, 1);
+    close(fd);
+    put(fixture, "a");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"wait_s\":5}");
+    assert_int_equal(reply.status, 200);
+    assert_string_equal(reply_text(&reply, "leases.0.id"), "a");
+    assert_int_equal(reply_int(&reply, "leases.0.attempt"), 1); /* the one that nobody saw is taken back */
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/events?job=a", NULL);
+    assert_string_equal(reply_text(&reply, "events.2.type"), "released");
+    reply_release(&reply);
+}
+
+static void stopping_sends_waiting_workers_home(void **state)
+{
+    (void)state;
+    struct api_fixture *fixture = api_fixture_new(NULL);
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
+    await_calls(fixture, 1);
+    api_fixture_free(fixture);
+    pthread_join(worker.thread, NULL);
+    assert_int_equal(worker.reply.status, 200);
+    assert_int_equal(json_array_size(reply_at(&worker.reply, "leases")), 0);
+    reply_release(&worker.reply);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lease_shows_its_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_are_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(acks_complete_and_stale_ones_do_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_nack_is_decided_upon, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_blocking_nack_pauses_the_destination, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_extended_lease_lives_longer, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lease_that_ran_out_is_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_waiting_worker_is_woken, setup, teardown),
+        cmocka_unit_test_setup_teardown(waiting_ends_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_workers_do_not_get_the_same_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_of_a_worker_that_left_go_back, setup, teardown),
+        cmocka_unit_test(stopping_sends_waiting_workers_home),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
