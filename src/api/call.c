@@ -87,6 +87,23 @@ static void release_text(const void *data, size_t len, void *context)
     free((void *)(uintptr_t)data);
 }
 
+/* To HEAD only the length is told. */
+static void add_body(struct call *call, struct evkeyvalq *headers, struct buffer *body)
+{
+    char length[24];
+    size_t len = body->len;
+    struct evbuffer *out = evhttp_request_get_output_buffer(call->http);
+    if (evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) {
+        snprintf(length, sizeof length, "%zu", len);
+        evhttp_add_header(headers, "Content-Length", length);
+        buffer_release(body);
+        return;
+    }
+    char *text = buffer_take(body);
+    if (text && evbuffer_add_reference(out, text, len, release_text, NULL) != 0)
+        free(text);
+}
+
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
 {
     enum status made = buffer_status(body);
@@ -104,11 +121,7 @@ void call_send(struct call *call, int status, const char *content_type, struct b
     }
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
     evhttp_add_header(headers, "Content-Type", content_type);
-    size_t len = body->len;
-    char *text = buffer_take(body);
-    struct evbuffer *out = evhttp_request_get_output_buffer(call->http);
-    if (text && evbuffer_add_reference(out, text, len, release_text, NULL) != 0)
-        free(text);
+    add_body(call, headers, body);
     evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), NULL, NULL);
     evhttp_send_reply(call->http, status, NULL, NULL);
     call_free(call);

@@ -32,7 +32,7 @@ static const char *method_name(enum evhttp_cmd_type method)
     case EVHTTP_REQ_GET:
         return "GET";
     case EVHTTP_REQ_HEAD:
-        return "GET"; /* libevent leaves the body out */
+        return "GET"; /* the answer leaves the body out */
     case EVHTTP_REQ_POST:
         return "POST";
     case EVHTTP_REQ_PATCH:
@@ -96,13 +96,47 @@ static const struct route *find_route(struct call *call, const char *method, str
 
 /* --- who may ----------------------------------------------------------------------------------- */
 
+/* A name with a dot that is neither an address nor under localhost: anybody may own it and let it point here. */
+static bool host_is_foreign(struct slice host)
+{
+    bool letters = false, dots = false;
+    if (host.len > 0 && host.data[0] == '[')
+        return false;
+    host.len = slice_find(host, ':');
+    for (size_t i = 0; i < host.len; i++) {
+        dots = dots || host.data[i] == '.';
+        letters = letters || (!ascii_is_digit(host.data[i]) && host.data[i] != '.');
+    }
+    return letters && dots && !slice_has_suffix(host, SLICE(".localhost"));
+}
+
+/*
+ * Without tokens everything that runs on this machine may call, web pages of others in a browser included: those are
+ * told by their Origin, or by the name under which they made the browser find us. False: answered with 403 already.
+ */
+static bool not_a_foreign_page(struct call *call)
+{
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(call->http);
+    struct slice host = slice_from(evhttp_find_header(headers, "Host"));
+    struct slice origin = slice_from(evhttp_find_header(headers, "Origin"));
+    struct slice scheme_end = SLICE("://");
+    size_t authority = slice_search(origin, scheme_end) + scheme_end.len;
+    bool foreign = origin.len > 0 && (authority > origin.len || !slice_equal(slice_from_offset(origin, authority), host));
+    if (!foreign && !host_is_foreign(host))
+        return true;
+    call_problem(call, 403, "forbidden_origin", "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
+    return false;
+}
+
 /* False: answered with 401 or 403 already. */
 static bool authorise(struct call *call)
 {
     const struct tokens *tokens = call->api->tokens;
     call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN;
-    if (!tokens || call->route->scope == SCOPE_NONE)
+    if (call->route->scope == SCOPE_NONE)
         return true;
+    if (!tokens)
+        return not_a_foreign_page(call);
     struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
     struct slice bearer = SLICE("Bearer ");
     const struct token *token = NULL;

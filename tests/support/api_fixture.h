@@ -29,6 +29,8 @@ struct api *api_fixture_api(struct api_fixture *fixture);
 void api_fixture_start_engine(struct api_fixture *fixture);
 /* Moves the clock of everything, and wakes the engine. */
 void api_fixture_advance(struct api_fixture *fixture, int64_t ms);
+/* Moves the clock only. */
+void api_fixture_skip(struct api_fixture *fixture, int64_t ms);
 /* While stalled the engine's thread does nothing. */
 void api_fixture_stall(struct api_fixture *fixture, bool stalled);
 

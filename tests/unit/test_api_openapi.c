@@ -1,0 +1,261 @@
+/*
+ * /openapi.json and the server say the same: routes, scopes, types of problems, and members of real answers.
+ */
+#include "api/api_private.h"
+#include "support/api_fixture.h"
+#include "support/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static json_t *document;
+
+static int setup(void **state)
+{
+    struct api_fixture *fixture = api_fixture_new(NULL);
+    struct reply reply = http_do(fixture, "GET", "/openapi.json", NULL);
+    document = json_incref(reply.json);
+    reply_release(&reply);
+    *state = fixture;
+    return document ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    json_decref(document);
+    api_fixture_free(*state);
+    return 0;
+}
+
+static json_t *operation_of(const char *method, const char *path)
+{
+    char lower[8] = "";
+    for (size_t i = 0; method[i] && i < sizeof lower - 1; i++)
+        lower[i] = ascii_lower(method[i]);
+    return json_object_get(json_object_get(json_object_get(document, "paths"), path), lower);
+}
+
+static unsigned scope_of(const char *name)
+{
+    static const struct { const char *name; unsigned scope; } scopes[] = {
+        { "enqueue", SCOPE_ENQUEUE }, { "read", SCOPE_READ }, { "operate", SCOPE_OPERATE }, { "admin", SCOPE_ADMIN },
+    };
+    for (size_t i = 0; name && i < COUNT_OF(scopes); i++)
+        if (strcmp(scopes[i].name, name) == 0)
+            return scopes[i].scope;
+    return SCOPE_NONE;
+}
+
+static void every_route_is_described(void **state)
+{
+    (void)state;
+    size_t routes = 0;
+    for (const struct route *route = api_routes; route->method; route++, routes++) {
+        json_t *operation = operation_of(route->method, route->pattern);
+        check(operation, "%s %s is not described", route->method, route->pattern);
+        json_t *security = json_object_get(operation, "security");
+        const char *scope = json_string_value(json_array_get(json_object_get(json_array_get(security, 0), "token"), 0));
+        check(json_is_array(security) && scope_of(scope) == route->scope, "scope of %s %s", route->method, route->pattern);
+        check(json_string_value(json_object_get(operation, "operationId")), "%s %s", route->method, route->pattern);
+    }
+    assert_true(routes > 20);
+}
+
+static void every_description_has_a_route(void **state)
+{
+    (void)state;
+    const char *path, *method;
+    json_t *operations, *operation;
+    json_object_foreach(json_object_get(document, "paths"), path, operations)
+        json_object_foreach(operations, method, operation) {
+            bool found = false;
+            for (const struct route *route = api_routes; route->method && !found; route++)
+                found = strcasecmp(route->method, method) == 0 && strcmp(route->pattern, path) == 0;
+            check(found, "%s %s is described but not served", method, path);
+        }
+}
+
+/* --- answers against their schemas: type, required, properties, items, enum, const, allOf ---------------------------- */
+
+static const json_t *resolve(const json_t *schema)
+{
+    const char *reference = json_string_value(json_object_get(schema, "$ref"));
+    static const char prefix[] = "#/components/schemas/";
+    if (!reference)
+        return schema;
+    check(strncmp(reference, prefix, sizeof prefix - 1) == 0, "%s", reference);
+    json_t *found = json_object_get(json_object_get(json_object_get(document, "components"), "schemas"), reference + sizeof prefix - 1);
+    check(found, "%s leads nowhere", reference);
+    return found;
+}
+
+static bool is_of_type(const json_t *value, const char *type)
+{
+    switch (type[0]) {
+    case 's':
+        return json_is_string(value);
+    case 'i':
+        return json_is_integer(value);
+    case 'n':
+        return type[2] == 'l' ? json_is_null(value) : json_is_number(value);
+    case 'b':
+        return json_is_boolean(value);
+    case 'a':
+        return json_is_array(value);
+    default:
+        return json_is_object(value);
+    }
+}
+
+static bool has_type(const json_t *value, const json_t *types)
+{
+    if (!types)
+        return true;
+    if (json_is_string(types))
+        return is_of_type(value, json_string_value(types));
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(types) && !found; i++)
+        found = is_of_type(value, json_string_value(json_array_get(types, i)));
+    return found;
+}
+
+/* `whole`: the schema describes all of the value, not a part of it as under allOf. */
+static void conform(const char *where, json_t *value, const json_t *given, bool whole);
+
+static void conform_object(const char *where, json_t *value, const json_t *schema, bool whole)
+{
+    json_t *properties = json_object_get(schema, "properties"), *member, *name;
+    const char *key;
+    size_t i;
+    json_array_foreach(json_object_get(schema, "required"), i, name)
+        check(json_object_get(value, json_string_value(name)), "%s: %s is missing", where, json_string_value(name));
+    json_object_foreach(value, key, member) {
+        char inner[256];
+        snprintf(inner, sizeof inner, "%s.%s", where, key);
+        json_t *property = json_object_get(properties, key);
+        check(property || !whole, "%s is not described", inner); /* the description must not fall behind */
+        if (property)
+            conform(inner, member, property, true);
+    }
+}
+
+static void conform(const char *where, json_t *value, const json_t *given, bool whole)
+{
+    const json_t *schema = resolve(given);
+    json_t *part, *choices = json_object_get(schema, "enum"), *only = json_object_get(schema, "const");
+    size_t i;
+    check(has_type(value, json_object_get(schema, "type")), "%s is of another type", where);
+    check(!only || json_equal(only, value), "%s has another value", where);
+    bool chosen = !choices;
+    json_array_foreach(choices, i, part)
+        chosen = chosen || json_equal(part, value);
+    check(chosen, "%s has a value that is not described: %s", where, json_string_value(value));
+    json_array_foreach(json_object_get(schema, "allOf"), i, part)
+        conform(where, value, part, false);
+    if (json_is_object(value) && json_object_get(schema, "properties"))
+        conform_object(where, value, schema, whole);
+    json_array_foreach(json_object_get(schema, "items") ? value : NULL, i, part) {
+        char inner[256];
+        snprintf(inner, sizeof inner, "%s[%zu]", where, i);
+        conform(inner, part, json_object_get(schema, "items"), true);
+    }
+}
+
+static struct reply ask_and_conform(struct api_fixture *fixture, const char *method, const char *pattern, const char *path, const char *body)
+{
+    struct reply reply = http_do(fixture, method, path, body);
+    char status[8], where[128];
+    snprintf(status, sizeof status, "%d", reply.status);
+    snprintf(where, sizeof where, "%s %s %s", method, path, status);
+    json_t *answer = json_object_get(json_object_get(operation_of(method, pattern), "responses"), status);
+    check(answer, "%s is not described: %s", where, reply.body);
+    char *content_type = reply_header(&reply, "Content-Type");
+    check(content_type, "%s has no Content-Type", where);
+    json_t *media = json_object_get(json_object_get(answer, "content"), content_type);
+    check(media, "%s: %s is not described", where, content_type);
+    check(reply.json, "%s: %s", where, reply.body);
+    conform(where, reply.json, json_object_get(media, "schema"), true);
+    free(content_type);
+    return reply;
+}
+
+static void conforms(struct api_fixture *fixture, const char *method, const char *pattern, const char *path, const char *body, int status)
+{
+    struct reply reply = ask_and_conform(fixture, method, pattern, path, body);
+    check(reply.status == status, "%s %s: %d %s", method, path, reply.status, reply.body);
+    reply_release(&reply);
+}
+
+static void answers_are_as_described(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char job[] = "{\"destination\":\"work\",\"id\":\"a\",\"payload\":{\"x\":1},\"metadata\":{\"m\":1},\"headers\":{\"X\":\"y\"}}";
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", job, 201);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", job, 200);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"payload\":2}", 409);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{", 422);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"web\",\"id\":\"f\",\"payload\":\"fail\"}", 201);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"web\",\"id\":\"d\",\"payload\":\"bad\"}", 201);
+    conforms(fixture, "POST", "/v1/jobs/batch", "/v1/jobs/batch", "[{\"destination\":\"work\",\"payload\":1},{}]", 200);
+    await_state(fixture, "/v1/jobs/f", "waiting");
+    await_state(fixture, "/v1/jobs/d", "dead");
+    conforms(fixture, "GET", "/v1/jobs", "/v1/jobs?payload=true&limit=2", NULL, 200);
+    conforms(fixture, "GET", "/v1/jobs", "/v1/jobs?limit=x", NULL, 422);
+    conforms(fixture, "GET", "/v1/jobs/{id}", "/v1/jobs/f?payload=true", NULL, 200);
+    conforms(fixture, "GET", "/v1/jobs/{id}", "/v1/jobs/d", NULL, 200);
+    conforms(fixture, "GET", "/v1/jobs/{id}", "/v1/jobs/none", NULL, 404);
+    conforms(fixture, "GET", "/v1/jobs/{id}/why", "/v1/jobs/f/why", NULL, 200);
+    conforms(fixture, "GET", "/v1/jobs/{id}/why", "/v1/jobs/d/why", NULL, 200);
+    conforms(fixture, "PATCH", "/v1/jobs/{id}", "/v1/jobs/f", "{\"priority\":1}", 200);
+    conforms(fixture, "GET", "/v1/dead", "/v1/dead", NULL, 200);
+    conforms(fixture, "GET", "/v1/dead/export", "/v1/dead/export", NULL, 200); /* one line */
+    conforms(fixture, "GET", "/v1/destinations", "/v1/destinations", NULL, 200);
+    conforms(fixture, "POST", "/v1/destinations/{name}/pause", "/v1/destinations/web/pause", "{\"reason\":\"r\"}", 200);
+    conforms(fixture, "GET", "/v1/destinations/{name}", "/v1/destinations/web", NULL, 200);
+    conforms(fixture, "GET", "/v1/destinations/{name}", "/v1/destinations/none", NULL, 404);
+    conforms(fixture, "POST", "/v1/jobs/{id}/retry", "/v1/jobs/d/retry", NULL, 200);
+    conforms(fixture, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs/d/cancel", NULL, 200);
+    conforms(fixture, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs/d/cancel", NULL, 409);
+    conforms(fixture, "POST", "/v1/destinations/{name}/resume", "/v1/destinations/web/resume", NULL, 200);
+    conforms(fixture, "GET", "/v1/tenants", "/v1/tenants", NULL, 200);
+    conforms(fixture, "GET", "/v1/events", "/v1/events", NULL, 200);
+    conforms(fixture, "GET", "/v1/stats", "/v1/stats", NULL, 200);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}", 200);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{}", 422);
+    conforms(fixture, "GET", "/livez", "/livez", NULL, 200);
+    conforms(fixture, "GET", "/openapi.json", "/openapi.json", NULL, 200);
+    struct reply reply = http_do(fixture, "GET", "/", NULL);
+    assert_non_null(strstr(reply.body, "/openapi.json"));
+    reply_release(&reply);
+}
+
+static void leases_are_as_described(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char body[256];
+    conforms(fixture, "POST", "/v1/jobs/batch", "/v1/jobs/batch",
+             "[{\"destination\":\"work\",\"payload\":1},{\"destination\":\"work\",\"payload\":2}]", 200);
+    struct reply reply = ask_and_conform(fixture, "POST", "/v1/leases", "/v1/leases", "{\"destination\":\"work\",\"max\":2,\"wait_s\":5}");
+    assert_int_equal(json_array_size(reply_at(&reply, "leases")), 2);
+    snprintf(body, sizeof body, "{\"lease\":\"%s\"}", reply_text(&reply, "leases.0.lease"));
+    conforms(fixture, "POST", "/v1/leases/extend", "/v1/leases/extend", body, 200);
+    conforms(fixture, "POST", "/v1/leases/ack", "/v1/leases/ack", body, 200);
+    conforms(fixture, "POST", "/v1/leases/ack", "/v1/leases/ack", body, 409);
+    snprintf(body, sizeof body, "{\"lease\":\"%s\",\"error\":\"TIMEOUT\"}", reply_text(&reply, "leases.1.lease"));
+    conforms(fixture, "POST", "/v1/leases/nack", "/v1/leases/nack", body, 200);
+    conforms(fixture, "POST", "/v1/leases/nack", "/v1/leases/nack", body, 409);
+    conforms(fixture, "POST", "/v1/leases", "/v1/leases", "{}", 422);
+    reply_release(&reply);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_route_is_described, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_description_has_a_route, setup, teardown),
+        cmocka_unit_test_setup_teardown(answers_are_as_described, setup, teardown),
+        cmocka_unit_test_setup_teardown(leases_are_as_described, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,554 @@
+#include "support/api_fixture.h"
+#include "support/check.h"
+
+#include "base/log.h"
+#include "store/store_memory.h"
+
+#include <openssl/evp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int setup(void **state)
+{
+    *state = api_fixture_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    api_fixture_free(*state);
+    return 0;
+}
+
+/* --- many jobs ---------------------------------------------------------------------------------------- */
+
+static void many_jobs_are_taken(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const struct {
+        const char *name, *content_type, *body;
+        int status;
+        int64_t accepted, duplicates, rejected;
+        const char *contains;
+    } rows[] = {
+        { "array", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":1},{\"destination\":\"work\",\"id\":\"b\",\"payload\":1.0}]", 200, 2, 0, 0, NULL },
+        { "again and one more", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":1},{\"destination\":\"work\",\"id\":\"c\",\"payload\":1}]", 200, 1, 1, 0, NULL },
+        { "twice in one request", "application/json", "[{\"destination\":\"work\",\"id\":\"d\",\"payload\":1},{\"destination\":\"work\",\"id\":\"d\",\"payload\":1}]", 200, 1, 1, 0, NULL },
+        { "conflict", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":2}]", 200, 0, 0, 1, "id_conflict" },
+        { "a bad one rejects itself", "application/json", "[{\"destination\":\"nope\",\"payload\":1},7,{\"destination\":\"work\",\"payload\":1},{\"payload\":}]", 200, 1, 0, 3, "\"index\":3" },
+        { "lines", "application/x-ndjson", "{\"destination\":\"work\",\"id\":\"l1\",\"payload\":1}\n\n{\"destination\":\"work\",\"id\":\"l2\",\"payload\":1}\r\n", 200, 2, 0, 0, NULL },
+        { "lines by their first byte", "application/json", "{\"destination\":\"work\",\"id\":\"l3\",\"payload\":1}\n{bad}\n{\"destination\":\"work\",\"id\":\"l4\",\"payload\":1}", 200, 2, 0, 1, "\"index\":1" },
+        { "empty array", "application/json", "[]", 200, 0, 0, 0, "\"rejected\":[]" },
+        { "nothing", "application/x-ndjson", "", 200, 0, 0, 0, NULL },
+        { "broken array", "application/json", "[{\"destination\":\"work\",\"id\":\"z\",\"payload\":1}", 422, -1, -1, 0, "invalid_json" },
+        { "no comma", "application/json", "[1 2]", 422, -1, -1, 0, "invalid_json" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct request request = { .method = "POST", .path = "/v1/jobs/batch", .body = rows[i].body, .content_type = rows[i].content_type };
+        struct reply reply = http_ask(fixture, &request);
+        check(reply.status == rows[i].status, "%s: %d %s", rows[i].name, reply.status, reply.body);
+        check(reply_int(&reply, "accepted") == rows[i].accepted && reply_int(&reply, "duplicates") == rows[i].duplicates, "%s: %s", rows[i].name, reply.body);
+        check((int64_t)json_array_size(reply_at(&reply, "rejected")) == rows[i].rejected, "%s: %s", rows[i].name, reply.body);
+        check(!rows[i].contains || strstr(reply.body, rows[i].contains), "%s: %s", rows[i].name, reply.body);
+        reply_release(&reply);
+    }
+    struct reply reply = http_do(fixture, "GET", "/v1/jobs/z", NULL);
+    assert_int_equal(reply.status, 404); /* nothing of a broken array was taken */
+    reply_release(&reply);
+}
+
+/* More than one transaction holds. */
+static void very_many_jobs_are_taken(void **state)
+{
+    struct api_fixture *fixture = *state;
+    struct buffer body;
+    buffer_init(&body, 16 << 20);
+    for (int i = 0; i < 10000; i++)
+        buffer_printf(&body, i == 4500 ? "{\"destination\":\"nope\",\"payload\":%d}\n" : "{\"destination\":\"work\",\"id\":\"%d\",\"payload\":1}\n", i);
+    const struct request request = { .method = "POST", .path = "/v1/jobs/batch", .body = body.data, .body_len = body.len };
+    struct reply reply = http_ask(fixture, &request);
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply_int(&reply, "accepted"), 9999);
+    assert_int_equal(reply_int(&reply, "rejected.0.index"), 4500);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/destinations/work", NULL);
+    assert_int_equal(reply_int(&reply, "pending"), 9999);
+    reply_release(&reply);
+    buffer_release(&body);
+}
+
+/* --- lists ------------------------------------------------------------------------------------------------ */
+
+static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id, const char *payload)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":%s}", destination, tenant, id, payload);
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
+    check(reply.status == 201, "%s: %s", body, reply.body);
+    reply_release(&reply);
+}
+
+static void destinations_and_tenants_are_counted(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put(fixture, "work", "t1", "a", "1");
+    put(fixture, "work", "t1", "b", "1");
+    put(fixture, "work", "t2", "c", "1");
+    put(fixture, "web", "t1", "d", "\"bad\"");
+    await_state(fixture, "/v1/jobs/d?tenant=t1", "dead");
+    struct reply reply = http_do(fixture, "GET", "/v1/destinations", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 4);
+    assert_string_equal(reply_text(&reply, "destinations.0.name"), "mail");
+    assert_string_equal(reply_text(&reply, "destinations.3.name"), "work");
+    assert_int_equal(reply_int(&reply, "destinations.3.pending"), 3);
+    assert_int_equal(reply_int(&reply, "destinations.3.tenants"), 2);
+    assert_string_equal(reply_text(&reply, "destinations.3.transport"), "pull");
+    assert_int_equal(reply_int(&reply, "destinations.2.dead"), 1);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/destinations?limit=3", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 3);
+    assert_string_equal(reply_text(&reply, "next"), "web");
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/destinations?cursor=web", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 1);
+    assert_true(json_is_null(reply_at(&reply, "next")));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/destinations/wrok", NULL);
+    assert_int_equal(reply.status, 404);
+    assert_non_null(strstr(reply.body, "did you mean"));
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", "/v1/destinations/nope/pause", NULL);
+    assert_int_equal(reply.status, 404);
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", "/v1/destinations/work/pause", "{\"reson\":\"x\"}");
+    assert_int_equal(reply.status, 422);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/tenants?destination=work&limit=1", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "tenants")), 1);
+    assert_string_equal(reply_text(&reply, "tenants.0.tenant"), "t1");
+    assert_int_equal(reply_int(&reply, "tenants.0.pending"), 2);
+    char path[64];
+    snprintf(path, sizeof path, "/v1/tenants?destination=work&cursor=%s", reply_text(&reply, "next"));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", path, NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "tenants")), 1);
+    assert_string_equal(reply_text(&reply, "tenants.0.tenant"), "t2");
+    reply_release(&reply);
+}
+
+static void events_are_followed(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put(fixture, "work", "t1", "a", "1");
+    put(fixture, "work", "t2", "b", "1");
+    struct reply reply = http_do(fixture, "GET", "/v1/events", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "events")), 2);
+    assert_string_equal(reply_text(&reply, "events.0.type"), "accepted");
+    assert_string_equal(reply_text(&reply, "events.0.job"), "a");
+    assert_int_equal(strlen(reply_text(&reply, "events.0.hash")), 64);
+    assert_int_equal(reply_int(&reply, "last"), 2);
+    reply_release(&reply);
+    static const struct { const char *path; size_t count; int64_t last; } rows[] = {
+        { "/v1/events?after=1", 1, 2 }, { "/v1/events?after=2", 0, 2 }, { "/v1/events?limit=1", 1, 1 }, { "/v1/events?cursor=1&limit=1", 1, 2 },
+        { "/v1/events?tenant=t2", 1, 2 }, { "/v1/events?job=a&tenant=t1", 1, 1 }, { "/v1/events?job=a", 0, 0 }, { "/v1/events?job=b&tenant=t2&after=2", 0, 2 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        reply = http_do(fixture, "GET", rows[i].path, NULL);
+        check(json_array_size(reply_at(&reply, "events")) == rows[i].count, "%s: %s", rows[i].path, reply.body);
+        check(reply_int(&reply, "last") == rows[i].last, "%s: %s", rows[i].path, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static void dead_letters_are_exported(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char id[16];
+    for (int i = 0; i < 40; i++) { /* more than one piece */
+        snprintf(id, sizeof id, "d%d", i);
+        put(fixture, "web", "acme", id, i == 39 ? "\"bad\\n\"" : "\"bad\"");
+    }
+    await_state(fixture, "/v1/jobs/d39?tenant=acme", "dead");
+    await_state(fixture, "/v1/jobs/d38?tenant=acme", "dead");
+    for (int i = 0; i < 1000; i++) {
+        struct reply reply = http_do(fixture, "GET", "/v1/destinations/web", NULL);
+        bool all = reply_int(&reply, "dead") == 40;
+        reply_release(&reply);
+        if (all)
+            break;
+        poll(NULL, 0, 2);
+    }
+    struct reply reply = http_do(fixture, "GET", "/v1/dead/export", NULL);
+    assert_int_equal(reply.status, 200);
+    assert_non_null(strcasestr(reply.headers, "application/x-ndjson"));
+    size_t lines = 0;
+    char *rest = reply.body;
+    for (char *line; (line = strsep(&rest, "\n")) && *line; lines++) {
+        json_t *entry = json_loads(line, 0, NULL);
+        check(entry, "%s", line);
+        snprintf(id, sizeof id, "d%zu", 39 - lines);
+        assert_string_equal(json_string_value(json_object_get(entry, "jobId")), id);
+        assert_string_equal(json_string_value(json_object_get(entry, "outboxId")), id);
+        assert_string_equal(json_string_value(json_object_get(entry, "companyId")), "acme");
+        assert_string_equal(json_string_value(json_object_get(entry, "originalData")), lines == 0 ? "bad\n" : "bad");
+        assert_string_equal(json_string_value(json_object_get(entry, "lastFailureReason")), "HTTP 400: Bad Request");
+        assert_string_equal(json_string_value(json_object_get(entry, "lastFailureCode")), "400");
+        assert_int_equal(json_integer_value(json_object_get(entry, "failedAttempts")), 1);
+        assert_true(json_integer_value(json_object_get(entry, "ttl")) > 0);
+        assert_true(json_is_string(json_object_get(entry, "lastFailureTimestamp")));
+        assert_true(json_is_string(json_object_get(entry, "enqueuedAt")) && json_is_string(json_object_get(entry, "movedToDLQAt")));
+        json_decref(entry);
+    }
+    assert_int_equal(lines, 40);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/dead/export?tenant=other", NULL);
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply.len, 0);
+    reply_release(&reply);
+    int fd = raw_connect(fixture); /* one that goes in the middle */
+    raw_send(fd, "GET /v1/dead/export HTTP/1.1\r\nHost: x\r\n\r\n", 41);
+    char *some = raw_read(fd, "200 OK");
+    free(some);
+    close(fd);
+}
+
+/* --- decisions, health ---------------------------------------------------------------------------------------- */
+
+static void decisions_are_answered(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const struct { const char *body; int status; const char *contains; } rows[] = {
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200, "\"shouldRetry\":true" },
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}", 200, "PERMANENT_ERROR" },
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"retryCount\":3,\"policy\":\"web\"}", 200, "MAX_RETRIES_EXCEEDED" },
+        { "{\"claimId\":\"CLM-X-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"tiss\"}", 200, "\"maxRetries\":5" },
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"\",\"policy\":\"web\"}", 422, "INVALID_ERROR_MESSAGE" },
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"x\",\"policy\":\"wbe\"}", 422, "UNKNOWN_POLICY" },
+        { "{", 422, "INVALID_JSON" },
+        { "", 422, "INVALID_JSON" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct reply reply = http_do(fixture, "POST", "/v1/decide", rows[i].body);
+        check(reply.status == rows[i].status && strstr(reply.body, rows[i].contains), "%s: %d %s", rows[i].body, reply.status, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static int status_of(struct api_fixture *fixture, const char *path)
+{
+    struct reply reply = http_do(fixture, "GET", path, NULL);
+    int status = reply.status;
+    reply_release(&reply);
+    return status;
+}
+
+static void await_status(struct api_fixture *fixture, const char *path, int status)
+{
+    for (int i = 0; i < 2500 && status_of(fixture, path) != status; i++)
+        poll(NULL, 0, 2);
+    check(status_of(fixture, path) == status, "%s never answered %d", path, status);
+}
+
+static void health_follows_progress(void **state)
+{
+    (void)state;
+    const struct api_fixture_settings settings = { .engine_held = true };
+    struct api_fixture *fixture = api_fixture_new(&settings);
+    struct reply reply = http_do(fixture, "GET", "/readyz", NULL);
+    assert_int_equal(reply.status, 503);
+    assert_string_equal(reply_text(&reply, "type"), "starting");
+    reply_release(&reply);
+    assert_int_equal(status_of(fixture, "/livez"), 200);
+    api_fixture_start_engine(fixture);
+    await_status(fixture, "/readyz", 200);
+    assert_int_equal(status_of(fixture, "/livez"), 200);
+    api_fixture_stall(fixture, true);
+    api_fixture_skip(fixture, 5 * MINUTE_MS);
+    reply = http_do(fixture, "GET", "/livez", NULL);
+    assert_int_equal(reply.status, 503);
+    assert_string_equal(reply_text(&reply, "type"), "engine_stuck");
+    reply_release(&reply);
+    api_fixture_stall(fixture, false);
+    await_status(fixture, "/livez", 200);
+    api_stop_accepting(api_fixture_api(fixture));
+    await_status(fixture, "/readyz", 503);
+    reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1}");
+    assert_int_equal(reply.status, 503);
+    assert_string_equal(reply_text(&reply, "type"), "stopping");
+    reply_release(&reply);
+    assert_int_equal(status_of(fixture, "/v1/stats"), 200);
+    api_fixture_free(fixture);
+}
+
+/* --- who may ------------------------------------------------------------------------------------------------- */
+
+static void hex_of(const char *secret, char text[65])
+{
+    unsigned char hash[32];
+    assert_int_equal(EVP_Digest(secret, strlen(secret), hash, NULL, EVP_sha256(), NULL), 1);
+    for (int i = 0; i < 32; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+}
+
+static char *tokens_text(void)
+{
+    static const struct { const char *secret, *rest; } tokens[] = {
+        { "in", "scopes: [enqueue]" }, { "look", "scopes: [read]" }, { "act", "scopes: [operate]" }, { "all", "scopes: [admin]" },
+        { "acme", "scopes: [enqueue, read, operate], tenant: acme" },
+    };
+    struct buffer text;
+    buffer_init(&text, 1 << 16);
+    buffer_append_text(&text, "tokens:\n");
+    for (size_t i = 0; i < COUNT_OF(tokens); i++) {
+        char hash[65];
+        hex_of(tokens[i].secret, hash);
+        buffer_printf(&text, "  - { name: %s, sha256: %s, %s }\n", tokens[i].secret, hash, tokens[i].rest);
+    }
+    return buffer_take(&text);
+}
+
+static void tokens_open_what_they_say(void **state)
+{
+    (void)state;
+    char *text = tokens_text();
+    const struct api_fixture_settings settings = { .tokens = text };
+    struct api_fixture *fixture = api_fixture_new(&settings);
+    static const char job[] = "{\"destination\":\"work\",\"id\":\"a\",\"payload\":1}";
+    static const char job_other[] = "{\"destination\":\"work\",\"tenant\":\"evil\",\"payload\":1}";
+    static const struct { const char *token, *method, *path, *body; int status; const char *type; } rows[] = {
+        { NULL, "GET", "/v1/jobs", NULL, 401, "unauthorized" },
+        { "wrong", "GET", "/v1/jobs", NULL, 401, "unauthorized" },
+        { "", "GET", "/v1/jobs", NULL, 401, "unauthorized" },
+        { NULL, "GET", "/livez", NULL, 200, NULL },
+        { NULL, "GET", "/openapi.json", NULL, 200, NULL },
+        { NULL, "GET", "/", NULL, 200, NULL },
+        { "in", "POST", "/v1/jobs", job, 201, NULL },
+        { "in", "GET", "/v1/jobs", NULL, 403, "forbidden_scope" },
+        { "in", "POST", "/v1/jobs/a/cancel", NULL, 403, "forbidden_scope" },
+        { "look", "GET", "/v1/jobs/a", NULL, 200, NULL },
+        { "look", "POST", "/v1/jobs", job, 403, "forbidden_scope" },
+        { "look", "POST", "/v1/destinations/work/pause", NULL, 403, "forbidden_scope" },
+        { "act", "GET", "/v1/jobs/a", NULL, 200, NULL },
+        { "act", "POST", "/v1/jobs", job, 403, "forbidden_scope" },
+        { "act", "PATCH", "/v1/jobs/a", "{\"priority\":1}", 200, NULL },
+        { "all", "POST", "/v1/jobs", job, 200, NULL },
+        { "all", "POST", "/v1/destinations/work/pause", NULL, 200, NULL },
+        { "all", "POST", "/v1/destinations/work/resume", NULL, 200, NULL },
+        { "acme", "POST", "/v1/jobs", job, 201, NULL },
+        { "acme", "POST", "/v1/jobs", job_other, 403, "forbidden_tenant" },
+        { "acme", "GET", "/v1/jobs/a", NULL, 200, NULL },
+        { "acme", "GET", "/v1/jobs/a?tenant=acme", NULL, 200, NULL },
+        { "acme", "GET", "/v1/jobs/a?tenant=evil", NULL, 403, "forbidden_tenant" },
+        { "acme", "GET", "/v1/jobs?tenant=evil", NULL, 403, "forbidden_tenant" },
+        { "acme", "GET", "/v1/events?tenant=evil", NULL, 403, "forbidden_tenant" },
+        { "acme", "POST", "/v1/destinations/work/pause", NULL, 403, "forbidden_tenant" },
+        { "acme", "POST", "/v1/leases", "{\"destination\":\"work\"}", 403, "forbidden_tenant" },
+        { "acme", "POST", "/v1/leases/ack", "{\"leases\":[\"1-1-0\"]}", 403, "forbidden_tenant" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct request request = { .method = rows[i].method, .path = rows[i].path, .body = rows[i].body, .token = rows[i].token };
+        struct reply reply = http_ask(fixture, &request);
+        check(reply.status == rows[i].status, "%s %s %s: %d %s", rows[i].token, rows[i].method, rows[i].path, reply.status, reply.body);
+        check(!rows[i].type || strcmp(reply_text(&reply, "type"), rows[i].type) == 0, "%s %s: %s", rows[i].token, rows[i].path, reply.body);
+        check(reply.status != 401 || strcasestr(reply.headers, "WWW-Authenticate: Bearer"), "%s", reply.headers);
+        reply_release(&reply);
+    }
+    /* A confined token sees its own and nothing else, anywhere. */
+    static const char *const paths[] = { "/v1/jobs", "/v1/tenants", "/v1/events" };
+    static const char *const lists[] = { "jobs", "tenants", "events" };
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        const struct request request = { .method = "GET", .path = paths[i], .token = "acme" };
+        struct reply reply = http_ask(fixture, &request);
+        json_t *list = reply_at(&reply, lists[i]);
+        check(json_array_size(list) == 1, "%s: %s", paths[i], reply.body);
+        check(strcmp(json_string_value(json_object_get(json_array_get(list, 0), "tenant")), "acme") == 0, "%s: %s", paths[i], reply.body);
+        reply_release(&reply);
+    }
+    const struct request stats = { .method = "GET", .path = "/v1/stats", .token = "acme" };
+    struct reply reply = http_ask(fixture, &stats);
+    assert_int_equal(reply_int(&reply, "totals.pending"), 1);
+    assert_null(reply_at(&reply, "engine"));
+    reply_release(&reply);
+    api_fixture_free(fixture);
+    free(text);
+}
+
+static void pages_of_other_hosts_may_not_call(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const struct { const char *headers; int status; } rows[] = {
+        { "Host: 127.0.0.1:7878\r\n", 200 }, { "Host: localhost\r\n", 200 }, { "Host: [::1]:7878\r\n", 200 }, { "Host: box\r\n", 200 },
+        { "Host: a.localhost:1\r\n", 200 }, { "Host: evil.example\r\n", 403 }, { "Host: evil.example:7878\r\nOrigin: http://evil.example:7878\r\n", 403 },
+        { "Host: localhost:7878\r\nOrigin: http://localhost:7878\r\n", 200 }, { "Host: localhost:7878\r\nOrigin: https://evil.example\r\n", 403 },
+        { "Host: localhost:7878\r\nOrigin: null\r\n", 403 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char request[256], wanted[32];
+        int len = snprintf(request, sizeof request, "GET /v1/jobs HTTP/1.1\r\n%sConnection: close\r\n\r\n", rows[i].headers);
+        snprintf(wanted, sizeof wanted, "HTTP/1.1 %d ", rows[i].status);
+        int fd = raw_connect(fixture);
+        raw_send(fd, request, (size_t)len);
+        char *answer = raw_read(fd, NULL);
+        check(strncmp(answer, wanted, strlen(wanted)) == 0, "%s: %s", rows[i].headers, answer);
+        free(answer);
+        close(fd);
+    }
+}
+
+static void beyond_loopback_tokens_are_needed(void **state)
+{
+    (void)state;
+    struct config *config;
+    struct buffer problems;
+    struct store *store;
+    struct api *api = NULL;
+    struct error error;
+    buffer_init(&problems, 1 << 16);
+    const struct store_settings settings = { .sync_always = true };
+    assert_int_equal(store_memory_open(SLICE(""), &settings, &store, &error), STATUS_OK);
+    assert_int_equal(config_default(&config), STATUS_OK);
+    config->listen = (struct listen_address){ .host = "0.0.0.0", .port = 0, .loopback = false };
+    const struct api_settings api_settings = { .config = config, .store = store };
+    assert_int_equal(api_new(&api_settings, &api, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "auth.tokens_file"));
+    assert_null(api);
+    config->tokens_file = "/nonexistent/tokens.yaml";
+    assert_int_equal(api_new(&api_settings, &api, &error), STATUS_IO);
+    config_unref(config);
+    store->ops->close(store);
+}
+
+/* --- what clients do --------------------------------------------------------------------------------------------- */
+
+static void connections_are_used_again(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char two[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
+                              "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}"
+                              "GET /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    int fd = raw_connect(fixture);
+    raw_send(fd, two, sizeof two - 1);
+    char *answers = raw_read(fd, NULL);
+    const char *live = strstr(answers, "{\"status\":\"ok\"}");
+    const char *jobs = strstr(answers, "{\"jobs\":[]");
+    const char *created = strstr(answers, "\"created\":true");
+    const char *stats = strstr(answers, "\"version\"");
+    check(live && jobs && created && stats && live < jobs && jobs < created && created < stats, "%s", answers);
+    free(answers);
+    close(fd);
+}
+
+static void head_has_no_body(void **state)
+{
+    static const char *const paths[] = { "/livez", "/v1/jobs", "/v1/dead/export", "/openapi.json", "/v1/jobs/none" };
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct reply reply = http_do(*state, "HEAD", paths[i], NULL);
+        check(reply.status == (i == 4 ? 404 : 200) && reply.len == 0, "%s: %d %s", paths[i], reply.status, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static void too_much_is_refused(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char *header = malloc(40000);
+    int head = snprintf(header, 100, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Long: ");
+    memset(header + head, 'x', 20000);
+    strcpy(header + head + 20000, "\r\n\r\n");
+    int fd = raw_connect(fixture);
+    raw_send(fd, header, strlen(header));
+    char *answer = raw_read(fd, NULL);
+    check(strncmp(answer, "HTTP/1.1 4", 10) == 0 || !*answer, "%s", answer);
+    free(answer);
+    free(header);
+    close(fd);
+
+    static const char huge[] = "POST /v1/jobs/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n";
+    fd = raw_connect(fixture);
+    raw_send(fd, huge, sizeof huge - 1);
+    shutdown(fd, SHUT_WR);
+    answer = raw_read(fd, NULL);
+    check(strncmp(answer, "HTTP/1.1 413", 12) == 0, "%s", answer);
+    free(answer);
+    close(fd);
+    assert_int_equal(status_of(fixture, "/livez"), 200);
+}
+
+static void odd_clients_do_no_harm(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const struct { const char *name, *bytes; } rows[] = {
+        { "nothing", "" },
+        { "half a line", "GET /v1/jo" },
+        { "half a body", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"dest" },
+        { "gone before the answer", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}" },
+        { "gone before a reading", "GET /v1/stats HTTP/1.1\r\nHost: x\r\n\r\n" },
+        { "gone before an export", "GET /v1/dead/export HTTP/1.1\r\nHost: x\r\n\r\n" },
+        { "not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n" },
+        { "negative length", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n" },
+        { "bad method", "BREW /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n" },
+        { "odd path", "GET /v1/jobs/%zz%00%ff HTTP/1.1\r\nHost: x\r\n\r\n" },
+        { "path upwards", "GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n" },
+    };
+    const struct linger at_once = { 1, 0 };
+    for (int reset = 0; reset < 2; reset++)
+        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+            int fd = raw_connect(fixture);
+            raw_send(fd, rows[i].bytes, strlen(rows[i].bytes));
+            if (reset)
+                setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+            close(fd);
+            check(status_of(fixture, "/livez") == 200, "%s", rows[i].name);
+        }
+    for (int i = 0; i < 1000; i++) { /* none of them is left behind */
+        struct reply reply = http_do(fixture, "GET", "/v1/stats", NULL);
+        bool alone = reply_int(&reply, "calls") == 1;
+        reply_release(&reply);
+        if (alone)
+            return;
+        poll(NULL, 0, 2);
+    }
+    check(false, "calls are left behind");
+}
+
+/* Byte by byte. */
+static void a_slow_client_is_served(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char request[] = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}";
+    int fd = raw_connect(fixture);
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        raw_send(fd, request + i, 1);
+        if (i % 16 == 0)
+            poll(NULL, 0, 1);
+    }
+    char *answer = raw_read(fd, NULL);
+    check(strncmp(answer, "HTTP/1.1 201", 12) == 0, "%s", answer);
+    free(answer);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(many_jobs_are_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(very_many_jobs_are_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(destinations_and_tenants_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(events_are_followed, setup, teardown),
+        cmocka_unit_test_setup_teardown(dead_letters_are_exported, setup, teardown),
+        cmocka_unit_test_setup_teardown(decisions_are_answered, setup, teardown),
+        cmocka_unit_test(health_follows_progress),
+        cmocka_unit_test(tokens_open_what_they_say),
+        cmocka_unit_test_setup_teardown(pages_of_other_hosts_may_not_call, setup, teardown),
+        cmocka_unit_test(beyond_loopback_tokens_are_needed),
+        cmocka_unit_test_setup_teardown(connections_are_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(head_has_no_body, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_much_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(odd_clients_do_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_client_is_served, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
