@@ -68,7 +68,21 @@ static void call_free(struct call *call)
 
 void call_drop(struct call *call)
 {
+    if (call->http) { /* libevent has not noticed yet */
+        struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
+        evhttp_connection_set_closecb(connection, NULL, NULL);
+        evhttp_connection_free(connection);
+    }
     call_free(call);
+}
+
+void call_client_left(struct call *call)
+{
+    struct evhttp_request *http = call->http;
+    call->http = NULL;
+    /* A request whose answer was being made is taken off a connection that fails: it is ours then, not the connection's. */
+    if (http && !evhttp_request_get_connection(http))
+        evhttp_request_free(http);
 }
 
 bool call_client_gone(const struct call *call)
@@ -294,7 +308,7 @@ static void on_stream_gone(struct evhttp_connection *connection, void *context)
 {
     struct stream *stream = context;
     (void)connection;
-    stream->call->http = NULL;
+    call_client_left(stream->call);
     if (stream->writing)
         call_free(stream->call);
 }

@@ -95,6 +95,8 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
 
 /* Whether the client has closed its connection, as far as the system knows. */
 bool call_client_gone(const struct call *call);
+/* The connection is being closed: the call goes on without a client. */
+void call_client_left(struct call *call);
 /* Ends the call without an answer: nobody is there any more. */
 void call_drop(struct call *call);
 

@@ -160,9 +160,8 @@ static bool authorise(struct call *call)
 
 static void on_client_gone(struct evhttp_connection *connection, void *context)
 {
-    struct call *call = context;
     (void)connection;
-    call->http = NULL;
+    call_client_left(context);
 }
 
 static struct call *call_new(struct api *api, struct evhttp_request *http)
