@@ -53,6 +53,7 @@ struct api {
     bool disk_low;
     instant began_at;
     int port;
+    bool loopback; /* the address that is bound, which a reload does not change */
 };
 
 /* One row a route: the server, /openapi.json's test and the authorisation read this table. */

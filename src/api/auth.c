@@ -36,7 +36,8 @@ bool scope_from_name(struct slice name, unsigned *ret_scopes)
 
 static enum status fail_at(const char *path, const yaml_node_t *node, struct error *err, const char *what)
 {
-    return error_set(err, STATUS_INVALID, "%s:%zu:%zu: %s", path, node->start_mark.line + 1, node->start_mark.column + 1, what);
+    return error_set(err, STATUS_INVALID, "%s:%zu:%zu: %s", path, node->start_mark.line + 1, node->start_mark.column + 1,
+                     what);
 }
 
 static struct slice scalar(const yaml_node_t *node)
@@ -66,7 +67,8 @@ struct token_source {
     struct tokens *tokens;
 };
 
-static enum status set_scopes(const struct token_source *source, const yaml_node_t *list, struct token *token, struct error *err)
+static enum status set_scopes(const struct token_source *source, const yaml_node_t *list, struct token *token,
+                              struct error *err)
 {
     if (list->type != YAML_SEQUENCE_NODE)
         return fail_at(source->path, list, err, "scopes must be a list of enqueue, read, operate, admin");
@@ -78,8 +80,8 @@ static enum status set_scopes(const struct token_source *source, const yaml_node
     return STATUS_OK;
 }
 
-static enum status set_member(const struct token_source *source, struct slice name, const yaml_node_t *value, struct token *token,
-                              struct error *err)
+static enum status set_member(const struct token_source *source, struct slice name, const yaml_node_t *value,
+                              struct token *token, struct error *err)
 {
     if (slice_equal(name, SLICE("scopes")))
         return set_scopes(source, value, token, err);
@@ -95,7 +97,8 @@ static enum status set_member(const struct token_source *source, struct slice na
     return STATUS_OK;
 }
 
-static enum status parse_token(const struct token_source *source, const yaml_node_t *node, struct token *token, struct error *err)
+static enum status parse_token(const struct token_source *source, const yaml_node_t *node, struct token *token,
+                               struct error *err)
 {
     if (node->type != YAML_MAPPING_NODE)
         return fail_at(source->path, node, err, "a token is a mapping of name, sha256, scopes and tenant");

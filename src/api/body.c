@@ -8,8 +8,9 @@ json_t *body_object(struct call *call, const char *const *names)
 {
     struct job_problem problem;
     json_t *root = job_text_load(slice_is_blank(call->body) ? SLICE("{}") : call->body, &problem);
-    bool known = root && (json_is_object(root) ? members_known(root, names, &problem)
-                                               : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object"));
+    bool known =
+        root && (json_is_object(root) ? members_known(root, names, &problem)
+                                      : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object"));
     if (known)
         return root;
     call_problem(call, problem.status, problem.type, "%s", problem.detail);

@@ -45,7 +45,8 @@ bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant
         return true;
     }
     if (asked.len > 0 && !slice_equal(asked, call->tenant_bound)) {
-        call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only", SLICE_ARG(call->tenant_bound));
+        call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only",
+                     SLICE_ARG(call->tenant_bound));
         return false;
     }
     *ret_tenant = call->tenant_bound;
@@ -148,10 +149,14 @@ void call_json(struct call *call, int status, struct buffer *body)
 
 static const char *title_of(int status)
 {
-    static const struct { int status; const char *title; } titles[] = {
-        { 400, "Bad Request" },       { 401, "Unauthorized" },         { 403, "Forbidden" },          { 404, "Not Found" },
-        { 405, "Method Not Allowed" }, { 409, "Conflict" },            { 413, "Payload Too Large" },  { 415, "Unsupported Media Type" },
-        { 422, "Unprocessable Content" }, { 429, "Too Many Requests" }, { 500, "Internal Server Error" }, { 503, "Service Unavailable" },
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {
+        { 400, "Bad Request" },       { 401, "Unauthorized" },           { 403, "Forbidden" },
+        { 404, "Not Found" },         { 405, "Method Not Allowed" },     { 409, "Conflict" },
+        { 413, "Payload Too Large" }, { 415, "Unsupported Media Type" }, { 422, "Unprocessable Content" },
+        { 429, "Too Many Requests" }, { 500, "Internal Server Error" },  { 503, "Service Unavailable" },
     };
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         if (titles[i].status == status)

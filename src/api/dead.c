@@ -18,7 +18,8 @@ static enum piece export_next(struct call *call, struct buffer *out)
     size_t count;
     int64_t next;
     arena_init(&memory, SIZE_MAX / 4);
-    enum status status = reader->ops->reader_jobs(reader, filter, EXPORT_JOBS_AT_ONCE, true, &memory, &jobs, &count, &next, &error);
+    enum status status =
+        reader->ops->reader_jobs(reader, filter, EXPORT_JOBS_AT_ONCE, true, &memory, &jobs, &count, &next, &error);
     if (status == STATUS_OK) {
         for (size_t i = 0; i < count; i++)
             dead_entry_write(out, &jobs[i]);

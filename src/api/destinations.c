@@ -116,8 +116,8 @@ static void not_found(struct call *call, struct slice name)
     for (size_t i = 0; i < call->api->config->destination_count; i++)
         nearest_offer(&nearest, call->api->config->destinations[i].name);
     if (nearest.name)
-        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; did you mean \"%s\"?", quote(name).text,
-                     nearest.name);
+        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; did you mean \"%s\"?",
+                     quote(name).text, nearest.name);
     else
         call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; GET /v1/destinations lists them",
                      quote(name).text);
@@ -239,7 +239,8 @@ static void write_tenant(struct json_writer *json, const struct lane *lane)
 }
 
 /* Writes lanes until the page is full. The cursor of the next page is 0 at the end. */
-static enum status write_tenants(struct call *call, struct json_writer *json, size_t limit, int64_t *after, struct error *err)
+static enum status write_tenants(struct call *call, struct json_writer *json, size_t limit, int64_t *after,
+                                 struct error *err)
 {
     struct store_reader *reader = call->api->reader;
     struct slice destination = call_query(call, "destination");

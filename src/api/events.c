@@ -50,8 +50,8 @@ static enum status read_events(struct call *call, const struct event_question *q
 {
     struct store_reader *reader = call->api->reader;
     if (question->job.len > 0)
-        return reader->ops->reader_history(reader, question->tenant, question->job, STORE_PAGE_MAX, &call->memory, ret_events,
-                                           ret_count, err);
+        return reader->ops->reader_history(reader, question->tenant, question->job, STORE_PAGE_MAX, &call->memory,
+                                           ret_events, ret_count, err);
     return reader->ops->reader_events(reader, question->after, question->limit, &call->memory, ret_events, ret_count, err);
 }
 

@@ -9,8 +9,9 @@
 const char *job_status_word(const struct destination_config *destination, enum job_state state)
 {
     static const char *const words[STATE_COUNT] = {
-        [STATE_NONE] = "UNKNOWN",        [STATE_PENDING] = "PENDING", [STATE_RUNNING] = "IN_PROGRESS", [STATE_WAITING] = "PENDING",
-        [STATE_COMPLETED] = "COMPLETED", [STATE_DEAD] = "FAILED",     [STATE_CANCELLED] = "CANCELLED",
+        [STATE_NONE] = "UNKNOWN",        [STATE_PENDING] = "PENDING",     [STATE_RUNNING] = "IN_PROGRESS",
+        [STATE_WAITING] = "PENDING",     [STATE_COMPLETED] = "COMPLETED", [STATE_DEAD] = "FAILED",
+        [STATE_CANCELLED] = "CANCELLED",
     };
     const char *own = destination ? destination->status_words[state] : NULL;
     return own ? own : words[state];

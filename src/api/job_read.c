@@ -40,14 +40,15 @@ bool members_known(json_t *object, const char *const *names, struct job_problem 
         if (nearest.name)
             return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; did you mean \"%s\"?",
                               quote(slice_from(key)).text, nearest.name);
-        return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; leave it out, or put it into metadata",
-                          quote(slice_from(key)).text);
+        return job_refuse(ret_problem, 422, "unknown_member",
+                          "\"%s\" is not known here; leave it out, or put it into metadata", quote(slice_from(key)).text);
     }
     return true;
 }
 
 /* A string of up to `len_max` bytes without control characters; absent: empty. */
-static bool text_member(const json_t *root, const char *name, size_t len_max, struct slice *ret_text, struct job_problem *problem)
+static bool text_member(const json_t *root, const char *name, size_t len_max, struct slice *ret_text,
+                        struct job_problem *problem)
 {
     json_t *value = member_get(root, name);
     *ret_text = SLICE("");
@@ -73,7 +74,8 @@ static bool time_member(const json_t *root, const char *name, instant *ret_at, s
         return true;
     if (!json_is_string(value) ||
         instant_parse((struct slice){ json_string_value(value), json_string_length(value) }, ret_at, &error) != STATUS_OK)
-        return job_refuse(problem, 422, "invalid_time", "%s must be a time like 2025-01-12T10:51:41.234Z, with its zone", name);
+        return job_refuse(problem, 422, "invalid_time", "%s must be a time like 2025-01-12T10:51:41.234Z, with its zone",
+                          name);
     return true;
 }
 
@@ -83,7 +85,8 @@ static bool raw_member(struct slice text, const char *name, size_t len_max, stru
 {
     struct slice raw = json_text_member(text, slice_from(name));
     if (raw.len == 0)
-        return job_refuse(problem, 422, "invalid_member", "%s must be named without escapes and be nested at most 256 deep", name);
+        return job_refuse(problem, 422, "invalid_member", "%s must be named without escapes and be nested at most 256 deep",
+                          name);
     if (len_max > 0 && raw.len > len_max)
         return job_refuse(problem, 422, "invalid_member", "%s has %zu bytes, the limit is %zu", name, raw.len, len_max);
     *ret_raw = arena_copy(memory, raw);
@@ -114,7 +117,8 @@ static bool base64_is_valid(struct slice text)
 static bool base64_payload(struct slice text, struct arena *memory, struct slice *ret_payload, struct job_problem *problem)
 {
     if (!base64_is_valid(text) || text.len > INT32_MAX)
-        return job_refuse(problem, 422, "invalid_payload", "payload_base64 is not Base64 (A-Z a-z 0-9 + / and = at the end, no breaks)");
+        return job_refuse(problem, 422, "invalid_payload",
+                          "payload_base64 is not Base64 (A-Z a-z 0-9 + / and = at the end, no breaks)");
     unsigned char *bytes = arena_alloc(memory, text.len / 4 * 3 + 1);
     if (!bytes)
         return job_refuse(problem, 503, "no_memory", "no memory for the payload; try again");
@@ -139,7 +143,9 @@ bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, stru
 {
     const json_t *payload = member_get(root, "payload");
     const json_t *base64 = member_get(root, "payload_base64");
-    struct payload_members found = { .given = payload || base64, .string = json_is_string(payload), .base64 = base64 != NULL };
+    struct payload_members found = { .given = payload || base64,
+                                     .string = json_is_string(payload),
+                                     .base64 = base64 != NULL };
     if (payload && base64)
         return job_refuse(ret_problem, 422, "invalid_payload", "give payload or payload_base64, not both");
     if (base64 && !json_is_string(base64))
@@ -150,8 +156,9 @@ bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, stru
                                   &found.payload, ret_problem))
         return false;
     if (found.given && found.payload.len > (size_t)bytes_max)
-        return job_refuse(ret_problem, 413, "payload_too_large", "the payload has %zu bytes, limits.payload is %lld; send less or raise it",
-                          found.payload.len, (long long)bytes_max);
+        return job_refuse(ret_problem, 413, "payload_too_large",
+                          "the payload has %zu bytes, limits.payload is %lld; send less or raise it", found.payload.len,
+                          (long long)bytes_max);
     *ret_payload = found;
     return true;
 }
@@ -208,7 +215,8 @@ static bool set_headers(const struct job_reader *reader, struct slice text, cons
     json_object_foreach(headers, name, value) {
         struct slice content = { json_string_value(value), json_string_length(value) };
         if (!json_is_string(value))
-            return job_refuse(problem, 422, "invalid_header", "header \"%s\" must be a string", quote(slice_from(name)).text);
+            return job_refuse(problem, 422, "invalid_header", "header \"%s\" must be a string",
+                              quote(slice_from(name)).text);
         if (header_is_ours(name))
             return job_refuse(problem, 422, "invalid_header", "header \"%s\" is set by insist; leave it out%s", name,
                               slice_equal_nocase(slice_from(name), SLICE("Content-Type")) ? " and give content_type" : "");
@@ -266,7 +274,8 @@ static bool set_id(const struct job_reader *reader, const json_t *root, const st
     if (!value && !destination->policy.id_pattern)
         return true;
     if (!value)
-        return job_refuse(problem, 422, "invalid_id", "destination %s wants an id of the form %s", destination->name, wanted);
+        return job_refuse(problem, 422, "invalid_id", "destination %s wants an id of the form %s", destination->name,
+                          wanted);
     if (!json_is_string(value))
         return job_refuse(problem, 422, "invalid_id", "id must be a string");
     struct slice id = { json_string_value(value), json_string_length(value) };
@@ -279,7 +288,8 @@ static bool set_id(const struct job_reader *reader, const json_t *root, const st
     return insert->id.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
 }
 
-static bool set_tenant(const struct job_reader *reader, const json_t *root, struct op_insert *insert, struct job_problem *problem)
+static bool set_tenant(const struct job_reader *reader, const json_t *root, struct op_insert *insert,
+                       struct job_problem *problem)
 {
     struct slice tenant;
     if (!text_member(root, "tenant", TENANT_BYTES_MAX, &tenant, problem))
@@ -320,7 +330,8 @@ static bool set_times(const struct job_reader *reader, const json_t *root, const
     if (insert->deadline != INSTANT_NONE && insert->deadline <= reader->now)
         return job_refuse(problem, 422, "deadline_passed", "the deadline has passed already; give a later one, or none");
     if (insert->deadline != INSTANT_NONE && insert->run_at >= insert->deadline)
-        return job_refuse(problem, 422, "run_at_after_deadline", "run_at is not before the deadline: it could never be sent");
+        return job_refuse(problem, 422, "run_at_after_deadline",
+                          "run_at is not before the deadline: it could never be sent");
     insert->rank = rank_of(insert->priority, reader->now, destination->aging_ms);
     return true;
 }
@@ -368,7 +379,8 @@ json_t *job_text_load(struct slice text, struct job_problem *ret_problem)
     json_t *root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     buffer_release(&reduced);
     if (!root)
-        job_refuse(ret_problem, 422, "invalid_json", "this is not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+        job_refuse(ret_problem, 422, "invalid_json", "this is not JSON: %s (line %d, column %d)", error.text, error.line,
+                   error.column);
     return root;
 }
 

@@ -37,7 +37,8 @@ static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
     struct store_reader *reader = call->api->reader;
     if (!call_tenant(call, call_query(call, "tenant"), &tenant))
         return false;
-    enum status status = reader->ops->reader_job(reader, tenant, call->parameters[0], with_payload, &call->memory, ret_job, &error);
+    enum status status =
+        reader->ops->reader_job(reader, tenant, call->parameters[0], with_payload, &call->memory, ret_job, &error);
     if (status == STATUS_OK)
         return true;
     if (status != STATUS_NOT_FOUND)
@@ -46,7 +47,8 @@ static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
         call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(tenant),
                      SLICE_ARG(call->parameters[0]));
     else
-        call_problem(call, 404, "job_not_found", "there is no job \"%.*s\" without a tenant; if it has one, add ?tenant=NAME",
+        call_problem(call, 404, "job_not_found",
+                     "there is no job \"%.*s\" without a tenant; if it has one, add ?tenant=NAME",
                      SLICE_ARG(call->parameters[0]));
     return false;
 }
@@ -80,8 +82,8 @@ static void show_job(struct call *call, bool with_payload, void (*answer)(struct
     if (!find_job(call, with_payload, &one->job))
         return;
     one->view = (struct job_view){ .payload = with_payload, .attempts = true };
-    enum status status = reader->ops->reader_history(reader, one->job.tenant, one->job.id, ATTEMPTS_EVENTS_MAX, &call->memory,
-                                                     &events, &one->view.event_count, &error);
+    enum status status = reader->ops->reader_history(reader, one->job.tenant, one->job.id, ATTEMPTS_EVENTS_MAX,
+                                                     &call->memory, &events, &one->view.event_count, &error);
     if (status != STATUS_OK) {
         call_store_problem(call, status, &error);
         return;
@@ -149,7 +151,8 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
     if (state.len > 0) {
         filter.state = job_state_from_name(state);
         if (filter.state == STATE_NONE) {
-            call_problem(call, 422, "invalid_state", "state must be pending, running, waiting, completed, dead or cancelled");
+            call_problem(call, 422, "invalid_state",
+                         "state must be pending, running, waiting, completed, dead or cancelled");
             return false;
         }
     }
@@ -176,8 +179,8 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
         filter.state = state;
     page->name = name;
     page->payload = wants_payload(call);
-    enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs, &page->count,
-                                                  &page->next, &error);
+    enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs,
+                                                  &page->count, &page->next, &error);
     if (status != STATUS_OK) {
         call_store_problem(call, status, &error);
         return;

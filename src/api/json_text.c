@@ -55,7 +55,8 @@ static size_t value_len(struct slice text)
     if (text.data[0] == '{' || text.data[0] == '[')
         return nested_len(text);
     size_t i = 0;
-    while (i < text.len && text.data[i] != ',' && text.data[i] != '}' && text.data[i] != ']' && !ascii_is_space(text.data[i]))
+    while (i < text.len && text.data[i] != ',' && text.data[i] != '}' && text.data[i] != ']' &&
+           !ascii_is_space(text.data[i]))
         i++;
     return i;
 }

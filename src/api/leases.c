@@ -115,9 +115,18 @@ static void release_taken(struct call *call)
         struct store_op *op = &call->batch->ops[call->batch->count++];
         op->kind = OP_SETTLE;
         op->settle = (struct op_settle){
-            .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step, .run_at = api_now(call->api),
-            .rank = job->rank, .retry_count = job->retry_count, .step_count = job->step_count, .doubted = job->doubted,
-            .attempt_undone = job->step == STEP_SEND, .dead_expires_at = INSTANT_NONE, .forget_at = INSTANT_NONE,
+            .seq = job->seq,
+            .token = job->lease_token,
+            .event = EVENT_RELEASE,
+            .step = job->step,
+            .run_at = api_now(call->api),
+            .rank = job->rank,
+            .retry_count = job->retry_count,
+            .step_count = job->step_count,
+            .doubted = job->doubted,
+            .attempt_undone = job->step == STEP_SEND,
+            .dead_expires_at = INSTANT_NONE,
+            .forget_at = INSTANT_NONE,
         };
     }
     lease_release(&taking->request);
@@ -190,8 +199,8 @@ static bool read_destination(struct call *call, struct slice name)
         return false;
     }
     if (destination->transport != TRANSPORT_PULL) {
-        call_problem(call, 422, "not_pulled", "destination %s sends by itself; workers lease from those with transport: pull",
-                     destination->name);
+        call_problem(call, 422, "not_pulled",
+                     "destination %s sends by itself; workers lease from those with transport: pull", destination->name);
         return false;
     }
     return true;
@@ -204,7 +213,8 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
     if (!body_text(call, body, "destination", JOB_ID_BYTES_MAX, &request->destination) ||
         !body_text(call, body, "worker", WORKER_BYTES_MAX, &request->worker) ||
         !body_int(call, body, "max", 1, 1, LEASES_MAX, &max) || !body_int(call, body, "wait_s", 0, 0, WAIT_S_MAX, &wait_s) ||
-        !body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) || !read_destination(call, request->destination))
+        !body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) ||
+        !read_destination(call, request->destination))
         return false;
     if (slice_equal(request->worker, SLICE("engine"))) {
         call_problem(call, 422, "invalid_member", "worker may not be \"engine\", which is insist's own name");
@@ -221,8 +231,12 @@ static bool read_taking(struct call *call, const json_t *body, struct lease_requ
 void handle_leases_post(struct call *call)
 {
     static const char *const names[] = { "destination", "max", "wait_s", "lease_s", "worker", NULL };
-    if (!may_lease(call) || !api_accepts(call))
+    if (!may_lease(call))
         return;
+    if (call->api->draining) { /* a full disk is no reason: work that is done makes room */
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+        return;
+    }
     struct taking *taking = arena_alloc(&call->memory, sizeof *taking);
     if (!taking) {
         no_memory(call);
@@ -501,7 +515,8 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 {
     struct lease_list list;
     if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &nack->error) ||
-        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &nack->code) || !read_retry_after(call, body, &nack->retry_after_ms))
+        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &nack->code) ||
+        !read_retry_after(call, body, &nack->retry_after_ms))
         return false;
     if (slice_is_blank(nack->error)) {
         call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
@@ -528,6 +543,7 @@ void handle_leases_nack(struct call *call)
     if (destination)
         settle_nack(call, destination);
     else
-        call_problem(call, 422, "unknown_destination", "destination \"%.*s\" is not configured any more; the lease runs out by itself",
+        call_problem(call, 422, "unknown_destination",
+                     "destination \"%.*s\" is not configured any more; the lease runs out by itself",
                      SLICE_ARG(nack->job.destination));
 }

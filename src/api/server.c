@@ -124,7 +124,8 @@ static bool not_a_foreign_page(struct call *call)
     bool foreign = origin.len > 0 && (authority > origin.len || !slice_equal(slice_from_offset(origin, authority), host));
     if (!foreign && !host_is_foreign(host))
         return true;
-    call_problem(call, 403, "forbidden_origin", "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
+    call_problem(call, 403, "forbidden_origin",
+                 "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
     return false;
 }
 
@@ -374,6 +375,7 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
     api->settings = *settings;
     api->config = config_ref(settings->config);
     api->began_at = api_now(api);
+    api->loopback = api->config->listen.loopback;
     enum status status = load_tokens(api, err);
     if (status == STATUS_OK)
         status = open_server(api, err);
@@ -417,7 +419,8 @@ static void post_order(struct api *api, struct config *config, struct tokens *to
         tokens_free(tokens);
         return;
     }
-    *order = (struct api_order){ .message.run = run, .api = api, .config = config ? config_ref(config) : NULL, .tokens = tokens };
+    *order =
+        (struct api_order){ .message.run = run, .api = api, .config = config ? config_ref(config) : NULL, .tokens = tokens };
     mailbox_post(api->mailbox, &order->message);
 }
 
@@ -450,6 +453,10 @@ void api_reload(struct api *api, struct config *config)
 {
     struct tokens *tokens = NULL;
     struct error error;
+    if (!config->tokens_file && !api->loopback) {
+        log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", "auth.tokens_file is gone, but others can reach us"));
+        return;
+    }
     if (config->tokens_file && tokens_load(config->tokens_file, &tokens, &error) != STATUS_OK) {
         log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", error.text));
         return;

@@ -43,7 +43,8 @@ static void say_held(struct why *why)
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
             buffer_printf(reason, " (%s)", why->status->pause_reason);
-        buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s", SLICE_ARG(name));
+        buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s",
+                      SLICE_ARG(name));
     } else if (strcmp(why->held_by, "throttle") == 0) {
         buffer_printf(reason, "destination %.*s asked for a pause", SLICE_ARG(name));
         buffer_append_text(&why->next, "it is sent when the pause is over");
@@ -67,7 +68,9 @@ static void say_ready(struct why *why)
 {
     buffer_append_text(&why->reason, "it is due and waits for its turn");
     if (why->status)
-        buffer_printf(&why->next, "it is sent when its turn comes: %" PRId64 " of %" PRId64 " sends are under way, %zu tenants have work",
+        buffer_printf(&why->next,
+                      "it is sent when its turn comes: %" PRId64 " of %" PRId64
+                      " sends are under way, %zu tenants have work",
                       why->status->under_way, why->status->concurrency, why->status->lanes_with_work);
     else
         buffer_append_text(&why->next, "it is sent when its turn comes");

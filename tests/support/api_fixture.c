@@ -48,7 +48,7 @@ static const char usual_config[] =
     "  web: { transport: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 4, job_ttl: 7d,\n"
     "         retry: { max_retries: 3, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
     "         errors: { permanent: ['400', BROKEN], transient: ['503', TIMEOUT], blocked: [PASSWORD] } }\n"
-    "  work: { transport: pull, retry: { max_retries: 1, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
+    "  yard: { transport: pull, retry: { max_retries: 1, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
     "          errors: { permanent: [BROKEN], transient: [TIMEOUT], blocked: [PASSWORD] } }\n"
     "  strict: { transport: pull, id_pattern: 'CLM-\\d+', priority: { aging: 1h } }\n"
     "  mail: { transport: pull, content_type: message/rfc822, status_words: { completed: SENT, dead: DLQ } }\n";
@@ -241,8 +241,14 @@ static void start_engine(struct api_fixture *fixture)
                                             .on_notice = on_notice, .on_failure = on_failure, .context = fixture };
     assert_int_equal(writer_new(&writer, &fixture->writer, &error), STATUS_OK);
     const struct engine_settings engine = {
-        .ports = { .context = fixture, .now = fixture_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
-        .mailbox = fixture->mailbox, .config = fixture->config, .seed = 7,
+        .ports = { .context = fixture,
+                   .now = fixture_now,
+                   .submit = port_submit,
+                   .send = port_send,
+                   .wake_at = port_wake_at },
+        .mailbox = fixture->mailbox,
+        .config = fixture->config,
+        .seed = 7,
     };
     assert_int_equal(engine_new(&engine, &fixture->engine, &error), STATUS_OK);
     assert_int_equal(pthread_create(&fixture->thread, NULL, engine_main, fixture), 0);

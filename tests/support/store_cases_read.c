@@ -41,7 +41,8 @@ static void a_number_finds_its_job(void **state)
     struct job by_name, by_seq;
     put(f, "a");
     put(f, "b");
-    assert_int_equal(f->store->ops->reader_job(f->reader, SLICE("t"), SLICE("b"), true, &f->memory, &by_name, &err), STATUS_OK);
+    assert_int_equal(f->store->ops->reader_job(f->reader, SLICE("t"), SLICE("b"), true, &f->memory, &by_name, &err),
+                     STATUS_OK);
     assert_int_equal(f->store->ops->reader_job_seq(f->reader, by_name.seq, true, &f->memory, &by_seq, &err), STATUS_OK);
     assert_text(by_seq.id, "b");
     assert_text(by_seq.tenant, "t");

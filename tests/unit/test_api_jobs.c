@@ -31,7 +31,8 @@ static void run_cases(struct api_fixture *fixture, const struct call_case *cases
         check(reply.status == cases[i].status, "%s: %d %s", cases[i].name, reply.status, reply.body);
         if (cases[i].type) {
             char *content_type = reply_header(&reply, "Content-Type");
-            check(content_type && strcmp(content_type, "application/problem+json") == 0, "%s: %s", cases[i].name, reply.headers);
+            check(content_type && strcmp(content_type, "application/problem+json") == 0, "%s: %s", cases[i].name,
+                  reply.headers);
             check(strcmp(reply_text(&reply, "type"), cases[i].type) == 0, "%s: %s", cases[i].name, reply.body);
             check(*reply_text(&reply, "detail") && *reply_text(&reply, "title"), "%s: %s", cases[i].name, reply.body);
             check(reply_int(&reply, "status") == cases[i].status, "%s: %s", cases[i].name, reply.body);
@@ -42,68 +43,113 @@ static void run_cases(struct api_fixture *fixture, const struct call_case *cases
     }
 }
 
+static const char long_id[] =
+    "{\"destination\":\"yard\",\"payload\":1,\"id\":"
+    "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    "xxxxx"
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}";
+static const struct call_case enqueue_cases[] = {
+    { "plain", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":{\"n\":1}}", 201, NULL,
+      "\"created\":true" },
+    { "again", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":{\"n\":1}}", 200, NULL,
+      "\"created\":false" },
+    { "other body", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":{\"n\":2}}", 409,
+      "id_conflict", NULL },
+    { "other tenant", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"id\":\"a\",\"tenant\":\"t\",\"payload\":{\"n\":2}}", 201, NULL, NULL },
+    { "an id is made", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":\"x\"}", 201, NULL, "\"id\":\"0" },
+    { "null is absent", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":\"x\",\"id\":null,\"tenant\":null,\"headers\":null,\"run_at\":null,"
+      "\"deadline\":null,"
+      "\"metadata\":null,\"priority\":null,\"correlation_id\":null,\"content_type\":null,\"payload_base64\":null}",
+      201, NULL, NULL },
+    { "everything", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"id\":\"all\",\"tenant\":\"t\",\"priority\":\"high\",\"payload\":\"x\",\"content_"
+      "type\":\"a/b\","
+      "\"headers\":{\"X-A\":\"b\"},\"run_at\":\"2030-01-01T00:00:00Z\",\"deadline\":\"2030-01-02T00:00:00+01:00\","
+      "\"correlation_id\":\"c\",\"metadata\":{\"a\":[1]}}",
+      201, NULL, "\"state\":\"pending\"" },
+    { "priority by number", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"priority\":1}", 201, NULL,
+      NULL },
+    { "bytes", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload_base64\":\"AP/+\"}", 201, NULL, NULL },
+    { "empty string", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":\"\"}", 201, NULL, NULL },
+    { "no body", "POST", "/v1/jobs", "", 422, "invalid_json", NULL },
+    { "not JSON", "POST", "/v1/jobs", "{destination:work}", 422, "invalid_json", "column" },
+    { "an array", "POST", "/v1/jobs", "[]", 422, "invalid_json", NULL },
+    { "twice the same member", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"payload\":2}", 422,
+      "invalid_json", NULL },
+    { "no destination", "POST", "/v1/jobs", "{\"payload\":1}", 422, "invalid_member", "destination" },
+    { "unknown destination", "POST", "/v1/jobs", "{\"destination\":\"yrad\",\"payload\":1}", 422, "unknown_destination",
+      "\\\"yard\\\"" },
+    { "unknown member", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"runat\":\"x\"}", 422,
+      "unknown_member", "run_at" },
+    { "far from known", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"zzzzzzz\":1}", 422,
+      "unknown_member", "metadata" },
+    { "no payload", "POST", "/v1/jobs", "{\"destination\":\"yard\"}", 422, "invalid_payload", NULL },
+    { "both payloads", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"payload_base64\":\"\"}", 422,
+      "invalid_payload", NULL },
+    { "broken Base64", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload_base64\":\"A===\"}", 422,
+      "invalid_payload", NULL },
+    { "Base64 without padding", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload_base64\":\"AAA\"}", 422,
+      "invalid_payload", NULL },
+    { "id is a number", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"id\":7}", 422, "invalid_id",
+      "string" },
+    { "id is blank", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"id\":\" \"}", 422, "invalid_id",
+      NULL },
+    { "id is too long", "POST", "/v1/jobs", long_id, 422, "invalid_id", "255" },
+    { "id has a line end", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"id\":\"a\\nb\"}", 422,
+      "invalid_id", NULL },
+    { "id has a NUL", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"id\":\"a\\u0000b\"}", 422,
+      "invalid_id", NULL },
+    { "id against the pattern", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1,\"id\":\"x\"}", 422,
+      "invalid_id", "CLM-" },
+    { "id fits the pattern", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1,\"id\":\"CLM-7\"}", 201,
+      NULL, NULL },
+    { "the pattern wants an id", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1}", 422, "invalid_id",
+      "CLM-" },
+    { "tenant is no string", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"tenant\":{}}", 422,
+      "invalid_member", "tenant" },
+    { "tenant has a control character", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"tenant\":\"\\u0001\"}", 422, "invalid_member", NULL },
+    { "priority", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"priority\":\"urgent\"}", 422,
+      "invalid_priority", NULL },
+    { "priority zero", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"priority\":0}", 422,
+      "invalid_priority", NULL },
+    { "time without zone", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"run_at\":\"2030-01-01T00:00:00\"}", 422, "invalid_time", NULL },
+    { "time as number", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"deadline\":5}", 422,
+      "invalid_time", "deadline" },
+    { "deadline in the past", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"deadline\":\"2020-01-01T00:00:00Z\"}", 422, "deadline_passed", NULL },
+    { "run_at beyond deadline", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"run_at\":\"2031-01-01T00:00:00Z\",\"deadline\":\"2030-01-01T00:00:"
+      "00Z\"}",
+      422, "run_at_after_deadline", NULL },
+    { "headers are a list", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"headers\":[]}", 422,
+      "invalid_header", NULL },
+    { "header with line end", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"headers\":{\"A\":\"b\\r\\nC: d\"}}", 422, "invalid_header", NULL },
+    { "header name", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"headers\":{\"A b\":\"c\"}}", 422,
+      "invalid_header", NULL },
+    { "header is a number", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"headers\":{\"A\":1}}", 422,
+      "invalid_header", NULL },
+    { "insist's own header", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"headers\":{\"idempotency-key\":\"c\"}}", 422, "invalid_header", NULL },
+    { "content type as header", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"headers\":{\"Content-Type\":\"c\"}}", 422, "invalid_header",
+      "content_type" },
+    { "metadata is a string", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"metadata\":\"x\"}", 422,
+      "invalid_member", "metadata" },
+    { "content type with line end", "POST", "/v1/jobs",
+      "{\"destination\":\"yard\",\"payload\":1,\"content_type\":\"a\\nb\"}", 422, "invalid_member", NULL },
+    { "escaped name of a member", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"pay\\u006coad\":{}}", 422,
+      "invalid_member", "escapes" },
+};
+
 static void a_job_is_taken_or_told_why_not(void **state)
 {
-    static const char long_id[] =
-        "{\"destination\":\"work\",\"payload\":1,\"id\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}";
-    static const struct call_case cases[] = {
-        { "plain", "POST", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"payload\":{\"n\":1}}", 201, NULL, "\"created\":true" },
-        { "again", "POST", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"payload\":{\"n\":1}}", 200, NULL, "\"created\":false" },
-        { "other body", "POST", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"payload\":{\"n\":2}}", 409, "id_conflict", NULL },
-        { "other tenant", "POST", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"tenant\":\"t\",\"payload\":{\"n\":2}}", 201, NULL, NULL },
-        { "an id is made", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":\"x\"}", 201, NULL, "\"id\":\"0" },
-        { "null is absent", "POST", "/v1/jobs",
-          "{\"destination\":\"work\",\"payload\":\"x\",\"id\":null,\"tenant\":null,\"headers\":null,\"run_at\":null,\"deadline\":null,"
-          "\"metadata\":null,\"priority\":null,\"correlation_id\":null,\"content_type\":null,\"payload_base64\":null}", 201, NULL, NULL },
-        { "everything", "POST", "/v1/jobs",
-          "{\"destination\":\"work\",\"id\":\"all\",\"tenant\":\"t\",\"priority\":\"high\",\"payload\":\"x\",\"content_type\":\"a/b\","
-          "\"headers\":{\"X-A\":\"b\"},\"run_at\":\"2030-01-01T00:00:00Z\",\"deadline\":\"2030-01-02T00:00:00+01:00\","
-          "\"correlation_id\":\"c\",\"metadata\":{\"a\":[1]}}", 201, NULL, "\"state\":\"pending\"" },
-        { "priority by number", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"priority\":1}", 201, NULL, NULL },
-        { "bytes", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload_base64\":\"AP/+\"}", 201, NULL, NULL },
-        { "empty string", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":\"\"}", 201, NULL, NULL },
-        { "no body", "POST", "/v1/jobs", "", 422, "invalid_json", NULL },
-        { "not JSON", "POST", "/v1/jobs", "{destination:work}", 422, "invalid_json", "column" },
-        { "an array", "POST", "/v1/jobs", "[]", 422, "invalid_json", NULL },
-        { "twice the same member", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"payload\":2}", 422, "invalid_json", NULL },
-        { "no destination", "POST", "/v1/jobs", "{\"payload\":1}", 422, "invalid_member", "destination" },
-        { "unknown destination", "POST", "/v1/jobs", "{\"destination\":\"wrok\",\"payload\":1}", 422, "unknown_destination", "\\\"work\\\"" },
-        { "unknown member", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"runat\":\"x\"}", 422, "unknown_member", "run_at" },
-        { "far from known", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"zzzzzzz\":1}", 422, "unknown_member", "metadata" },
-        { "no payload", "POST", "/v1/jobs", "{\"destination\":\"work\"}", 422, "invalid_payload", NULL },
-        { "both payloads", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"payload_base64\":\"\"}", 422, "invalid_payload", NULL },
-        { "broken Base64", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload_base64\":\"A===\"}", 422, "invalid_payload", NULL },
-        { "Base64 without padding", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload_base64\":\"AAA\"}", 422, "invalid_payload", NULL },
-        { "id is a number", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"id\":7}", 422, "invalid_id", "string" },
-        { "id is blank", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"id\":\" \"}", 422, "invalid_id", NULL },
-        { "id is too long", "POST", "/v1/jobs", long_id, 422, "invalid_id", "255" },
-        { "id has a line end", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"id\":\"a\\nb\"}", 422, "invalid_id", NULL },
-        { "id has a NUL", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"id\":\"a\\u0000b\"}", 422, "invalid_id", NULL },
-        { "id against the pattern", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1,\"id\":\"x\"}", 422, "invalid_id", "CLM-" },
-        { "id fits the pattern", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1,\"id\":\"CLM-7\"}", 201, NULL, NULL },
-        { "the pattern wants an id", "POST", "/v1/jobs", "{\"destination\":\"strict\",\"payload\":1}", 422, "invalid_id", "CLM-" },
-        { "tenant is no string", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"tenant\":{}}", 422, "invalid_member", "tenant" },
-        { "tenant has a control character", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"tenant\":\"\\u0001\"}", 422, "invalid_member", NULL },
-        { "priority", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"priority\":\"urgent\"}", 422, "invalid_priority", NULL },
-        { "priority zero", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"priority\":0}", 422, "invalid_priority", NULL },
-        { "time without zone", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"run_at\":\"2030-01-01T00:00:00\"}", 422, "invalid_time", NULL },
-        { "time as number", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"deadline\":5}", 422, "invalid_time", "deadline" },
-        { "deadline in the past", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"deadline\":\"2020-01-01T00:00:00Z\"}", 422, "deadline_passed", NULL },
-        { "run_at beyond deadline", "POST", "/v1/jobs",
-          "{\"destination\":\"work\",\"payload\":1,\"run_at\":\"2031-01-01T00:00:00Z\",\"deadline\":\"2030-01-01T00:00:00Z\"}", 422, "run_at_after_deadline", NULL },
-        { "headers are a list", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":[]}", 422, "invalid_header", NULL },
-        { "header with line end", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":{\"A\":\"b\\r\\nC: d\"}}", 422, "invalid_header", NULL },
-        { "header name", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":{\"A b\":\"c\"}}", 422, "invalid_header", NULL },
-        { "header is a number", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":{\"A\":1}}", 422, "invalid_header", NULL },
-        { "insist's own header", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":{\"idempotency-key\":\"c\"}}", 422, "invalid_header", NULL },
-        { "content type as header", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"headers\":{\"Content-Type\":\"c\"}}", 422, "invalid_header", "content_type" },
-        { "metadata is a string", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"metadata\":\"x\"}", 422, "invalid_member", "metadata" },
-        { "content type with line end", "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1,\"content_type\":\"a\\nb\"}", 422, "invalid_member", NULL },
-        { "escaped name of a member", "POST", "/v1/jobs", "{\"destination\":\"work\",\"pay\\u006coad\":{}}", 422, "invalid_member", "escapes" },
-    };
-    run_cases(*state, cases, COUNT_OF(cases));
+    run_cases(*state, enqueue_cases, COUNT_OF(enqueue_cases));
 }
 
 static void a_payload_comes_back_as_it_was_written(void **state)
@@ -111,17 +157,18 @@ static void a_payload_comes_back_as_it_was_written(void **state)
     static const struct {
         const char *name, *destination, *member, *expected, *base64, *content_type;
     } rows[] = {
-        { "numbers stay", "work", "\"payload\": {\"price\" : 19.90, \"big\":12345678901234567890 }",
+        { "numbers stay", "yard", "\"payload\": {\"price\" : 19.90, \"big\":12345678901234567890 }",
           "{\"price\" : 19.90, \"big\":12345678901234567890 }", NULL, "application/json" },
-        { "a string is sent as it is", "work", "\"payload\":\"a\\\"\\u00e9\\n\"", "a\"\xc3\xa9\n", NULL, "text/plain; charset=utf-8" },
+        { "a string is sent as it is", "yard", "\"payload\":\"a\\\"\\u00e9\\n\"", "a\"\xc3\xa9\n", NULL,
+          "text/plain; charset=utf-8" },
         { "the destination's type", "mail", "\"payload\":\"Subject: x\"", "Subject: x", NULL, "message/rfc822" },
         { "JSON is JSON everywhere", "mail", "\"payload\":{}", "{}", NULL, "application/json" },
         { "its own type", "mail", "\"payload\":\"<a/>\",\"content_type\":\"text/xml\"", "<a/>", NULL, "text/xml" },
-        { "bytes", "work", "\"payload_base64\":\"AP/+\"", NULL, "AP/+", "application/octet-stream" },
-        { "bytes that are text", "work", "\"payload_base64\":\"aGk=\"", "hi", NULL, "application/octet-stream" },
-        { "a number", "work", "\"payload\":1.50", "1.50", NULL, "application/json" },
-        { "false", "work", "\"payload\":false", "false", NULL, "application/json" },
-        { "a NUL", "work", "\"payload\":\"a\\u0000b\"", NULL, NULL, "text/plain; charset=utf-8" },
+        { "bytes", "yard", "\"payload_base64\":\"AP/+\"", NULL, "AP/+", "application/octet-stream" },
+        { "bytes that are text", "yard", "\"payload_base64\":\"aGk=\"", "hi", NULL, "application/octet-stream" },
+        { "a number", "yard", "\"payload\":1.50", "1.50", NULL, "application/json" },
+        { "false", "yard", "\"payload\":false", "false", NULL, "application/json" },
+        { "a NUL", "yard", "\"payload\":\"a\\u0000b\"", NULL, NULL, "text/plain; charset=utf-8" },
     };
     struct api_fixture *fixture = *state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -151,15 +198,19 @@ static void a_payload_comes_back_as_it_was_written(void **state)
 static void a_payload_has_a_limit(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const struct { size_t len; int status; } rows[] = { { 64 * 1024, 201 }, { 64 * 1024 + 1, 413 }, { 800 * 1024, 413 } };
+    static const struct {
+        size_t len;
+        int status;
+    } rows[] = { { 64 * 1024, 201 }, { 64 * 1024 + 1, 413 }, { 800 * 1024, 413 } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char *text = malloc(rows[i].len + 64);
-        int head = snprintf(text, 64, "{\"destination\":\"work\",\"payload\":\"");
+        int head = snprintf(text, 64, "{\"destination\":\"yard\",\"payload\":\"");
         memset(text + head, 'x', rows[i].len);
         strcpy(text + head + rows[i].len, "\"}");
         struct reply reply = http_do(fixture, "POST", "/v1/jobs", text);
         check(reply.status == rows[i].status, "%zu bytes: %d", rows[i].len, reply.status);
-        check(reply.status == 201 || strcmp(reply_text(&reply, "type"), "payload_too_large") == 0, "%zu bytes: %s", rows[i].len, reply.body);
+        check(reply.status == 201 || strcmp(reply_text(&reply, "type"), "payload_too_large") == 0, "%zu bytes: %s",
+              rows[i].len, reply.body);
         reply_release(&reply);
         free(text);
     }
@@ -168,19 +219,32 @@ static void a_payload_has_a_limit(void **state)
 static void a_job_shows_all_of_itself(void **state)
 {
     struct api_fixture *fixture = *state;
-    struct reply reply = http_do(fixture, "POST", "/v1/jobs",
-                                 "{\"destination\":\"web\",\"id\":\"x/y z\xc3\xa9\",\"tenant\":\"acme\",\"priority\":\"high\",\"payload\":\"fail\","
-                                 "\"headers\":{\"X-A\":\"b\"},\"correlation_id\":\"c\",\"metadata\":{\"a\":1.10}}");
+    struct reply reply = http_do(
+        fixture, "POST", "/v1/jobs",
+        "{\"destination\":\"web\",\"id\":\"x/y z\xc3\xa9\",\"tenant\":\"acme\",\"priority\":\"high\",\"payload\":\"fail\","
+        "\"headers\":{\"X-A\":\"b\"},\"correlation_id\":\"c\",\"metadata\":{\"a\":1.10}}");
     check(reply.status == 201, "%s", reply.body);
     check(strcmp(reply_text(&reply, "id"), "x/y z\xc3\xa9") == 0, "%s", reply.body);
     reply_release(&reply);
     await_state(fixture, "/v1/jobs/x%2Fy%20z%C3%A9?tenant=acme", "waiting");
     reply = http_do(fixture, "GET", "/v1/jobs/x%2Fy%20z%C3%A9?tenant=acme", NULL);
-    static const struct { const char *path, *text; } texts[] = {
-        { "id", "x/y z\xc3\xa9" }, { "tenant", "acme" }, { "destination", "web" }, { "state", "waiting" }, { "status", "PENDING" },
-        { "priority", "high" }, { "last_code", "http:503" }, { "last_error", "HTTP 503: Service Unavailable" },
-        { "last_class", "transient" }, { "correlation_id", "c" }, { "headers.X-A", "b" }, { "attempts.0.class", "transient" },
-        { "attempts.0.code", "http:503" }, { "attempts.0.error", "HTTP 503: Service Unavailable" },
+    static const struct {
+        const char *path, *text;
+    } texts[] = {
+        { "id", "x/y z\xc3\xa9" },
+        { "tenant", "acme" },
+        { "destination", "web" },
+        { "state", "waiting" },
+        { "status", "PENDING" },
+        { "priority", "high" },
+        { "last_code", "http:503" },
+        { "last_error", "HTTP 503: Service Unavailable" },
+        { "last_class", "transient" },
+        { "correlation_id", "c" },
+        { "headers.X-A", "b" },
+        { "attempts.0.class", "transient" },
+        { "attempts.0.code", "http:503" },
+        { "attempts.0.error", "HTTP 503: Service Unavailable" },
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         check(strcmp(reply_text(&reply, texts[i].path), texts[i].text) == 0, "%s: %s", texts[i].path, reply.body);
@@ -190,10 +254,12 @@ static void a_job_shows_all_of_itself(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         check(reply_int(&reply, numbers[i].path) == numbers[i].value, "%s: %s", numbers[i].path, reply.body);
-    static const char *const times[] = { "created_at", "updated_at", "run_at", "next_at", "deadline", "attempts.0.at", "attempts.0.next_at" };
+    static const char *const times[] = { "created_at",    "updated_at",        "run_at", "next_at", "deadline",
+                                         "attempts.0.at", "attempts.0.next_at" };
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         instant at;
-        check(instant_parse(slice_from(reply_text(&reply, times[i])), &at, NULL) == STATUS_OK, "%s: %s", times[i], reply.body);
+        check(instant_parse(slice_from(reply_text(&reply, times[i])), &at, NULL) == STATUS_OK, "%s: %s", times[i],
+              reply.body);
     }
     check(strcmp(reply_text(&reply, "next_at"), reply_text(&reply, "attempts.0.next_at")) == 0, "%s", reply.body);
     check(strstr(reply.body, "\"metadata\":{\"a\":1.10}"), "%s", reply.body);
@@ -201,11 +267,12 @@ static void a_job_shows_all_of_itself(void **state)
     reply_release(&reply);
 }
 
-static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id, const char *payload)
+static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+                const char *payload)
 {
     char body[256];
-    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":\"%s\"}", destination, tenant, id,
-             payload);
+    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":\"%s\"}", destination,
+             tenant, id, payload);
     struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
     check(reply.status == 201, "%s: %s", body, reply.body);
     reply_release(&reply);
@@ -214,17 +281,28 @@ static void put(struct api_fixture *fixture, const char *destination, const char
 static void jobs_are_found_and_listed(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "work", "", "a", "x");
-    put(fixture, "work", "t1", "b", "x");
+    put(fixture, "yard", "", "a", "x");
+    put(fixture, "yard", "t1", "b", "x");
     put(fixture, "web", "t1", "c", "bad");
     put(fixture, "web", "t2", "d", "fine");
     await_state(fixture, "/v1/jobs/c?tenant=t1", "dead");
     await_state(fixture, "/v1/jobs/d?tenant=t2", "completed");
-    static const struct { const char *path, *ids; } rows[] = {
-        { "/v1/jobs", "dcba" }, { "/v1/jobs?state=pending", "ba" }, { "/v1/jobs?state=dead", "c" }, { "/v1/jobs?state=completed", "d" },
-        { "/v1/jobs?destination=work", "ba" }, { "/v1/jobs?tenant=t1", "cb" }, { "/v1/jobs?code=http:400", "c" },
-        { "/v1/jobs?code=PERMANENT_ERROR", "c" }, { "/v1/jobs?tenant=t1&destination=web&state=dead&code=http:400", "c" },
-        { "/v1/jobs?state=cancelled", "" }, { "/v1/jobs?destination=nowhere", "" }, { "/v1/dead", "c" }, { "/v1/dead?tenant=t2", "" },
+    static const struct {
+        const char *path, *ids;
+    } rows[] = {
+        { "/v1/jobs", "dcba" },
+        { "/v1/jobs?state=pending", "ba" },
+        { "/v1/jobs?state=dead", "c" },
+        { "/v1/jobs?state=completed", "d" },
+        { "/v1/jobs?destination=yard", "ba" },
+        { "/v1/jobs?tenant=t1", "cb" },
+        { "/v1/jobs?code=http:400", "c" },
+        { "/v1/jobs?code=PERMANENT_ERROR", "c" },
+        { "/v1/jobs?tenant=t1&destination=web&state=dead&code=http:400", "c" },
+        { "/v1/jobs?state=cancelled", "" },
+        { "/v1/jobs?destination=nowhere", "" },
+        { "/v1/dead", "c" },
+        { "/v1/dead?tenant=t2", "" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = http_do(fixture, "GET", rows[i].path, NULL);
@@ -259,7 +337,7 @@ static void pages_follow_each_other(void **state)
     struct api_fixture *fixture = *state;
     char seen[26] = "", path[64] = "/v1/jobs?limit=3";
     for (char id = 'a'; id < 'k'; id++)
-        put(fixture, "work", "", (char[]){ id, '\0' }, "x");
+        put(fixture, "yard", "", (char[]){ id, '\0' }, "x");
     for (int page = 0; page < 5 && *path; page++) {
         struct reply reply = http_do(fixture, "GET", path, NULL);
         json_t *list = reply_at(&reply, "jobs");
@@ -267,7 +345,7 @@ static void pages_follow_each_other(void **state)
         for (size_t k = 0; k < json_array_size(list); k++)
             strcat(seen, json_string_value(json_object_get(json_array_get(list, k), "id")));
         const char *next = json_string_value(reply_at(&reply, "next"));
-        snprintf(path, sizeof path, next ? "/v1/jobs?limit=3&cursor=%s" : "", next);
+        snprintf(path, sizeof path, "%s%s", next ? "/v1/jobs?limit=3&cursor=" : "", next ? next : "");
         reply_release(&reply);
     }
     assert_string_equal(seen, "jihgfedcba");
@@ -282,14 +360,15 @@ static void one_job_is_acted_upon(void **state)
     put(fixture, "web", "", "wait", "fail");
     put(fixture, "web", "", "wait2", "fail");
     put(fixture, "web", "", "done", "fine");
-    put(fixture, "work", "t", "pend", "x");
+    put(fixture, "yard", "t", "pend", "x");
     await_state(fixture, "/v1/jobs/dead", "dead");
     await_state(fixture, "/v1/jobs/dead2", "dead");
     await_state(fixture, "/v1/jobs/wait", "waiting");
     await_state(fixture, "/v1/jobs/wait2", "waiting");
     await_state(fixture, "/v1/jobs/done", "completed");
     static const struct call_case cases[] = {
-        { "priority", "PATCH", "/v1/jobs/pend?tenant=t", "{\"priority\":\"critical\"}", 200, NULL, "\"priority\":\"critical\"" },
+        { "priority", "PATCH", "/v1/jobs/pend?tenant=t", "{\"priority\":\"critical\"}", 200, NULL,
+          "\"priority\":\"critical\"" },
         { "priority by number", "PATCH", "/v1/jobs/pend?tenant=t", "{\"priority\":2}", 200, NULL, "\"priority\":\"high\"" },
         { "no priority", "PATCH", "/v1/jobs/pend?tenant=t", "{}", 422, "invalid_priority", NULL },
         { "unknown priority", "PATCH", "/v1/jobs/pend?tenant=t", "{\"priority\":\"low\"}", 422, "invalid_priority", NULL },
@@ -298,8 +377,10 @@ static void one_job_is_acted_upon(void **state)
         { "priority of a dead one", "PATCH", "/v1/jobs/dead", "{\"priority\":1}", 409, "state_forbids", "dead" },
         { "retry of a pending one", "POST", "/v1/jobs/pend/retry?tenant=t", NULL, 409, "state_forbids", "pending" },
         { "retry of a completed one", "POST", "/v1/jobs/done/retry", "", 409, "state_forbids", "completed" },
-        { "retry with a bad body", "POST", "/v1/jobs/dead/retry", "{\"payload\":1,\"payload_base64\":\"\"}", 422, "invalid_payload", NULL },
-        { "retry a dead one, corrected", "POST", "/v1/jobs/dead/retry", "{\"payload\":\"fine\"}", 200, NULL, "\"generation\":2" },
+        { "retry with a bad body", "POST", "/v1/jobs/dead/retry", "{\"payload\":1,\"payload_base64\":\"\"}", 422,
+          "invalid_payload", NULL },
+        { "retry a dead one, corrected", "POST", "/v1/jobs/dead/retry", "{\"payload\":\"fine\"}", 200, NULL,
+          "\"generation\":2" },
         { "retry a dead one as it is", "POST", "/v1/jobs/dead2/retry", NULL, 200, NULL, "\"generation\":2" },
         { "retry a waiting one, corrected", "POST", "/v1/jobs/wait/retry", "{\"payload\":\"fine\"}", 200, NULL, NULL },
         { "cancel a waiting one", "POST", "/v1/jobs/wait2/cancel", NULL, 200, NULL, "\"state\":\"cancelled\"" },
@@ -323,10 +404,11 @@ static void one_job_is_acted_upon(void **state)
 static void why_says_what_is_the_matter(void **state)
 {
     struct api_fixture *fixture = *state;
-    struct reply reply = http_do(fixture, "POST", "/v1/jobs",
-                                 "{\"destination\":\"work\",\"id\":\"later\",\"payload\":1,\"run_at\":\"2035-01-01T00:00:00Z\"}");
+    struct reply reply =
+        http_do(fixture, "POST", "/v1/jobs",
+                "{\"destination\":\"yard\",\"id\":\"later\",\"payload\":1,\"run_at\":\"2035-01-01T00:00:00Z\"}");
     reply_release(&reply);
-    put(fixture, "work", "", "ready", "x");
+    put(fixture, "yard", "", "ready", "x");
     put(fixture, "web", "", "failed", "fail");
     put(fixture, "web", "", "dead", "bad");
     put(fixture, "web", "", "running", "hang");
@@ -344,12 +426,13 @@ static void why_says_what_is_the_matter(void **state)
         { "running", "GET", "/v1/jobs/running/why", NULL, 200, NULL, "attempt 1 is under way" },
         { "done", "GET", "/v1/jobs/done/why", NULL, 200, NULL, "the destination has it" },
         { "nobody", "GET", "/v1/jobs/nope/why", NULL, 404, "job_not_found", NULL },
-        { "pause", "POST", "/v1/destinations/work/pause", "{\"reason\":\"moving house\"}", 200, NULL, "\"mode\":\"paused\"" },
+        { "pause", "POST", "/v1/destinations/yard/pause", "{\"reason\":\"moving house\"}", 200, NULL,
+          "\"mode\":\"paused\"" },
         { "paused", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "\"held_by\":\"paused\"" },
         { "paused, why", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "moving house" },
         { "the job shows it", "GET", "/v1/jobs/ready", NULL, 200, NULL, "\"held_by\":\"paused\"" },
-        { "the list shows it", "GET", "/v1/jobs?destination=work", NULL, 200, NULL, "\"held_by\":\"paused\"" },
-        { "resume", "POST", "/v1/destinations/work/resume", NULL, 200, NULL, "\"mode\":\"normal\"" },
+        { "the list shows it", "GET", "/v1/jobs?destination=yard", NULL, 200, NULL, "\"held_by\":\"paused\"" },
+        { "resume", "POST", "/v1/destinations/yard/resume", NULL, 200, NULL, "\"mode\":\"normal\"" },
         { "ready again", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "waits for its turn" },
     };
     run_cases(fixture, cases, COUNT_OF(cases));
@@ -360,16 +443,17 @@ static void a_full_queue_says_so(void **state)
     (void)state;
     const struct api_fixture_settings settings = { .pending_max = 2 };
     struct api_fixture *fixture = api_fixture_new(&settings);
-    put(fixture, "work", "", "a", "x");
-    put(fixture, "work", "", "b", "x");
-    struct reply reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1}");
+    put(fixture, "yard", "", "a", "x");
+    put(fixture, "yard", "", "b", "x");
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1}");
     char *retry_after = reply_header(&reply, "Retry-After");
     assert_int_equal(reply.status, 429);
     assert_string_equal(reply_text(&reply, "type"), "queue_full");
     assert_non_null(retry_after);
     free(retry_after);
     reply_release(&reply);
-    reply = http_do(fixture, "POST", "/v1/jobs/batch", "[{\"destination\":\"work\",\"payload\":1},{\"destination\":\"work\",\"id\":\"a\",\"payload\":\"x\"}]");
+    reply = http_do(fixture, "POST", "/v1/jobs/batch",
+                    "[{\"destination\":\"yard\",\"payload\":1},{\"destination\":\"yard\",\"id\":\"a\",\"payload\":\"x\"}]");
     assert_int_equal(reply.status, 200);
     assert_int_equal(reply_int(&reply, "duplicates"), 1);
     assert_string_equal(reply_text(&reply, "rejected.0.type"), "queue_full");

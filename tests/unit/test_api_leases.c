@@ -22,7 +22,7 @@ static int teardown(void **state)
 static void put(struct api_fixture *fixture, const char *id)
 {
     char body[128];
-    snprintf(body, sizeof body, "{\"destination\":\"work\",\"id\":\"%s\",\"payload\":{\"n\":1.0}}", id);
+    snprintf(body, sizeof body, "{\"destination\":\"yard\",\"id\":\"%s\",\"payload\":{\"n\":1.0}}", id);
     struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
     check(reply.status == 201, "%s", reply.body);
     reply_release(&reply);
@@ -31,7 +31,7 @@ static void put(struct api_fixture *fixture, const char *id)
 /* Leases one job, waiting for it; the lease's text. */
 static void take(struct api_fixture *fixture, char lease[64])
 {
-    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"wait_s\":5,\"lease_s\":30}");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":5,\"lease_s\":30}");
     check(reply.status == 200 && reply_at(&reply, "leases.0"), "%s", reply.body);
     snprintf(lease, 64, "%s", reply_text(&reply, "leases.0.lease"));
     reply_release(&reply);
@@ -48,7 +48,8 @@ static void a_lease_shows_its_job(void **state)
 {
     struct api_fixture *fixture = *state;
     put(fixture, "a");
-    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"max\":10,\"wait_s\":5,\"worker\":\"w1\"}");
+    struct reply reply =
+        http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":10,\"wait_s\":5,\"worker\":\"w1\"}");
     assert_int_equal(reply.status, 200);
     assert_int_equal(json_array_size(reply_at(&reply, "leases")), 1);
     assert_string_equal(reply_text(&reply, "leases.0.id"), "a");
@@ -66,13 +67,13 @@ static void requests_are_checked(void **state)
         { "/v1/leases", "{\"destination\":\"nope\"}", 422, "unknown_destination" },
         { "/v1/leases", "{}", 422, "unknown_destination" },
         { "/v1/leases", "{\"destination\":\"web\"}", 422, "not_pulled" },
-        { "/v1/leases", "{\"destination\":\"work\",\"max\":0}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"max\":1001}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"wait_s\":61}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"lease_s\":0}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"lease_s\":1.5}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"worker\":\"engine\"}", 422, "invalid_member" },
-        { "/v1/leases", "{\"destination\":\"work\",\"wait\":1}", 422, "unknown_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"max\":0}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"max\":1001}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":61}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"lease_s\":0}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"lease_s\":1.5}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"worker\":\"engine\"}", 422, "invalid_member" },
+        { "/v1/leases", "{\"destination\":\"yard\",\"wait\":1}", 422, "unknown_member" },
         { "/v1/leases", "[]", 422, "invalid_json" },
         { "/v1/leases/ack", "{}", 422, "invalid_member" },
         { "/v1/leases/ack", "{\"leases\":[]}", 422, "invalid_member" },
@@ -103,7 +104,7 @@ static void acks_complete_and_stale_ones_do_not(void **state)
     char body[256];
     put(fixture, "a");
     put(fixture, "b");
-    struct reply taken = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"max\":10,\"wait_s\":5}");
+    struct reply taken = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":10,\"wait_s\":5}");
     assert_int_equal(json_array_size(reply_at(&taken, "leases")), 2);
     snprintf(body, sizeof body, "{\"leases\":[\"%s\",\"7f-1-0\",\"%s\"]}", reply_text(&taken, "leases.0.lease"),
              reply_text(&taken, "leases.1.lease"));
@@ -137,7 +138,8 @@ static void a_nack_is_decided_upon(void **state)
     char lease[64];
     put(fixture, "a");
     take(fixture, lease);
-    struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT - no answer\"}", lease);
+    struct reply reply =
+        with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT - no answer\"}", lease);
     assert_int_equal(reply.status, 200);
     assert_true(json_is_true(reply_at(&reply, "shouldRetry")));
     assert_int_equal(reply_int(&reply, "retryCount"), 1);
@@ -182,7 +184,7 @@ static void a_blocking_nack_pauses_the_destination(void **state)
     assert_int_equal(reply.status, 200);
     assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
     reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/destinations/work", NULL);
+    reply = http_do(fixture, "GET", "/v1/destinations/yard", NULL);
     assert_string_equal(reply_text(&reply, "mode"), "paused");
     assert_string_equal(reply_text(&reply, "held_by"), "paused");
     assert_string_equal(reply_text(&reply, "pause_reason"), "PASSWORD is wrong");
@@ -249,7 +251,7 @@ static void await_calls(struct api_fixture *fixture, int64_t count)
 static void a_waiting_worker_is_woken(void **state)
 {
     struct api_fixture *fixture = *state;
-    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"yard\",\"wait_s\":60}" };
     assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
     await_calls(fixture, 1);
     put(fixture, "a");
@@ -262,7 +264,7 @@ static void a_waiting_worker_is_woken(void **state)
 static void waiting_ends_empty(void **state)
 {
     struct api_fixture *fixture = *state;
-    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"yard\",\"wait_s\":60}" };
     assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
     await_calls(fixture, 1);
     api_fixture_advance(fixture, MINUTE_MS);
@@ -271,7 +273,7 @@ static void waiting_ends_empty(void **state)
     assert_int_equal(json_array_size(reply_at(&worker.reply, "leases")), 0);
     reply_release(&worker.reply);
 
-    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\"}");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\"}");
     assert_int_equal(reply.status, 200);
     assert_true(json_is_array(reply_at(&reply, "leases")));
     reply_release(&reply);
@@ -282,7 +284,7 @@ static void two_workers_do_not_get_the_same_job(void **state)
     struct api_fixture *fixture = *state;
     struct worker workers[2];
     for (int i = 0; i < 2; i++) {
-        workers[i] = (struct worker){ .fixture = fixture, .body = "{\"destination\":\"work\",\"max\":5,\"wait_s\":20}" };
+        workers[i] = (struct worker){ .fixture = fixture, .body = "{\"destination\":\"yard\",\"max\":5,\"wait_s\":20}" };
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     await_calls(fixture, 2);
@@ -309,13 +311,14 @@ static void two_workers_do_not_get_the_same_job(void **state)
 static void jobs_of_a_worker_that_left_go_back(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const char request[] = "POST /v1/leases HTTP/1.1\r\nHost: x\r\nContent-Length: 37\r\n\r\n{\"destination\":\"work\",\"wait_s\":   60}";
+    static const char request[] =
+        "POST /v1/leases HTTP/1.1\r\nHost: x\r\nContent-Length: 37\r\n\r\n{\"destination\":\"yard\",\"wait_s\":   60}";
     int fd = raw_connect(fixture);
     raw_send(fd, request, sizeof request - 1);
     await_calls(fixture, 1);
     close(fd);
     put(fixture, "a");
-    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"work\",\"wait_s\":5}");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":5}");
     assert_int_equal(reply.status, 200);
     assert_string_equal(reply_text(&reply, "leases.0.id"), "a");
     assert_int_equal(reply_int(&reply, "leases.0.attempt"), 1); /* the one that nobody saw is taken back */
@@ -329,7 +332,7 @@ static void stopping_sends_waiting_workers_home(void **state)
 {
     (void)state;
     struct api_fixture *fixture = api_fixture_new(NULL);
-    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"work\",\"wait_s\":60}" };
+    struct worker worker = { .fixture = fixture, .body = "{\"destination\":\"yard\",\"wait_s\":60}" };
     assert_int_equal(pthread_create(&worker.thread, NULL, work, &worker), 0);
     await_calls(fixture, 1);
     api_fixture_free(fixture);

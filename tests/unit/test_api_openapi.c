@@ -84,7 +84,8 @@ static const json_t *resolve(const json_t *schema)
     if (!reference)
         return schema;
     check(strncmp(reference, prefix, sizeof prefix - 1) == 0, "%s", reference);
-    json_t *found = json_object_get(json_object_get(json_object_get(document, "components"), "schemas"), reference + sizeof prefix - 1);
+    json_t *found =
+        json_object_get(json_object_get(json_object_get(document, "components"), "schemas"), reference + sizeof prefix - 1);
     check(found, "%s leads nowhere", reference);
     return found;
 }
@@ -161,7 +162,8 @@ static void conform(const char *where, json_t *value, const json_t *given, bool 
     }
 }
 
-static struct reply ask_and_conform(struct api_fixture *fixture, const char *method, const char *pattern, const char *path, const char *body)
+static struct reply ask_and_conform(struct api_fixture *fixture, const char *method, const char *pattern, const char *path,
+                                    const char *body)
 {
     struct reply reply = http_do(fixture, method, path, body);
     char status[8], where[128];
@@ -179,7 +181,8 @@ static struct reply ask_and_conform(struct api_fixture *fixture, const char *met
     return reply;
 }
 
-static void conforms(struct api_fixture *fixture, const char *method, const char *pattern, const char *path, const char *body, int status)
+static void conforms(struct api_fixture *fixture, const char *method, const char *pattern, const char *path,
+                     const char *body, int status)
 {
     struct reply reply = ask_and_conform(fixture, method, pattern, path, body);
     check(reply.status == status, "%s %s: %d %s", method, path, reply.status, reply.body);
@@ -189,14 +192,15 @@ static void conforms(struct api_fixture *fixture, const char *method, const char
 static void answers_are_as_described(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const char job[] = "{\"destination\":\"work\",\"id\":\"a\",\"payload\":{\"x\":1},\"metadata\":{\"m\":1},\"headers\":{\"X\":\"y\"}}";
+    static const char job[] =
+        "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":{\"x\":1},\"metadata\":{\"m\":1},\"headers\":{\"X\":\"y\"}}";
     conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", job, 201);
     conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", job, 200);
-    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"work\",\"id\":\"a\",\"payload\":2}", 409);
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":2}", 409);
     conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{", 422);
     conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"web\",\"id\":\"f\",\"payload\":\"fail\"}", 201);
     conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"web\",\"id\":\"d\",\"payload\":\"bad\"}", 201);
-    conforms(fixture, "POST", "/v1/jobs/batch", "/v1/jobs/batch", "[{\"destination\":\"work\",\"payload\":1},{}]", 200);
+    conforms(fixture, "POST", "/v1/jobs/batch", "/v1/jobs/batch", "[{\"destination\":\"yard\",\"payload\":1},{}]", 200);
     await_state(fixture, "/v1/jobs/f", "waiting");
     await_state(fixture, "/v1/jobs/d", "dead");
     conforms(fixture, "GET", "/v1/jobs", "/v1/jobs?payload=true&limit=2", NULL, 200);
@@ -220,8 +224,10 @@ static void answers_are_as_described(void **state)
     conforms(fixture, "GET", "/v1/tenants", "/v1/tenants", NULL, 200);
     conforms(fixture, "GET", "/v1/events", "/v1/events", NULL, 200);
     conforms(fixture, "GET", "/v1/stats", "/v1/stats", NULL, 200);
-    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200);
-    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}", 200);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide",
+             "{\"id\":\"x\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}",
+             200);
     conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{}", 422);
     conforms(fixture, "GET", "/livez", "/livez", NULL, 200);
     conforms(fixture, "GET", "/openapi.json", "/openapi.json", NULL, 200);
@@ -235,8 +241,9 @@ static void leases_are_as_described(void **state)
     struct api_fixture *fixture = *state;
     char body[256];
     conforms(fixture, "POST", "/v1/jobs/batch", "/v1/jobs/batch",
-             "[{\"destination\":\"work\",\"payload\":1},{\"destination\":\"work\",\"payload\":2}]", 200);
-    struct reply reply = ask_and_conform(fixture, "POST", "/v1/leases", "/v1/leases", "{\"destination\":\"work\",\"max\":2,\"wait_s\":5}");
+             "[{\"destination\":\"yard\",\"payload\":1},{\"destination\":\"yard\",\"payload\":2}]", 200);
+    struct reply reply =
+        ask_and_conform(fixture, "POST", "/v1/leases", "/v1/leases", "{\"destination\":\"yard\",\"max\":2,\"wait_s\":5}");
     assert_int_equal(json_array_size(reply_at(&reply, "leases")), 2);
     snprintf(body, sizeof body, "{\"lease\":\"%s\"}", reply_text(&reply, "leases.0.lease"));
     conforms(fixture, "POST", "/v1/leases/extend", "/v1/leases/extend", body, 200);

@@ -34,24 +34,44 @@ static void many_jobs_are_taken(void **state)
         int64_t accepted, duplicates, rejected;
         const char *contains;
     } rows[] = {
-        { "array", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":1},{\"destination\":\"work\",\"id\":\"b\",\"payload\":1.0}]", 200, 2, 0, 0, NULL },
-        { "again and one more", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":1},{\"destination\":\"work\",\"id\":\"c\",\"payload\":1}]", 200, 1, 1, 0, NULL },
-        { "twice in one request", "application/json", "[{\"destination\":\"work\",\"id\":\"d\",\"payload\":1},{\"destination\":\"work\",\"id\":\"d\",\"payload\":1}]", 200, 1, 1, 0, NULL },
-        { "conflict", "application/json", "[{\"destination\":\"work\",\"id\":\"a\",\"payload\":2}]", 200, 0, 0, 1, "id_conflict" },
-        { "a bad one rejects itself", "application/json", "[{\"destination\":\"nope\",\"payload\":1},7,{\"destination\":\"work\",\"payload\":1},{\"payload\":}]", 200, 1, 0, 3, "\"index\":3" },
-        { "lines", "application/x-ndjson", "{\"destination\":\"work\",\"id\":\"l1\",\"payload\":1}\n\n{\"destination\":\"work\",\"id\":\"l2\",\"payload\":1}\r\n", 200, 2, 0, 0, NULL },
-        { "lines by their first byte", "application/json", "{\"destination\":\"work\",\"id\":\"l3\",\"payload\":1}\n{bad}\n{\"destination\":\"work\",\"id\":\"l4\",\"payload\":1}", 200, 2, 0, 1, "\"index\":1" },
+        { "array", "application/json",
+          "[{\"destination\":\"yard\",\"id\":\"a\",\"payload\":1},{\"destination\":\"yard\",\"id\":\"b\",\"payload\":1.0}]",
+          200, 2, 0, 0, NULL },
+        { "again and one more", "application/json",
+          "[{\"destination\":\"yard\",\"id\":\"a\",\"payload\":1},{\"destination\":\"yard\",\"id\":\"c\",\"payload\":1}]",
+          200, 1, 1, 0, NULL },
+        { "twice in one request", "application/json",
+          "[{\"destination\":\"yard\",\"id\":\"d\",\"payload\":1},{\"destination\":\"yard\",\"id\":\"d\",\"payload\":1}]",
+          200, 1, 1, 0, NULL },
+        { "conflict", "application/json", "[{\"destination\":\"yard\",\"id\":\"a\",\"payload\":2}]", 200, 0, 0, 1,
+          "id_conflict" },
+        { "a bad one rejects itself", "application/json",
+          "[{\"destination\":\"nope\",\"payload\":1},7,{\"destination\":\"yard\",\"payload\":1},{\"payload\":}]", 200, 1, 0,
+          3, "\"index\":3" },
+        { "lines", "application/x-ndjson",
+          "{\"destination\":\"yard\",\"id\":\"l1\",\"payload\":1}\n\n{\"destination\":\"yard\",\"id\":\"l2\",\"payload\":1}"
+          "\r\n",
+          200, 2, 0, 0, NULL },
+        { "lines by their first byte", "application/json",
+          "{\"destination\":\"yard\",\"id\":\"l3\",\"payload\":1}\n{bad}\n{\"destination\":\"yard\",\"id\":\"l4\","
+          "\"payload\":1}",
+          200, 2, 0, 1, "\"index\":1" },
         { "empty array", "application/json", "[]", 200, 0, 0, 0, "\"rejected\":[]" },
         { "nothing", "application/x-ndjson", "", 200, 0, 0, 0, NULL },
-        { "broken array", "application/json", "[{\"destination\":\"work\",\"id\":\"z\",\"payload\":1}", 422, -1, -1, 0, "invalid_json" },
+        { "broken array", "application/json", "[{\"destination\":\"yard\",\"id\":\"z\",\"payload\":1}", 422, -1, -1, 0,
+          "invalid_json" },
         { "no comma", "application/json", "[1 2]", 422, -1, -1, 0, "invalid_json" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct request request = { .method = "POST", .path = "/v1/jobs/batch", .body = rows[i].body, .content_type = rows[i].content_type };
+        const struct request request = {
+            .method = "POST", .path = "/v1/jobs/batch", .body = rows[i].body, .content_type = rows[i].content_type
+        };
         struct reply reply = http_ask(fixture, &request);
         check(reply.status == rows[i].status, "%s: %d %s", rows[i].name, reply.status, reply.body);
-        check(reply_int(&reply, "accepted") == rows[i].accepted && reply_int(&reply, "duplicates") == rows[i].duplicates, "%s: %s", rows[i].name, reply.body);
-        check((int64_t)json_array_size(reply_at(&reply, "rejected")) == rows[i].rejected, "%s: %s", rows[i].name, reply.body);
+        check(reply_int(&reply, "accepted") == rows[i].accepted && reply_int(&reply, "duplicates") == rows[i].duplicates,
+              "%s: %s", rows[i].name, reply.body);
+        check((int64_t)json_array_size(reply_at(&reply, "rejected")) == rows[i].rejected, "%s: %s", rows[i].name,
+              reply.body);
         check(!rows[i].contains || strstr(reply.body, rows[i].contains), "%s: %s", rows[i].name, reply.body);
         reply_release(&reply);
     }
@@ -67,14 +87,17 @@ static void very_many_jobs_are_taken(void **state)
     struct buffer body;
     buffer_init(&body, 16 << 20);
     for (int i = 0; i < 10000; i++)
-        buffer_printf(&body, i == 4500 ? "{\"destination\":\"nope\",\"payload\":%d}\n" : "{\"destination\":\"work\",\"id\":\"%d\",\"payload\":1}\n", i);
+        buffer_printf(&body,
+                      i == 4500 ? "{\"destination\":\"nope\",\"payload\":%d}\n"
+                                : "{\"destination\":\"yard\",\"id\":\"%d\",\"payload\":1}\n",
+                      i);
     const struct request request = { .method = "POST", .path = "/v1/jobs/batch", .body = body.data, .body_len = body.len };
     struct reply reply = http_ask(fixture, &request);
     assert_int_equal(reply.status, 200);
     assert_int_equal(reply_int(&reply, "accepted"), 9999);
     assert_int_equal(reply_int(&reply, "rejected.0.index"), 4500);
     reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/destinations/work", NULL);
+    reply = http_do(fixture, "GET", "/v1/destinations/yard", NULL);
     assert_int_equal(reply_int(&reply, "pending"), 9999);
     reply_release(&reply);
     buffer_release(&body);
@@ -82,10 +105,12 @@ static void very_many_jobs_are_taken(void **state)
 
 /* --- lists ------------------------------------------------------------------------------------------------ */
 
-static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id, const char *payload)
+static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+                const char *payload)
 {
     char body[256];
-    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":%s}", destination, tenant, id, payload);
+    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":%s}", destination,
+             tenant, id, payload);
     struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
     check(reply.status == 201, "%s: %s", body, reply.body);
     reply_release(&reply);
@@ -94,15 +119,15 @@ static void put(struct api_fixture *fixture, const char *destination, const char
 static void destinations_and_tenants_are_counted(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "work", "t1", "a", "1");
-    put(fixture, "work", "t1", "b", "1");
-    put(fixture, "work", "t2", "c", "1");
+    put(fixture, "yard", "t1", "a", "1");
+    put(fixture, "yard", "t1", "b", "1");
+    put(fixture, "yard", "t2", "c", "1");
     put(fixture, "web", "t1", "d", "\"bad\"");
     await_state(fixture, "/v1/jobs/d?tenant=t1", "dead");
     struct reply reply = http_do(fixture, "GET", "/v1/destinations", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 4);
     assert_string_equal(reply_text(&reply, "destinations.0.name"), "mail");
-    assert_string_equal(reply_text(&reply, "destinations.3.name"), "work");
+    assert_string_equal(reply_text(&reply, "destinations.3.name"), "yard");
     assert_int_equal(reply_int(&reply, "destinations.3.pending"), 3);
     assert_int_equal(reply_int(&reply, "destinations.3.tenants"), 2);
     assert_string_equal(reply_text(&reply, "destinations.3.transport"), "pull");
@@ -116,22 +141,22 @@ static void destinations_and_tenants_are_counted(void **state)
     assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 1);
     assert_true(json_is_null(reply_at(&reply, "next")));
     reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/destinations/wrok", NULL);
+    reply = http_do(fixture, "GET", "/v1/destinations/yrad", NULL);
     assert_int_equal(reply.status, 404);
     assert_non_null(strstr(reply.body, "did you mean"));
     reply_release(&reply);
     reply = http_do(fixture, "POST", "/v1/destinations/nope/pause", NULL);
     assert_int_equal(reply.status, 404);
     reply_release(&reply);
-    reply = http_do(fixture, "POST", "/v1/destinations/work/pause", "{\"reson\":\"x\"}");
+    reply = http_do(fixture, "POST", "/v1/destinations/yard/pause", "{\"reson\":\"x\"}");
     assert_int_equal(reply.status, 422);
     reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/tenants?destination=work&limit=1", NULL);
+    reply = http_do(fixture, "GET", "/v1/tenants?destination=yard&limit=1", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "tenants")), 1);
     assert_string_equal(reply_text(&reply, "tenants.0.tenant"), "t1");
     assert_int_equal(reply_int(&reply, "tenants.0.pending"), 2);
     char path[64];
-    snprintf(path, sizeof path, "/v1/tenants?destination=work&cursor=%s", reply_text(&reply, "next"));
+    snprintf(path, sizeof path, "/v1/tenants?destination=yard&cursor=%s", reply_text(&reply, "next"));
     reply_release(&reply);
     reply = http_do(fixture, "GET", path, NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "tenants")), 1);
@@ -142,8 +167,8 @@ static void destinations_and_tenants_are_counted(void **state)
 static void events_are_followed(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "work", "t1", "a", "1");
-    put(fixture, "work", "t2", "b", "1");
+    put(fixture, "yard", "t1", "a", "1");
+    put(fixture, "yard", "t2", "b", "1");
     struct reply reply = http_do(fixture, "GET", "/v1/events", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "events")), 2);
     assert_string_equal(reply_text(&reply, "events.0.type"), "accepted");
@@ -151,9 +176,15 @@ static void events_are_followed(void **state)
     assert_int_equal(strlen(reply_text(&reply, "events.0.hash")), 64);
     assert_int_equal(reply_int(&reply, "last"), 2);
     reply_release(&reply);
-    static const struct { const char *path; size_t count; int64_t last; } rows[] = {
-        { "/v1/events?after=1", 1, 2 }, { "/v1/events?after=2", 0, 2 }, { "/v1/events?limit=1", 1, 1 }, { "/v1/events?cursor=1&limit=1", 1, 2 },
-        { "/v1/events?tenant=t2", 1, 2 }, { "/v1/events?job=a&tenant=t1", 1, 1 }, { "/v1/events?job=a", 0, 0 }, { "/v1/events?job=b&tenant=t2&after=2", 0, 2 },
+    static const struct {
+        const char *path;
+        size_t count;
+        int64_t last;
+    } rows[] = {
+        { "/v1/events?after=1", 1, 2 },   { "/v1/events?after=2", 0, 2 },
+        { "/v1/events?limit=1", 1, 1 },   { "/v1/events?cursor=1&limit=1", 1, 2 },
+        { "/v1/events?tenant=t2", 1, 2 }, { "/v1/events?job=a&tenant=t1", 1, 1 },
+        { "/v1/events?job=a", 0, 0 },     { "/v1/events?job=b&tenant=t2&after=2", 0, 2 },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         reply = http_do(fixture, "GET", rows[i].path, NULL);
@@ -199,7 +230,8 @@ static void dead_letters_are_exported(void **state)
         assert_int_equal(json_integer_value(json_object_get(entry, "failedAttempts")), 1);
         assert_true(json_integer_value(json_object_get(entry, "ttl")) > 0);
         assert_true(json_is_string(json_object_get(entry, "lastFailureTimestamp")));
-        assert_true(json_is_string(json_object_get(entry, "enqueuedAt")) && json_is_string(json_object_get(entry, "movedToDLQAt")));
+        assert_true(json_is_string(json_object_get(entry, "enqueuedAt")) &&
+                    json_is_string(json_object_get(entry, "movedToDLQAt")));
         json_decref(entry);
     }
     assert_int_equal(lines, 40);
@@ -220,10 +252,12 @@ static void dead_letters_are_exported(void **state)
 static void decisions_are_answered(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const struct { const char *body; int status; const char *contains; } rows[] = {
+    static const struct { const char *body; int status; const char *contains;
+    } rows[] = {
         { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200, "\"shouldRetry\":true" },
         { "{\"claimId\":\"CLM-1\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}", 200, "PERMANENT_ERROR" },
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"retryCount\":3,\"policy\":\"web\"}", 200, "MAX_RETRIES_EXCEEDED" },
+        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"retryCount\":3,\"policy\":\"web\"}", 200,
+          "MAX_RETRIES_EXCEEDED" },
         { "{\"claimId\":\"CLM-X-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"tiss\"}", 200, "\"maxRetries\":5" },
         { "{\"claimId\":\"CLM-1\",\"submissionError\":\"\",\"policy\":\"web\"}", 422, "INVALID_ERROR_MESSAGE" },
         { "{\"claimId\":\"CLM-1\",\"submissionError\":\"x\",\"policy\":\"wbe\"}", 422, "UNKNOWN_POLICY" },
@@ -232,7 +266,8 @@ static void decisions_are_answered(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = http_do(fixture, "POST", "/v1/decide", rows[i].body);
-        check(reply.status == rows[i].status && strstr(reply.body, rows[i].contains), "%s: %d %s", rows[i].body, reply.status, reply.body);
+        check(reply.status == rows[i].status && strstr(reply.body, rows[i].contains), "%s: %d %s", rows[i].body,
+              reply.status, reply.body);
         reply_release(&reply);
     }
 }
@@ -275,7 +310,7 @@ static void health_follows_progress(void **state)
     await_status(fixture, "/livez", 200);
     api_stop_accepting(api_fixture_api(fixture));
     await_status(fixture, "/readyz", 503);
-    reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"work\",\"payload\":1}");
+    reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1}");
     assert_int_equal(reply.status, 503);
     assert_string_equal(reply_text(&reply, "type"), "stopping");
     reply_release(&reply);
@@ -295,8 +330,12 @@ static void hex_of(const char *secret, char text[65])
 
 static char *tokens_text(void)
 {
-    static const struct { const char *secret, *rest; } tokens[] = {
-        { "in", "scopes: [enqueue]" }, { "look", "scopes: [read]" }, { "act", "scopes: [operate]" }, { "all", "scopes: [admin]" },
+    static const struct { const char *secret, *rest;
+    } tokens[] = {
+        { "in", "scopes: [enqueue]" },
+        { "look", "scopes: [read]" },
+        { "act", "scopes: [operate]" },
+        { "all", "scopes: [admin]" },
         { "acme", "scopes: [enqueue, read, operate], tenant: acme" },
     };
     struct buffer text;
@@ -316,8 +355,8 @@ static void tokens_open_what_they_say(void **state)
     char *text = tokens_text();
     const struct api_fixture_settings settings = { .tokens = text };
     struct api_fixture *fixture = api_fixture_new(&settings);
-    static const char job[] = "{\"destination\":\"work\",\"id\":\"a\",\"payload\":1}";
-    static const char job_other[] = "{\"destination\":\"work\",\"tenant\":\"evil\",\"payload\":1}";
+    static const char job[] = "{\"destination\":\"yard\",\"id\":\"a\",\"payload\":1}";
+    static const char job_other[] = "{\"destination\":\"yard\",\"tenant\":\"evil\",\"payload\":1}";
     static const struct { const char *token, *method, *path, *body; int status; const char *type; } rows[] = {
         { NULL, "GET", "/v1/jobs", NULL, 401, "unauthorized" },
         { "wrong", "GET", "/v1/jobs", NULL, 401, "unauthorized" },
@@ -330,13 +369,13 @@ static void tokens_open_what_they_say(void **state)
         { "in", "POST", "/v1/jobs/a/cancel", NULL, 403, "forbidden_scope" },
         { "look", "GET", "/v1/jobs/a", NULL, 200, NULL },
         { "look", "POST", "/v1/jobs", job, 403, "forbidden_scope" },
-        { "look", "POST", "/v1/destinations/work/pause", NULL, 403, "forbidden_scope" },
+        { "look", "POST", "/v1/destinations/yard/pause", NULL, 403, "forbidden_scope" },
         { "act", "GET", "/v1/jobs/a", NULL, 200, NULL },
         { "act", "POST", "/v1/jobs", job, 403, "forbidden_scope" },
         { "act", "PATCH", "/v1/jobs/a", "{\"priority\":1}", 200, NULL },
         { "all", "POST", "/v1/jobs", job, 200, NULL },
-        { "all", "POST", "/v1/destinations/work/pause", NULL, 200, NULL },
-        { "all", "POST", "/v1/destinations/work/resume", NULL, 200, NULL },
+        { "all", "POST", "/v1/destinations/yard/pause", NULL, 200, NULL },
+        { "all", "POST", "/v1/destinations/yard/resume", NULL, 200, NULL },
         { "acme", "POST", "/v1/jobs", job, 201, NULL },
         { "acme", "POST", "/v1/jobs", job_other, 403, "forbidden_tenant" },
         { "acme", "GET", "/v1/jobs/a", NULL, 200, NULL },
@@ -344,15 +383,19 @@ static void tokens_open_what_they_say(void **state)
         { "acme", "GET", "/v1/jobs/a?tenant=evil", NULL, 403, "forbidden_tenant" },
         { "acme", "GET", "/v1/jobs?tenant=evil", NULL, 403, "forbidden_tenant" },
         { "acme", "GET", "/v1/events?tenant=evil", NULL, 403, "forbidden_tenant" },
-        { "acme", "POST", "/v1/destinations/work/pause", NULL, 403, "forbidden_tenant" },
-        { "acme", "POST", "/v1/leases", "{\"destination\":\"work\"}", 403, "forbidden_tenant" },
+        { "acme", "POST", "/v1/destinations/yard/pause", NULL, 403, "forbidden_tenant" },
+        { "acme", "POST", "/v1/leases", "{\"destination\":\"yard\"}", 403, "forbidden_tenant" },
         { "acme", "POST", "/v1/leases/ack", "{\"leases\":[\"1-1-0\"]}", 403, "forbidden_tenant" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct request request = { .method = rows[i].method, .path = rows[i].path, .body = rows[i].body, .token = rows[i].token };
+        const struct request request = {
+            .method = rows[i].method, .path = rows[i].path, .body = rows[i].body, .token = rows[i].token
+        };
         struct reply reply = http_ask(fixture, &request);
-        check(reply.status == rows[i].status, "%s %s %s: %d %s", rows[i].token, rows[i].method, rows[i].path, reply.status, reply.body);
-        check(!rows[i].type || strcmp(reply_text(&reply, "type"), rows[i].type) == 0, "%s %s: %s", rows[i].token, rows[i].path, reply.body);
+        check(reply.status == rows[i].status, "%s %s %s: %d %s", rows[i].token, rows[i].method, rows[i].path, reply.status,
+              reply.body);
+        check(!rows[i].type || strcmp(reply_text(&reply, "type"), rows[i].type) == 0, "%s %s: %s", rows[i].token,
+              rows[i].path, reply.body);
         check(reply.status != 401 || strcasestr(reply.headers, "WWW-Authenticate: Bearer"), "%s", reply.headers);
         reply_release(&reply);
     }
@@ -364,7 +407,8 @@ static void tokens_open_what_they_say(void **state)
         struct reply reply = http_ask(fixture, &request);
         json_t *list = reply_at(&reply, lists[i]);
         check(json_array_size(list) == 1, "%s: %s", paths[i], reply.body);
-        check(strcmp(json_string_value(json_object_get(json_array_get(list, 0), "tenant")), "acme") == 0, "%s: %s", paths[i], reply.body);
+        check(strcmp(json_string_value(json_object_get(json_array_get(list, 0), "tenant")), "acme") == 0, "%s: %s", paths[i],
+              reply.body);
         reply_release(&reply);
     }
     const struct request stats = { .method = "GET", .path = "/v1/stats", .token = "acme" };
@@ -379,10 +423,17 @@ static void tokens_open_what_they_say(void **state)
 static void pages_of_other_hosts_may_not_call(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const struct { const char *headers; int status; } rows[] = {
-        { "Host: 127.0.0.1:7878\r\n", 200 }, { "Host: localhost\r\n", 200 }, { "Host: [::1]:7878\r\n", 200 }, { "Host: box\r\n", 200 },
-        { "Host: a.localhost:1\r\n", 200 }, { "Host: evil.example\r\n", 403 }, { "Host: evil.example:7878\r\nOrigin: http://evil.example:7878\r\n", 403 },
-        { "Host: localhost:7878\r\nOrigin: http://localhost:7878\r\n", 200 }, { "Host: localhost:7878\r\nOrigin: https://evil.example\r\n", 403 },
+    static const struct { const char *headers; int status;
+    } rows[] = {
+        { "Host: 127.0.0.1:7878\r\n", 200 },
+        { "Host: localhost\r\n", 200 },
+        { "Host: [::1]:7878\r\n", 200 },
+        { "Host: box\r\n", 200 },
+        { "Host: a.localhost:1\r\n", 200 },
+        { "Host: evil.example\r\n", 403 },
+        { "Host: evil.example:7878\r\nOrigin: http://evil.example:7878\r\n", 403 },
+        { "Host: localhost:7878\r\nOrigin: http://localhost:7878\r\n", 200 },
+        { "Host: localhost:7878\r\nOrigin: https://evil.example\r\n", 403 },
         { "Host: localhost:7878\r\nOrigin: null\r\n", 403 },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -426,9 +477,10 @@ static void beyond_loopback_tokens_are_needed(void **state)
 static void connections_are_used_again(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const char two[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
-                              "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}"
-                              "GET /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const char two[] =
+        "GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
+        "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}"
+        "GET /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     int fd = raw_connect(fixture);
     raw_send(fd, two, sizeof two - 1);
     char *answers = raw_read(fd, NULL);
@@ -480,11 +532,13 @@ static void too_much_is_refused(void **state)
 static void odd_clients_do_no_harm(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const struct { const char *name, *bytes; } rows[] = {
+    static const struct { const char *name, *bytes;
+    } rows[] = {
         { "nothing", "" },
         { "half a line", "GET /v1/jo" },
         { "half a body", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"dest" },
-        { "gone before the answer", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}" },
+        { "gone before the answer",
+          "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}" },
         { "gone before a reading", "GET /v1/stats HTTP/1.1\r\nHost: x\r\n\r\n" },
         { "gone before an export", "GET /v1/dead/export HTTP/1.1\r\nHost: x\r\n\r\n" },
         { "not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n" },
@@ -518,7 +572,8 @@ static void odd_clients_do_no_harm(void **state)
 static void a_slow_client_is_served(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const char request[] = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 34\r\n\r\n{\"destination\":\"work\",\"payload\":1}";
+    static const char request[] = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+                                  "34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}";
     int fd = raw_connect(fixture);
     for (size_t i = 0; i < sizeof request - 1; i++) {
         raw_send(fd, request + i, 1);

@@ -65,17 +65,68 @@ static void elements_come_one_after_the_other(void **state)
 static void validity_is_that_of_the_standard(void **state)
 {
     (void)state;
-    static const struct { const char *text; bool valid; } rows[] = {
-        { "0", true }, { "-0", true }, { "-1.5e+10", true }, { "1E9", true }, { "123456789012345678901234567890.10", true },
-        { "1e999", true }, { "01", false }, { "1.", false }, { ".5", false }, { "+1", false }, { "1e", false }, { "-", false },
-        { "true", true }, { "false", true }, { "null", true }, { "tru", false }, { "nulls", false }, { "True", false },
-        { "\"\"", true }, { "\"\\u00e9\\n\\/\"", true }, { "\"\xc3\xa9\"", true }, { "\"\xc3\"", false }, { "\"\xed\xa0\x80\"", false },
-        { "\"a\nb\"", false }, { "\"\\x\"", false }, { "\"\\u12\"", false }, { "\"\\ud83d\\ude00\"", true }, { "\"\\ud83d\"", false },
-        { "\"\\ude00\"", false }, { "\"", false }, { "\"\\", false }, { "\"\\u0000\"", true }, { "'a'", false },
-        { "[]", true }, { "[1,2]", true }, { "[1,]", false }, { "[,1]", false }, { "[1 2]", false }, { "[", false }, { "]", false },
-        { "{}", true }, { "{\"a\":1}", true }, { "{\"a\":1,\"a\":2}", true }, { "{\"a\"}", false }, { "{\"a\":}", false },
-        { "{a:1}", false }, { "{\"a\":1,}", false }, { "{1:2}", false }, { " \t\r\n1 ", true }, { "1 2", false }, { "", false },
-        { " ", false }, { "NaN", false }, { "[1]]", false }, { "{\"a\":[{\"b\":null}]}", true }, { "\x0b" "1", false },
+    static const struct {
+        const char *text;
+        bool valid;
+    } rows[] = {
+        { "0", true },
+        { "-0", true },
+        { "-1.5e+10", true },
+        { "1E9", true },
+        { "123456789012345678901234567890.10", true },
+        { "1e999", true },
+        { "01", false },
+        { "1.", false },
+        { ".5", false },
+        { "+1", false },
+        { "1e", false },
+        { "-", false },
+        { "true", true },
+        { "false", true },
+        { "null", true },
+        { "tru", false },
+        { "nulls", false },
+        { "True", false },
+        { "\"\"", true },
+        { "\"\\u00e9\\n\\/\"", true },
+        { "\"\xc3\xa9\"", true },
+        { "\"\xc3\"", false },
+        { "\"\xed\xa0\x80\"", false },
+        { "\"a\nb\"", false },
+        { "\"\\x\"", false },
+        { "\"\\u12\"", false },
+        { "\"\\ud83d\\ude00\"", true },
+        { "\"\\ud83d\"", false },
+        { "\"\\ude00\"", false },
+        { "\"", false },
+        { "\"\\", false },
+        { "\"\\u0000\"", true },
+        { "'a'", false },
+        { "[]", true },
+        { "[1,2]", true },
+        { "[1,]", false },
+        { "[,1]", false },
+        { "[1 2]", false },
+        { "[", false },
+        { "]", false },
+        { "{}", true },
+        { "{\"a\":1}", true },
+        { "{\"a\":1,\"a\":2}", true },
+        { "{\"a\"}", false },
+        { "{\"a\":}", false },
+        { "{a:1}", false },
+        { "{\"a\":1,}", false },
+        { "{1:2}", false },
+        { " \t\r\n1 ", true },
+        { "1 2", false },
+        { "", false },
+        { " ", false },
+        { "NaN", false },
+        { "[1]]", false },
+        { "{\"a\":[{\"b\":null}]}", true },
+        { "\x0b"
+          "1",
+          false },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         check(json_text_is_valid(slice_from(rows[i].text)) == rows[i].valid, "%s", rows[i].text);
@@ -84,7 +135,10 @@ static void validity_is_that_of_the_standard(void **state)
 static void nesting_has_a_limit(void **state)
 {
     (void)state;
-    static const struct { size_t depth; bool valid; } rows[] = { { 1, true }, { 256, true }, { 257, false }, { 100000, false } };
+    static const struct {
+        size_t depth;
+        bool valid;
+    } rows[] = { { 1, true }, { 256, true }, { 257, false }, { 100000, false } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         size_t depth = rows[i].depth;
         char *text = malloc(2 * depth);
@@ -99,7 +153,8 @@ static void nesting_has_a_limit(void **state)
 static void jansson_agrees(void **state)
 {
     (void)state;
-    static const char *const pieces[] = { "{", "}", "[", "]", ",", ":", "\"a\"", "\"b\"", "1", "-2.5", "true", "null", " ", "\"\\n\"" };
+    static const char *const pieces[] = { "{",     "}", "[",    "]",    ",",    ":", "\"a\"",
+                                          "\"b\"", "1", "-2.5", "true", "null", " ", "\"\\n\"" };
     struct random random = { 42 };
     size_t valid_count = 0;
     for (int i = 0; i < 200000; i++) {
