@@ -454,7 +454,8 @@ void api_reload(struct api *api, struct config *config)
     struct tokens *tokens = NULL;
     struct error error;
     if (!config->tokens_file && !api->loopback) {
-        log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", "auth.tokens_file is gone, but others can reach us"));
+        log_event(LOG_ERROR, "tokens_not_reloaded",
+                  FIELD_CSTR("error", "auth.tokens_file is gone, but others can reach us"));
         return;
     }
     if (config->tokens_file && tokens_load(config->tokens_file, &tokens, &error) != STATUS_OK) {
