@@ -52,6 +52,7 @@ static bool grow(struct buffer *buffer, size_t extra)
         return false;
     }
     buffer->data = data;
+    buffer->data[buffer->len] = '\0';
     buffer->capacity = capacity;
     return true;
 }

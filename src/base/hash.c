@@ -45,7 +45,7 @@ uint64_t hash_slice(uint64_t key0, uint64_t key1, struct slice data)
 {
     struct sip s = { key0 ^ 0x736f6d6570736575u, key1 ^ 0x646f72616e646f6du, key0 ^ 0x6c7967656e657261u,
                      key1 ^ 0x7465646279746573u };
-    const unsigned char *bytes = (const unsigned char *)data.data;
+    const unsigned char *bytes = (const unsigned char *)(data.data ? data.data : "");
     size_t whole = data.len - data.len % 8;
 
     for (size_t i = 0; i < whole; i += 8)

@@ -158,7 +158,11 @@ enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
     if (!take_zone(rest, &offset_ms))
         return error_set(err, STATUS_INVALID, "time \"%.*s\" has no zone; end it with Z or an offset like -03:00",
                          (int)(text.len < 64 ? text.len : 64), text.data);
-    *ret_at = instant_from_civil(&c) - offset_ms;
+    instant at = instant_from_civil(&c) - offset_ms;
+    if (at < INSTANT_MIN || at > INSTANT_MAX)
+        return error_set(err, STATUS_INVALID, "time \"%.*s\" is outside the years 1 to 9999 in UTC",
+                         (int)(text.len < 64 ? text.len : 64), text.data);
+    *ret_at = at;
     return STATUS_OK;
 }
 

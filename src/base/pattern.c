@@ -9,9 +9,9 @@
 
 /*
  * PCRE2 asks for its match data and, for patterns that backtrack, a vector of frames that
- * starts at 20 KB. Two doublings have room here; a deeper search counts as no match.
+ * starts at 20 KB. Two doublings have room here (20 + 40 + 80); a deeper search counts as no match.
  */
-enum { SCRATCH_BYTES = 96 * 1024, GROUPS_MAX = 2 };
+enum { SCRATCH_BYTES = 152 * 1024, GROUPS_MAX = 2 };
 
 struct pattern {
     pcre2_code *code;
@@ -53,7 +53,8 @@ enum status pattern_new(struct slice expression, struct pattern **ret_pattern, s
     if (!pattern)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a pattern");
     pattern->code = pcre2_compile((PCRE2_SPTR)expression.data, expression.len,
-                                  PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF, &code, &offset, NULL);
+                                  PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF | PCRE2_AUTO_CALLOUT, &code, &offset,
+                                  NULL);
     if (!pattern->code) {
         PCRE2_UCHAR text[128];
         pcre2_get_error_message(code, text, sizeof text);
@@ -72,6 +73,24 @@ void pattern_free(struct pattern *pattern)
     free(pattern);
 }
 
+/*
+ * PCRE2's own limit starts again at each of up to 64 K starting places, which can still add up to
+ * seconds. Its automatic callouts, one before each item of the pattern, are where all of it is counted.
+ */
+struct work {
+    size_t done;
+    size_t position;
+};
+
+static int on_item(pcre2_callout_block *block, void *context)
+{
+    struct work *work = context;
+    size_t position = block->current_position;
+    work->done += 1 + (position > work->position ? position - work->position : work->position - position);
+    work->position = position;
+    return work->done > PATTERN_WORK_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
+
 static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
 {
     struct scratch scratch;
@@ -81,7 +100,9 @@ static bool match(const struct pattern *pattern, struct slice text, uint32_t opt
     pcre2_match_context *limits = pcre2_match_context_create(general);
     pcre2_match_data *data = pcre2_match_data_create(GROUPS_MAX, general);
     assert(general && limits && data);
+    struct work work = { 0 };
     pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
+    pcre2_set_callout(limits, on_item, &work);
 
     size_t len = text.len < PATTERN_SUBJECT_BYTES_MAX ? text.len : PATTERN_SUBJECT_BYTES_MAX;
     const char *subject = text.data ? text.data : "";
@@ -91,7 +112,10 @@ static bool match(const struct pattern *pattern, struct slice text, uint32_t opt
     if (ret_capture) {
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t group = groups != 1 && ends[2] != PCRE2_UNSET ? 1 : 0;
-        *ret_capture = (struct slice){ subject + ends[2 * group], ends[2 * group + 1] - ends[2 * group] };
+        size_t start = ends[2 * group];
+        size_t end = ends[2 * group + 1];
+        /* \K inside a look-ahead can put the start behind the end. */
+        *ret_capture = (struct slice){ subject + start, end > start ? end - start : 0 };
     }
     return true;
 }

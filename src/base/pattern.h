@@ -3,7 +3,7 @@
  *
  * A compiled pattern is read-only and may be used by many threads at once. Matching
  * allocates nothing: PCRE2 works in a scratch space on the caller's stack, and a pattern
- * that needs more, or more steps than the limit, does not match.
+ * that needs more, or more work than the limits, does not match.
  */
 #ifndef BASE_PATTERN_H
 #define BASE_PATTERN_H
@@ -14,7 +14,8 @@
 enum {
     PATTERN_BYTES_MAX = 1024,
     PATTERN_SUBJECT_BYTES_MAX = 64 * 1024, /* what lies beyond is not looked at */
-    PATTERN_STEPS_MAX = 20000,
+    PATTERN_STEPS_MAX = 20000,  /* from one starting place */
+    PATTERN_WORK_MAX = 1000000, /* in all: items tried and bytes passed; some milliseconds */
 };
 
 struct pattern;

@@ -98,7 +98,7 @@ bool slice_to_double(struct slice text, double *ret_value)
     if (text.len == 0 || text.len >= sizeof copy || (!ascii_is_digit(text.data[0]) && text.data[0] != '-'))
         return false;
     for (size_t i = 0; i < text.len; i++)
-        if (!ascii_is_digit(text.data[i]) && !strchr("+-.eE", text.data[i]))
+        if (!ascii_is_digit(text.data[i]) && !memchr("+-.eE", text.data[i], 5)) /* strchr would find a NUL */
             return false;
     memcpy(copy, text.data, text.len);
     copy[text.len] = '\0';

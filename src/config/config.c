@@ -296,6 +296,8 @@ static void file_finish(struct settings *settings, const struct node *root)
         if (config->destinations[i].name &&
             map_put(&loaded->by_name, slice_from(config->destinations[i].name), &config->destinations[i]) != STATUS_OK)
             settings->failed = true;
+    if (strcmp(config->store, "memory") == 0)
+        config->store = "memory:"; /* a colon at the end needs quotes in YAML, so it may be left out */
     if (!config->listen.loopback && !config->tokens_file)
         problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
                     "listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1");

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { BAD_RULES_MAX = 10 };
+enum { BAD_RULES_MAX = 10, LOCAL_BYTES_MAX = 64 << 20, KEY_BYTES_MAX = 32 << 20 };
 
 /* What a transport needs and which addresses it can use. */
 static const struct {
@@ -226,7 +226,7 @@ static bool rules_flatten(const struct destination_draft *draft, struct arena *s
 static struct slice rules_key(const struct flat_rules *flat, const char *code_namespace, struct arena *scratch)
 {
     struct buffer key;
-    buffer_init(&key, RULES_MAX * (size_t)(RULE_BYTES_MAX + 4) + CODE_BYTES_MAX);
+    buffer_init(&key, KEY_BYTES_MAX);
     buffer_append_text(&key, code_namespace);
     for (size_t i = 0; i < flat->count; i++) {
         buffer_append_byte(&key, '\0');
@@ -272,38 +272,46 @@ static struct classifier *rules_compile(const struct finish *finish, struct flat
     return NULL;
 }
 
-static void classifier_finish(const struct finish *finish, struct classifier_pool *pool)
+/* A classifier for rules that no destination had before. */
+static struct classifier *pool_add(const struct finish *finish, struct classifier_pool *pool, struct flat_rules *flat,
+                                   struct slice key)
 {
-    struct policy *policy = &finish->config->policy;
-    struct flat_rules flat;
-    if (!rules_flatten(finish->draft, pool->scratch, &flat)) {
-        finish->settings->failed = true;
-        return;
-    }
-    if (flat.count > RULES_MAX) {
-        problem_add(finish->settings->problems, finish->place, "%s has %zu error rules; the limit is %d",
-                    finish->settings->subject, flat.count, RULES_MAX);
-        return;
-    }
-    struct slice key = rules_key(&flat, finish->draft->code_namespace, pool->scratch);
-    policy->classifier = key.data ? map_get(&pool->by_rules, key) : NULL;
-    if (policy->classifier)
-        return;
     pool->rule_bytes += key.len;
     if (pool->rule_bytes > POOL_RULE_BYTES_MAX) {
         problem_add(finish->settings->problems, finish->place,
-                    "the error rules of all destinations have more than %d bytes; put shared rules into a preset",
+                    "the different error rules of all destinations have more than %d bytes; share them in a preset",
                     POOL_RULE_BYTES_MAX);
-        return;
+        return NULL;
     }
-    struct classifier *classifier = rules_compile(finish, &flat);
+    struct classifier *classifier = rules_compile(finish, flat);
     if (!classifier)
-        return;
-    if (pool->keep_classifier(pool->owner, classifier) != STATUS_OK ||
-        (key.data && map_put(&pool->by_rules, key, classifier) != STATUS_OK))
+        return NULL;
+    struct slice kept = arena_copy(pool->scratch, key);
+    if (pool->keep_classifier(pool->owner, classifier) == STATUS_OK && kept.data &&
+        map_put(&pool->by_rules, kept, classifier) == STATUS_OK)
+        return classifier;
+    finish->settings->failed = true;
+    return NULL;
+}
+
+static void classifier_finish(const struct finish *finish, struct classifier_pool *pool)
+{
+    struct flat_rules flat;
+    struct arena local; /* the pool's scratch would grow with the number of destinations */
+    arena_init(&local, LOCAL_BYTES_MAX);
+    if (!rules_flatten(finish->draft, &local, &flat)) {
         finish->settings->failed = true;
-    else
-        policy->classifier = classifier;
+    } else if (flat.count > RULES_MAX) {
+        problem_add(finish->settings->problems, finish->place, "%s has %zu error rules; the limit is %d",
+                    finish->settings->subject, flat.count, RULES_MAX);
+    } else {
+        struct slice key = rules_key(&flat, finish->draft->code_namespace, &local);
+        struct classifier *known = key.data ? map_get(&pool->by_rules, key) : NULL;
+        finish->settings->failed = finish->settings->failed || !key.data;
+        if (key.data)
+            finish->config->policy.classifier = known ? known : pool_add(finish, pool, &flat, key);
+    }
+    arena_release(&local);
 }
 
 void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,

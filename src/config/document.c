@@ -35,6 +35,13 @@ static struct place offset_place(const struct reader *reader, size_t offset)
     return place;
 }
 
+/* What libyaml says of "store: memory:" helps nobody. */
+static const char *problem_hint(const char *problem)
+{
+    bool colon = strcmp(problem, "mapping values are not allowed in this context") == 0;
+    return colon ? "; a value with a colon at its end or before a space must be in quotes" : "";
+}
+
 static enum status parser_problem(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -47,7 +54,7 @@ static enum status parser_problem(struct reader *reader)
         problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s, %s that starts on line %zu", problem,
                     parser->context, parser->context_mark.line + 1);
     else
-        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s", problem);
+        problem_add(reader->problems, mark_place(reader, parser->problem_mark), "%s%s", problem, problem_hint(problem));
     return STATUS_INVALID;
 }
 
@@ -126,7 +133,7 @@ static enum status read_sequence(struct reader *reader, struct node *sequence, i
     }
 }
 
-/* Reads "key: value" whose key is `event`. A repeated key is a problem, but reading goes on. */
+/* Reads "key: value" whose key is `event`. A repeated key is a problem; its value is left out (*ret_node is NULL). */
 static enum status read_pair(struct reader *reader, const yaml_event_t *event, int depth, struct map *seen,
                              struct node **ret_node)
 {
@@ -153,12 +160,12 @@ static enum status read_pair(struct reader *reader, const yaml_event_t *event, i
     node->key_line = (uint32_t)event->start_mark.line + 1;
     node->key_column = (uint32_t)event->start_mark.column + 1;
     const struct node *other = map_get(seen, key);
+    *ret_node = other ? NULL : node;
     if (other)
         problem_add(reader->problems, mark_place(reader, event->start_mark), "\"%s\" is given twice; it stands on line %u too",
                     quote(key).text, other->key_line);
     else if (map_put(seen, key, node) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    *ret_node = node;
     return STATUS_OK;
 }
 
@@ -177,6 +184,8 @@ static enum status read_mapping(struct reader *reader, struct node *mapping, int
         yaml_event_delete(&event);
         if (status != STATUS_OK || end)
             break;
+        if (!*link)
+            continue;
         link = &(*link)->next;
         mapping->count++;
     }
@@ -257,6 +266,18 @@ static enum status root_check(struct reader *reader, struct node **root)
     return STATUS_INVALID;
 }
 
+/* libyaml looks at all earlier %TAG lines at each: a few thousand of them would take it minutes. */
+static bool has_tag_directives(struct slice text)
+{
+    struct slice directive = SLICE("%TAG");
+    for (size_t start = 0; start < text.len; start++) {
+        if (slice_has_prefix(slice_from_offset(text, start), directive))
+            return true;
+        start += slice_find(slice_from_offset(text, start), '\n');
+    }
+    return false;
+}
+
 enum status document_parse(struct slice text, const char *file, struct arena *arena, struct problems *problems,
                            struct node **ret_root)
 {
@@ -266,6 +287,10 @@ enum status document_parse(struct slice text, const char *file, struct arena *ar
         problem_add(problems, (struct place){ .file = file }, "the file has %zu bytes; the limit is %d", text.len,
                     DOCUMENT_BYTES_MAX);
         return STATUS_LIMIT;
+    }
+    if (has_tag_directives(text)) {
+        problem_add(problems, (struct place){ .file = file }, "a line starts with %%TAG; tags are not supported");
+        return STATUS_INVALID;
     }
     if (!yaml_parser_initialize(&reader.parser))
         return STATUS_NO_MEMORY;

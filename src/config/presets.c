@@ -54,6 +54,9 @@ static const char *preset_key(struct loading *loading, struct slice name, struct
     char path[PATH_BYTES_MAX];
     if (!is_path(name) || name.data[0] == '/')
         folder = SLICE("");
+    /* The same file by the same key, but "./http" in no folder must not become the built-in http. */
+    while (slice_has_prefix(name, SLICE("./")) && (folder.len > 0 || is_path(slice_from_offset(name, 2))))
+        name = slice_from_offset(name, 2);
     if (folder.len + name.len >= sizeof path)
         return NULL;
     memcpy(path, folder.data, folder.len);

@@ -75,7 +75,7 @@ size_t edit_distance(struct slice a, struct slice b)
 void nearest_offer(struct nearest *nearest, const char *name)
 {
     size_t distance = edit_distance(nearest->wanted, slice_from(name));
-    size_t allowed = 1 + strlen(name) / 4; /* a longer name may have more wrong with it */
+    size_t allowed = 1 + strlen(name) / 5; /* a longer name may have more wrong with it */
     if (distance <= allowed && distance < strlen(name) && (!nearest->name || distance < nearest->distance)) {
         nearest->name = name;
         nearest->distance = distance;

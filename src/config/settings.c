@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_ITEMS_MAX = 4096 };
+enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 1024 };
 
 /* ramp and ramp_count of a contingency, or any such two. */
 struct count_list {
@@ -122,9 +122,10 @@ static bool item_text(struct settings *settings, const struct setting *row, cons
 static void *list_grow(struct settings *settings, struct arena *arena, const struct setting *row, const struct node *node,
                        const void *items, size_t count, size_t size)
 {
-    if (count + node->count > LIST_ITEMS_MAX) {
-        problem_add(settings->problems, settings_place(settings, node), "%s has %zu items; the limit is %d", row->name,
-                    count + node->count, LIST_ITEMS_MAX);
+    size_t limit = node->kind == NODE_MAPPING ? PAIRS_MAX : LIST_ITEMS_MAX;
+    if (count + node->count > limit) {
+        problem_add(settings->problems, settings_place(settings, node), "%s has %zu items; the limit is %zu", row->name,
+                    count + node->count, limit);
         return NULL;
     }
     void *grown = alloc_in(settings, arena, count + node->count + 1, size);
@@ -169,6 +170,7 @@ static void count_list_apply(struct settings *settings, const struct setting *ro
     struct value_problem why;
     struct slice text;
     number.kind = SETTING_COUNT;
+    number.fallback = NULL; /* it is a list's */
     grown.items = list_grow(settings, settings->memory, row, node, list->items, grown.count, sizeof *grown.items);
     if (!grown.items)
         return;
@@ -334,7 +336,7 @@ static void unknown_problem(struct settings *settings, const struct section *sec
 {
     struct nearest nearest = { .wanted = node->key };
     char where[QUOTED_BYTES_MAX * 2 + 8] = "";
-    for (size_t i = 0; i < section->count; i++)
+    for (size_t i = 0; i < section->count && settings->problems->count < PROBLEMS_MAX; i++)
         nearest_offer(&nearest, section->rows[i].name);
     if (section->name[0] || settings->subject)
         snprintf(where, sizeof where, " in %s", section->name[0] ? section->name : settings->subject);

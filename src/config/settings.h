@@ -18,7 +18,7 @@ enum setting_kind {
     SETTING_DURATION,   /* int64_t, milliseconds */
     SETTING_SIZE,       /* int64_t, bytes */
     SETTING_RATE,       /* struct rate */
-    SETTING_TEXT,       /* const char *; empty text is NULL */
+    SETTING_TEXT,       /* const char *; empty text is the default, or NULL */
     SETTING_PATH,       /* const char *, taken from the folder of the file it stands in */
     SETTING_URL,        /* const char * */
     SETTING_ENUM,       /* an enum, as int */
@@ -73,6 +73,7 @@ struct section {
     const struct setting *rows;
     size_t count;
     const char *meaning; /* an introduction in the reference; NULL: none */
+    const char *same_as; /* a section with the same rows, which the reference shows instead; NULL: none */
     /* The rest may be NULL: `given` is the switch that being there turns on, `after` looks at the whole of one mapping. */
     bool *(*given)(void *base);
     void (*after)(struct settings *settings, const struct node *node, void *base);

@@ -88,12 +88,14 @@ static const struct section retry_section = { .name = "retry", SECTION_ROWS(retr
 static const struct setting exception_rows[] = { RULE_LISTS(TIER_EXCEPTION) };
 static const struct section exception_section = { .name = "errors.exceptions",
                                                   SECTION_ROWS(exception_rows),
-                                                  .meaning = "Rules that are looked at before all others." };
+                                                  .meaning = "Rules that are looked at before all others.",
+                                                  .same_as = "errors" };
 static const struct setting general_rows[] = { RULE_LISTS(TIER_FALLBACK) };
 static const struct section general_section = { .name = "errors.fallback",
                                                 SECTION_ROWS(general_rows),
                                                 .meaning = "Rules for what no rule of the lists above knows: what is "
-                                                           "known of the protocol in general." };
+                                                           "known of the protocol in general.",
+                                                .same_as = "errors" };
 static const struct setting errors_rows[] = {
     RULE_LISTS(TIER_MAIN),
     { "exceptions", SETTING_SECTION, 0, .meaning = "The same lists, looked at first.", .section = &exception_section },
@@ -125,7 +127,8 @@ static const struct section verify_section = { .name = "verify",
                                                .meaning = "Asking whether a job arrived, after doubt." };
 static const struct section poll_section = { .name = "poll",
                                              SECTION_ROWS(query_rows),
-                                             .meaning = "Asking how an accepted job was judged." };
+                                             .meaning = "Asking how an accepted job was judged.",
+                                             .same_as = "verify" };
 
 static const struct setting sign_rows[] = {
     { "secrets", SETTING_TEXT_LIST, AT(sign.secrets),
@@ -295,7 +298,7 @@ static const struct setting destination_rows[] = {
     { "method", SETTING_TEXT, AT(method), "POST", .meaning = "The HTTP method.", .check = check_method },
     { "content_type", SETTING_TEXT, AT(content_type), .meaning = "The media type of jobs that do not say theirs.",
       .check = check_line },
-    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request. `{id}` and `{tenant}` are filled in." },
+    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request." },
     { "proxy", SETTING_URL, AT(proxy), .meaning = "A proxy to send through." },
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },

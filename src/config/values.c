@@ -86,7 +86,7 @@ static bool out_of_range(struct value_problem *why, const struct setting *row, s
         why_append(why, "allowed is %s or more", row->min);
     else
         why_append(why, "allowed is up to %s", row->max);
-    if (row->fallback && row->kind != SETTING_COUNT_LIST)
+    if (row->fallback)
         why_append(why, ", for example %s", row->fallback);
     return false;
 }
@@ -208,7 +208,7 @@ static const char *path_resolve(struct settings *settings, struct slice path)
 static bool text_read(struct settings *settings, const struct setting *row, struct slice text, bool show, void *field,
                       struct value_problem *why)
 {
-    const char *value = NULL;
+    const char *value = row->fallback; /* empty text takes back what was given */
     if (text.len > TEXT_BYTES_MAX) {
         snprintf(why->text, sizeof why->text, "%s has %zu bytes; the limit is %d", row->name, text.len, TEXT_BYTES_MAX);
         return false;

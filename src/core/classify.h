@@ -60,7 +60,7 @@ struct classifier;
 
 /*
  * Compiles the rules, which are copied. `code_namespace` is whose codes a bare number at the
- * start of a text is ("smtp", "sifen"; may be empty). On a bad rule *ret_bad is its index.
+ * start of a text is ("smtp", "sifen"; may be empty); of smtp also a reply inside a text. On a bad rule *ret_bad is its index.
  */
 enum status classifier_new(const struct rule *rules, size_t count, struct slice code_namespace,
                            struct classifier **ret_classifier, size_t *ret_bad, struct error *err) MUST_CHECK;
@@ -68,9 +68,16 @@ void classifier_free(struct classifier *classifier);
 
 struct classification classify(const struct classifier *classifier, struct evidence evidence);
 
+/* Whose codes bare numbers are, as given to classifier_new. */
+struct slice classifier_namespace(const struct classifier *classifier);
+
+/* Whether a code is what a rule for codes means: "2xx", "http:2xx", "0260", "sifen:1300-2699". */
+bool code_matches(struct slice rule, struct slice code);
+
 /*
  * The code a text names: "SMTP 550: ..." is smtp:550, "HTTP/1.1 503 ..." is http:503, and in
- * namespace smtp "421 4.7.0 Try again" is smtp:421. Returns the length written, 0 for none.
+ * namespace smtp "421 4.7.0 Try again" and "RCPT failed: 550" are replies, but "port 587" and
+ * "after 500 ms" are not. Returns the length written, 0 for none.
  */
 size_t code_from_text(struct slice code_namespace, struct slice text, char ret_code[CODE_BYTES_MAX]);
 

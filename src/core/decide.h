@@ -48,8 +48,8 @@ struct decide_request {
     struct slice id;
     struct slice code; /* "http:503"; empty: none is known */
     struct slice text; /* what was seen, for people and for the text rules */
-    bool in_doubt;     /* sent, and no answer came: classified so without asking the rules */
-    bool doubted;      /* an earlier attempt was in doubt */
+    enum outcome outcome; /* known without asking the rules; OUTCOME_NONE: ask them */
+    bool doubted;         /* an earlier attempt was in doubt */
     int64_t retry_count; /* retries already scheduled */
     enum priority priority;
     int64_t retry_after_ms; /* what the destination asked for; negative: nothing */

@@ -131,14 +131,17 @@ static bool read_rest(struct question *question, struct error *err)
 {
     struct decide_request *request = &question->request;
     int64_t seed = 0;
+    bool in_doubt;
     if (!read_text(question, MEMBER_CODE, &request->code, "a string like \"http:503\"", err) ||
         !read_priority(question, &request->priority, err) ||
         !read_count(question, MEMBER_RETRY_AFTER_MS, &request->retry_after_ms, err) ||
         !read_count(question, MEMBER_SEED, &seed, err))
         return false;
     request->seed = (uint64_t)seed;
-    return read_flag(question, MEMBER_IN_DOUBT, &request->in_doubt, err) &&
-           read_flag(question, MEMBER_DOUBTED, &request->doubted, err);
+    if (!read_flag(question, MEMBER_IN_DOUBT, &in_doubt, err) || !read_flag(question, MEMBER_DOUBTED, &request->doubted, err))
+        return false;
+    request->outcome = in_doubt ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
+    return true;
 }
 
 enum question_problem question_read(const struct decider *decider, struct slice text, struct question *ret_question,

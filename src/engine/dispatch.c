@@ -1,0 +1,274 @@
+/*
+ * Claim, send, settle: the way of one attempt.
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+void claimed_leave(struct claimed *claimed)
+{
+    if (--claimed->users > 0)
+        return;
+    batch_free(claimed->batch);
+    free(claimed);
+}
+
+/* Claims for one destination as far as its gate has room, lane by lane in turn. False: the batch is full. */
+static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+{
+    struct gate_answer gate = gate_ask(&dest->gate, now);
+    int64_t turn_max;
+    struct turn *turn;
+    while (gate.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+        int64_t max = turn_max < gate.room ? turn_max : gate.room;
+        max = max < lane->ready ? max : lane->ready;
+        assert(max > 0);
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane });
+        if (!op)
+            return false;
+        op->kind = OP_CLAIM;
+        op->claim = (struct op_claim){
+            .lane = lane->id,
+            .max = (size_t)max,
+            .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
+            .owner = SLICE("engine"),
+        };
+        turns_took(&dest->turns, max);
+        lane->ready -= max;
+        if (lane->ready == 0)
+            turns_remove(&dest->turns, &lane->turn);
+        dest->gate.under_way += max;
+        gate.room -= max;
+    }
+    return true;
+}
+
+void dispatch_claims(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (engine->stopping || engine->recovering)
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!dest->config || dest_dead_full(dest))
+            continue;
+        if (dest->config->transport == TRANSPORT_PULL)
+            leases_serve(engine, dest);
+        else if (!claim_for(engine, dest, now))
+            return;
+    }
+}
+
+static void attempt_unlink(struct attempt *attempt)
+{
+    *attempt->link = attempt->next;
+    if (attempt->next)
+        attempt->next->link = attempt->link;
+}
+
+static void attempt_free(struct attempt *attempt)
+{
+    attempt_unlink(attempt);
+    config_unref(attempt->config);
+    if (attempt->claimed)
+        claimed_leave(attempt->claimed);
+    arena_release(&attempt->memory);
+    free(attempt);
+}
+
+static void attempt_link(struct engine *engine, struct attempt *attempt)
+{
+    attempt->next = engine->attempts;
+    attempt->link = &engine->attempts;
+    if (attempt->next)
+        attempt->next->link = &attempt->next;
+    engine->attempts = attempt;
+}
+
+static void queue_settlement(struct attempt *attempt)
+{
+    attempt->next_settle = attempt->engine->unsettled;
+    attempt->engine->unsettled = attempt;
+    engine_wake(attempt->engine);
+}
+
+static void log_outcome(const struct attempt *attempt, const struct settlement *settlement)
+{
+    const struct decision *decision = &settlement->decision;
+    if (decision->verdict == VERDICT_COMPLETE)
+        return;
+    log_event(settlement->dead || settlement->blocks ? LOG_ERROR : LOG_INFO,
+              settlement->dead ? "job_dead" : settlement->blocks ? "destination_blocked" : "retry_scheduled",
+              FIELD_TEXT("job", attempt->job.id), FIELD_TEXT("tenant", attempt->job.tenant),
+              FIELD_CSTR("destination", attempt->dest->name), FIELD_INT("attempt", attempt->job.attempts),
+              FIELD_CSTR("class", outcome_name(decision->outcome)), FIELD_TEXT("code", attempt->settle.settle.code),
+              FIELD_INT("delay_ms", decision->delay_ms), FIELD_INSTANT("next_at", decision->next_at));
+}
+
+static void count_outcome(struct engine *engine, const struct settlement *settlement)
+{
+    struct engine_figures *figures = &engine->figures;
+    switch (settlement->decision.verdict) {
+    case VERDICT_COMPLETE:
+        figures->delivered++;
+        break;
+    case VERDICT_HOLD:
+    case VERDICT_BLOCK:
+        figures->held++;
+        break;
+    default:
+        figures->failed++;
+        *(settlement->dead ? &figures->dead : &figures->retried) += 1;
+        break;
+    }
+}
+
+/* What an answer means for the whole destination. */
+static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer, const struct settlement *settlement)
+{
+    struct dest *dest = attempt->dest;
+    instant now = engine_now(engine);
+    if (answer->slow_all && answer->retry_after_ms > 0) {
+        int64_t asked = answer->retry_after_ms;
+        int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
+        gate_close_until(&dest->gate, instant_add(now, asked < believed ? asked : believed));
+    }
+    if (settlement->blocks && !dest->gate.paused) {
+        struct error error;
+        if (engine_pause(engine, slice_from(dest->name), attempt->settle.settle.error, &error) != STATUS_OK)
+            log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+    }
+    if (settlement->dead) {
+        dest->dead++;
+        if (dest_dead_full(dest))
+            log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
+    }
+}
+
+/* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
+static void attempt_answered(struct attempt *attempt, const struct answer *answer)
+{
+    struct engine *engine = attempt->engine;
+    struct settlement settlement;
+    struct settlement_input input = {
+        .destination = attempt->send.destination,
+        .job = &attempt->job,
+        .answer = answer,
+        .seed = engine->seed,
+        .now = engine_now(engine),
+        .retention_ms = engine->config->retention_completed_ms,
+    };
+    if (settlement_make(&input, &attempt->memory, &attempt->settle, &settlement) != STATUS_OK) {
+        log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
+        attempt_free(attempt);
+        return;
+    }
+    log_outcome(attempt, &settlement);
+    count_outcome(engine, &settlement);
+    heed(engine, attempt, answer, &settlement);
+    queue_settlement(attempt);
+}
+
+static void on_send_done(struct send *send, const struct answer *answer)
+{
+    struct attempt *attempt = (struct attempt *)send;
+    attempt->sending = false;
+    attempt->dest->gate.under_way--;
+    attempt_answered(attempt, answer);
+}
+
+static struct attempt *attempt_new(struct engine *engine, struct dest *dest, const struct job *job)
+{
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
+        return NULL;
+    attempt->engine = engine;
+    attempt->dest = dest;
+    attempt->config = config_ref(engine->config);
+    attempt->job = *job;
+    arena_init(&attempt->memory, SIZE_MAX / 2);
+    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done };
+    attempt_link(engine, attempt);
+    return attempt;
+}
+
+/* A reload took the destination away between claim and send: give the job back untouched. */
+static void release_unsendable(struct attempt *attempt)
+{
+    static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
+    const struct answer answer = { .text = SLICE("the destination is not configured"), .retry_after_ms = -1 };
+    attempt->send.destination = &nowhere;
+    attempt->dest->gate.under_way--;
+    attempt_answered(attempt, &answer);
+}
+
+void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+                      struct claimed **claimed)
+{
+    struct dest *dest = lane->dest;
+    dest->gate.under_way -= (int64_t)(op->claim.max - op->claim.ret_count);
+    engine->figures.claimed += (int64_t)op->claim.ret_count;
+    for (size_t i = 0; i < op->claim.ret_count; i++) {
+        if (!*claimed) {
+            *claimed = calloc(1, sizeof **claimed);
+            if (*claimed)
+                **claimed = (struct claimed){ .batch = batch, .users = 1 }; /* the caller, until it is through */
+        }
+        struct attempt *attempt = *claimed ? attempt_new(engine, dest, &op->claim.ret_jobs[i]) : NULL;
+        if (!attempt) {
+            dest->gate.under_way--;
+            log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id), FIELD_CSTR("error", "no memory"));
+            continue; /* its lease runs out and it is tried again */
+        }
+        attempt->claimed = *claimed;
+        (*claimed)->users++;
+        if (!dest->config) {
+            release_unsendable(attempt);
+            continue;
+        }
+        attempt->sending = true;
+        engine->ports.send(engine->ports.context, &attempt->send);
+    }
+}
+
+/* Puts the settlements that are due into the next batch. */
+void settle_answered(struct engine *engine)
+{
+    if (engine->unsettled_not_before != INSTANT_NONE && engine->unsettled_not_before > engine_now(engine))
+        return;
+    engine->unsettled_not_before = INSTANT_NONE;
+    while (engine->unsettled) {
+        struct attempt *attempt = engine->unsettled;
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .attempt = attempt });
+        if (!op)
+            return;
+        *op = attempt->settle;
+        engine->unsettled = attempt->next_settle;
+    }
+}
+
+void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status)
+{
+    struct engine *engine = attempt->engine;
+    if (batch_status != STATUS_OK && ++attempt->settle_tries < SETTLE_TRIES_MAX) {
+        engine->unsettled_not_before = instant_add(engine_now(engine), SETTLE_AGAIN_MS);
+        queue_settlement(attempt);
+        return;
+    }
+    if (batch_status != STATUS_OK || op_status != STATUS_OK)
+        log_event(LOG_WARN, "settlement_refused", FIELD_TEXT("job", attempt->job.id),
+                  FIELD_CSTR("status", status_name(batch_status != STATUS_OK ? batch_status : op_status)));
+    attempt_free(attempt);
+}
+
+size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max)
+{
+    size_t count = 0;
+    for (struct attempt *attempt = engine->attempts; attempt && count < max; attempt = attempt->next)
+        if (attempt->sending)
+            ret_sends[count++] = &attempt->send;
+    return count;
+}

@@ -1,0 +1,303 @@
+#include "engine/engine.h"
+
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES_PAGE = STORE_PAGE_MAX };
+
+instant engine_now(const struct engine *engine)
+{
+    return engine->ports.now(engine->ports.context);
+}
+
+void engine_wake(struct engine *engine)
+{
+    engine->ports.wake_at(engine->ports.context, engine_now(engine));
+}
+
+/* Every configured destination is known from the start, with or without jobs. */
+static enum status dests_add(struct engine *engine, const struct config *config)
+{
+    for (size_t i = 0; i < config->destination_count; i++) {
+        struct dest *dest;
+        if (dest_get(engine, slice_from(config->destinations[i].name), &dest) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    dests_configure(engine, config);
+    return STATUS_OK;
+}
+
+enum status engine_new(const struct engine_settings *settings, struct engine **ret_engine, struct error *err)
+{
+    struct engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the engine");
+    engine->ports = settings->ports;
+    engine->mailbox = settings->mailbox;
+    engine->config = config_ref(settings->config);
+    engine->seed = settings->seed;
+    engine->unsettled_not_before = INSTANT_NONE;
+    engine->promote_at = INSTANT_NONE;
+    map_init(&engine->dests_by_name, settings->seed);
+    if (dests_add(engine, engine->config) != STATUS_OK) {
+        engine_free(engine);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+    }
+    *ret_engine = engine;
+    return STATUS_OK;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (!engine)
+        return;
+    assert(engine_under_way(engine) == 0);
+    outgoing_free(engine->outgoing);
+    lanes_release(engine);
+    config_unref(engine->config);
+    free(engine);
+}
+
+/* What dest_keep_state wrote. */
+static void restore_state(struct dest *dest, struct slice state)
+{
+    json_t *root = json_loadb(state.data, state.len, 0, NULL);
+    const char *reason = json_string_value(json_object_get(root, "reason"));
+    const char *since = json_string_value(json_object_get(root, "since"));
+    dest->gate.paused = json_is_true(json_object_get(root, "paused"));
+    if (dest->gate.paused && reason)
+        dest->pause_reason = strdup(reason);
+    instant at;
+    if (dest->gate.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
+        dest->held_since = at;
+    json_decref(root);
+}
+
+static enum status load_states(struct engine *engine, struct error *err)
+{
+    struct arena memory;
+    enum status status = STATUS_OK;
+    arena_init(&memory, SIZE_MAX / 2);
+    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next) {
+        struct slice state;
+        status = engine->reader->ops->reader_destination(engine->reader, slice_from(dest->name), &memory, &state, err);
+        if (status == STATUS_OK)
+            restore_state(dest, state);
+        else if (status == STATUS_NOT_FOUND)
+            status = STATUS_OK;
+    }
+    arena_release(&memory);
+    return status;
+}
+
+static enum status load_lane(struct engine *engine, const struct lane *stored)
+{
+    struct lane_state *lane;
+    if (lane_get(engine, stored->id, stored->destination, &lane) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    lane->dest->dead += stored->counts.dead;
+    lane_ready_add(engine, lane, stored->counts.ready);
+    return STATUS_OK;
+}
+
+static enum status load_lanes(struct engine *engine, struct error *err)
+{
+    int64_t after = 0;
+    size_t count;
+    do {
+        struct arena memory;
+        struct lane *lanes;
+        arena_init(&memory, SIZE_MAX / 2);
+        enum status status = engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = load_lane(engine, &lanes[i]);
+            after = lanes[i].id;
+        }
+        arena_release(&memory);
+        if (status != STATUS_OK)
+            return status;
+    } while (count == LANES_PAGE);
+    dests_configure(engine, engine->config);
+    return STATUS_OK;
+}
+
+enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err)
+{
+    engine->reader = reader;
+    enum status status = load_lanes(engine, err);
+    if (status == STATUS_OK)
+        status = load_states(engine, err);
+    if (status != STATUS_OK)
+        return status;
+    engine->started = true;
+    engine->recovering = true;
+    engine->promote_at = engine_now(engine);
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+/* A destination that is held because its dead letters are full is counted again: somebody may have cleared them. */
+static void count_dead(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    bool full = false;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        full = full || dest_dead_full(dest);
+    if (!full || now < engine->dead_count_at)
+        return;
+    struct error error;
+    if (dead_recount(engine, &error) != STATUS_OK)
+        log_event(LOG_ERROR, "dead_count_failed", FIELD_CSTR("error", error.text));
+    engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS);
+}
+
+static void wake_no_later(instant *next, instant at)
+{
+    if (at != INSTANT_NONE && (*next == INSTANT_NONE || at < *next))
+        *next = at;
+}
+
+/* When something will be to do although nothing happens. */
+static instant next_time(const struct engine *engine, instant now)
+{
+    instant next = engine->orphans_at;
+    wake_no_later(&next, engine->promoting ? INSTANT_NONE : engine->promote_at);
+    wake_no_later(&next, engine->unsettled ? engine->unsettled_not_before : INSTANT_NONE);
+    wake_no_later(&next, leases_next(engine));
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (dest->turns.front)
+            wake_no_later(&next, gate_ask(&dest->gate, now).until);
+    return next;
+}
+
+void engine_run(struct engine *engine)
+{
+    assert(engine->started);
+    instant now = engine_now(engine);
+    recover_orphans(engine);
+    settle_answered(engine);
+    if (!engine->stopping) {
+        promote_due(engine);
+        trim_events(engine);
+        count_dead(engine);
+        leases_expire(engine);
+        dispatch_claims(engine);
+    }
+    outgoing_flush(engine);
+    engine->figures.ran_at = now;
+    instant next = next_time(engine, now);
+    if (next > now)
+        engine->ports.wake_at(engine->ports.context, next);
+}
+
+void engine_notice(struct engine *engine, struct notice *notice)
+{
+    for (size_t i = 0; i < notice->count; i++) {
+        const struct lane_notice *change = &notice->lanes[i];
+        struct lane_state *lane = lane_find(engine, change->lane);
+        if (!lane && lane_get(engine, change->lane, change->destination, &lane) != STATUS_OK) {
+            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
+            continue; /* its jobs are safe and are found at the next start */
+        }
+        if (change->ready > 0)
+            lane_ready_add(engine, lane, change->ready);
+        if (change->next_at != INSTANT_NONE && (engine->promote_at == INSTANT_NONE || change->next_at < engine->promote_at))
+            engine->promote_at = change->next_at;
+    }
+    notice_free(notice);
+    engine_wake(engine);
+}
+
+enum status engine_reload(struct engine *engine, struct config *config, struct error *err)
+{
+    if (dests_add(engine, config) != STATUS_OK)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+    struct config *old = engine->config;
+    engine->config = config_ref(config);
+    config_unref(old); /* sends under way hold their own reference */
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+void engine_stop(struct engine *engine)
+{
+    engine->stopping = true;
+    leases_end(engine);
+    engine_wake(engine);
+}
+
+size_t engine_under_way(const struct engine *engine)
+{
+    size_t count = engine->batches_out + (engine->outgoing ? engine->outgoing->batch->count : 0);
+    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
+        count++;
+    return count;
+}
+
+struct destination_status engine_destination(const struct engine *engine, struct slice name)
+{
+    const struct dest *dest = dest_find(engine, name);
+    if (!dest)
+        return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE };
+    struct gate_answer gate = gate_ask(&dest->gate, engine_now(engine));
+    const char *held_by = gate_hold_name(gate.hold);
+    if (!dest->config)
+        held_by = "unconfigured";
+    else if (!held_by && dest_dead_full(dest))
+        held_by = "dead_full";
+    return (struct destination_status){
+        .known = true,
+        .configured = dest->config != NULL,
+        .mode = dest->gate.paused ? "paused" : "normal",
+        .held_by = held_by,
+        .pause_reason = dest->pause_reason,
+        .held_since = dest->held_since,
+        .held_until = gate.until,
+        .under_way = dest->gate.under_way,
+        .concurrency = dest->gate.concurrency,
+        .lanes_with_work = dest->turns.count,
+    };
+}
+
+enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
+{
+    struct dest *dest = dest_find(engine, destination);
+    if (!dest)
+        return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    if (dest->gate.paused)
+        return STATUS_OK;
+    free(dest->pause_reason);
+    dest->pause_reason = strndup(reason.data ? reason.data : "", reason.len);
+    dest->gate.paused = true;
+    dest->held_since = engine_now(engine);
+    dest_keep_state(engine, dest, "paused");
+    log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name), FIELD_TEXT("reason", reason));
+    return STATUS_OK;
+}
+
+enum status engine_resume(struct engine *engine, struct slice destination, struct error *err)
+{
+    struct dest *dest = dest_find(engine, destination);
+    if (!dest)
+        return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    if (!dest->gate.paused)
+        return STATUS_OK;
+    free(dest->pause_reason);
+    dest->pause_reason = NULL;
+    dest->gate.paused = false;
+    dest->gate.closed_until = INSTANT_NONE;
+    dest->held_since = INSTANT_NONE;
+    dest_keep_state(engine, dest, "resumed");
+    log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
+    return STATUS_OK;
+}
+
+struct engine_figures engine_figures(const struct engine *engine)
+{
+    return engine->figures;
+}

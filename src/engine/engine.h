@@ -1,0 +1,103 @@
+/*
+ * engine.h - the loop that ties it together: due, turn, gate, claim, send, decide, settle.
+ *
+ * The engine owns no thread, clock, socket or store. It is given ports, and is told what
+ * happened: batches applied, answers received, time to run. The daemon puts the writer,
+ * libcurl and the system's clock behind them; the tests and the simulator their own. All
+ * calls come from one thread.
+ *
+ * Its memory is bounded by lanes with work and by the sends under way, not by the backlog
+ * (invariant 6).
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "core/gate.h"
+#include "engine/writer.h"
+#include "transport/transport.h"
+
+struct engine_ports {
+    void *context;
+    instant (*now)(void *context);
+    /* Applies a batch and calls batch->done later, never from inside. */
+    void (*submit)(void *context, struct batch *batch);
+    /* Starts a send; send->done is called later, never from inside. */
+    void (*send)(void *context, struct send *send);
+    /* Asks for one call of engine_run at that time; a later wish for an earlier time replaces it. */
+    void (*wake_at)(void *context, instant at);
+};
+
+struct engine_settings {
+    struct engine_ports ports;
+    struct mailbox *mailbox; /* where batches come back to; may be NULL when `submit` needs none */
+    struct config *config;   /* the engine takes a reference */
+    uint64_t seed;
+};
+
+struct engine;
+
+enum status engine_new(const struct engine_settings *settings, struct engine **ret_engine, struct error *err) MUST_CHECK;
+/* Nothing is under way: see engine_stop. */
+void engine_free(struct engine *engine);
+
+/*
+ * Reads the lanes and the destinations' kept states, and begins: first every attempt that an
+ * earlier process left behind is recorded as in doubt, then work goes on.
+ */
+enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err) MUST_CHECK;
+/* Does what is due now. */
+void engine_run(struct engine *engine);
+/* Takes the notice. */
+void engine_notice(struct engine *engine, struct notice *notice);
+/* From now on the new configuration counts; sends under way end by the old one. */
+enum status engine_reload(struct engine *engine, struct config *config, struct error *err) MUST_CHECK;
+
+/* Claims nothing more. Leases wanted by pull workers are answered empty. */
+void engine_stop(struct engine *engine);
+/* How many sends and batches are under way: 0 means it may be freed. */
+size_t engine_under_way(const struct engine *engine);
+/* The sends still under way, for a transport to abort; at most `max`. */
+size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max);
+
+/* A destination as it stands. */
+struct destination_status {
+    bool known;
+    bool configured;
+    const char *mode; /* normal, paused */
+    const char *held_by; /* NULL: not held */
+    const char *pause_reason; /* valid until the next call of the engine */
+    instant held_since, held_until; /* INSTANT_NONE: not known */
+    int64_t under_way, concurrency;
+    size_t lanes_with_work;
+};
+struct destination_status engine_destination(const struct engine *engine, struct slice name);
+
+/* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
+enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
+enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+
+/*
+ * Pull workers. A request is answered once by `done`, perhaps at once: with jobs when there are some,
+ * empty at `wait_until`. The caller owns the request; the jobs live until lease_release.
+ */
+struct lease_request {
+    struct slice destination, worker;
+    size_t max;
+    int64_t lease_ms;
+    instant wait_until;
+    void (*done)(struct lease_request *request, enum status status, const struct job *jobs, size_t count);
+    void *context;
+    struct lease_request *next; /* the engine's, as all below */
+    struct engine *engine;
+    struct batch *batch; /* holds the jobs */
+};
+void engine_lease(struct engine *engine, struct lease_request *request);
+void lease_release(struct lease_request *request);
+
+struct engine_figures {
+    int64_t claimed, delivered, failed, retried, held, dead, recovered;
+    instant ran_at; /* when engine_run last ended */
+};
+struct engine_figures engine_figures(const struct engine *engine);
+
+#endif

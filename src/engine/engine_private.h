@@ -1,0 +1,150 @@
+/*
+ * engine_private.h - what the engine's files share.
+ */
+#ifndef ENGINE_ENGINE_PRIVATE_H
+#define ENGINE_ENGINE_PRIVATE_H
+
+#include "base/map.h"
+#include "core/turns.h"
+#include "engine/engine.h"
+#include "engine/settlement.h"
+
+enum {
+    OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
+    PROMOTE_MAX = 1000,            /* jobs made ready at once */
+    PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
+    ORPHANS_MAX = 256,             /* leases looked at together */
+    ORPHANS_EVERY_MS = 1000,       /* how often lost leases are looked for */
+    LEASE_MARGIN_MS = 60 * 1000,   /* an engine's lease outlives the destination's timeout by this */
+    SETTLE_TRIES_MAX = 3,          /* then the lease runs out and the attempt counts as in doubt */
+    SETTLE_AGAIN_MS = 1000,
+    DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
+    AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
+    TRIM_MAX = 5000,
+};
+
+/* A destination: what is configured, and how it stands. */
+struct dest {
+    char *name;
+    const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
+    struct gate gate;
+    struct turns turns;
+    char *pause_reason;
+    instant held_since;
+    int64_t dead;
+    struct lease_request *waiting_first; /* pull workers that wait for jobs */
+    struct lease_request **waiting_last;
+    struct dest *next;
+};
+
+struct lane_state {
+    int64_t id;
+    struct dest *dest;
+    int64_t ready; /* believed to be claimable, less those being claimed */
+    struct turn turn;
+};
+
+/* Memory of claimed jobs, shared by their attempts. */
+struct claimed {
+    struct batch *batch;
+    size_t users;
+};
+
+/* One claimed job on its way: claim, send, settle. */
+struct attempt {
+    struct send send; /* first */
+    struct engine *engine;
+    struct dest *dest;
+    struct config *config; /* the one it began with */
+    struct claimed *claimed;
+    struct job job;
+    struct store_op settle; /* kept until it is durable */
+    struct arena memory;    /* of the settlement's texts */
+    int settle_tries;
+    bool sending;
+    struct attempt *next, **link; /* in engine->attempts */
+    struct attempt *next_settle;  /* in engine->unsettled */
+};
+
+/* What an operation of an outgoing batch is for. */
+struct purpose {
+    struct attempt *attempt; /* OP_SETTLE */
+    struct lane_state *lane; /* OP_CLAIM */
+};
+
+struct outgoing {
+    struct engine *engine;
+    struct batch *batch;
+    struct purpose purposes[OUTGOING_OPS_MAX];
+};
+
+struct engine {
+    struct engine_ports ports;
+    struct mailbox *mailbox;
+    struct config *config;
+    uint64_t seed;
+    struct store_reader *reader;
+    struct dest *dests;
+    struct map dests_by_name;
+    struct lane_state **lanes; /* by id: the store numbers them from 1 */
+    size_t lanes_capacity;
+    struct attempt *attempts;
+    struct attempt *unsettled; /* answered, to be recorded */
+    instant unsettled_not_before;
+    struct outgoing *outgoing; /* being filled */
+    size_t batches_out;        /* with the writer; claims and settlements go one batch at a time */
+    bool started, stopping;
+    bool recovering; /* orphans of an earlier process are still being settled */
+    bool promoting;
+    instant promote_at;
+    instant orphans_at;
+    bool orphans_out;
+    instant dead_count_at;
+    instant trim_at;
+    struct engine_figures figures;
+};
+
+instant engine_now(const struct engine *engine);
+/* engine_run is to be called soon. */
+void engine_wake(struct engine *engine);
+
+/* lanes.c */
+struct dest *dest_find(const struct engine *engine, struct slice name);
+enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane) MUST_CHECK;
+struct lane_state *lane_find(const struct engine *engine, int64_t id);
+void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
+void dests_configure(struct engine *engine, const struct config *config);
+void lanes_release(struct engine *engine);
+enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
+bool dest_dead_full(const struct dest *dest);
+void dest_keep_state(struct engine *engine, struct dest *dest, const char *change);
+
+/* outgoing.c */
+/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
+struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
+struct arena *outgoing_memory(struct engine *engine);
+/* Submits what was added, unless a batch is still out. */
+void outgoing_flush(struct engine *engine);
+void outgoing_free(struct outgoing *outgoing);
+
+/* dispatch.c */
+void dispatch_claims(struct engine *engine);
+void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+                      struct claimed **claimed);
+void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
+void settle_answered(struct engine *engine);
+void claimed_leave(struct claimed *claimed);
+
+/* recover.c */
+void recover_orphans(struct engine *engine);
+void promote_due(struct engine *engine);
+void trim_events(struct engine *engine);
+
+/* leases.c */
+void leases_serve(struct engine *engine, struct dest *dest);
+void leases_expire(struct engine *engine);
+void leases_end(struct engine *engine);
+instant leases_next(const struct engine *engine);
+
+#endif

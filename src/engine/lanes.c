@@ -1,0 +1,172 @@
+/*
+ * Destinations and lanes: what the engine knows of who has work.
+ */
+#include "base/json.h"
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES_FIRST = 64, LANES_PAGE = STORE_PAGE_MAX };
+
+struct dest *dest_find(const struct engine *engine, struct slice name)
+{
+    return map_get(&engine->dests_by_name, name);
+}
+
+enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest)
+{
+    struct dest *dest = dest_find(engine, name);
+    if (!dest) {
+        dest = calloc(1, sizeof *dest);
+        if (!dest)
+            return STATUS_NO_MEMORY;
+        dest->name = strndup(name.data, name.len);
+        if (!dest->name || map_put(&engine->dests_by_name, slice_from(dest->name), dest) != STATUS_OK) {
+            free(dest->name);
+            free(dest);
+            return STATUS_NO_MEMORY;
+        }
+        dest->gate = (struct gate){ .concurrency = 1, .closed_until = INSTANT_NONE };
+        dest->held_since = INSTANT_NONE;
+        turns_init(&dest->turns, 1);
+        dest->waiting_last = &dest->waiting_first;
+        dest->next = engine->dests;
+        engine->dests = dest;
+    }
+    *ret_dest = dest;
+    return STATUS_OK;
+}
+
+struct lane_state *lane_find(const struct engine *engine, int64_t id)
+{
+    return id > 0 && (size_t)id < engine->lanes_capacity ? engine->lanes[id] : NULL;
+}
+
+static enum status lanes_reserve(struct engine *engine, int64_t id)
+{
+    if ((size_t)id < engine->lanes_capacity)
+        return STATUS_OK;
+    size_t capacity = engine->lanes_capacity ? engine->lanes_capacity * 2 : LANES_FIRST;
+    while (capacity <= (size_t)id)
+        capacity *= 2;
+    struct lane_state **lanes = realloc(engine->lanes, capacity * sizeof(struct lane_state *));
+    if (!lanes)
+        return STATUS_NO_MEMORY;
+    memset(lanes + engine->lanes_capacity, 0, (capacity - engine->lanes_capacity) * sizeof(struct lane_state *));
+    engine->lanes = lanes;
+    engine->lanes_capacity = capacity;
+    return STATUS_OK;
+}
+
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane)
+{
+    assert(id > 0);
+    struct lane_state *lane = lane_find(engine, id);
+    if (!lane) {
+        struct dest *dest;
+        if (dest_get(engine, destination, &dest) != STATUS_OK || lanes_reserve(engine, id) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        lane = calloc(1, sizeof *lane);
+        if (!lane)
+            return STATUS_NO_MEMORY;
+        lane->id = id;
+        lane->dest = dest;
+        engine->lanes[id] = lane;
+    }
+    *ret_lane = lane;
+    return STATUS_OK;
+}
+
+void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
+{
+    lane->ready += count;
+    if (lane->ready > 0)
+        turns_add(&lane->dest->turns, &lane->turn);
+    engine_wake(engine);
+}
+
+void dests_configure(struct engine *engine, const struct config *config)
+{
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        dest->config = config_destination(config, slice_from(dest->name));
+        if (!dest->config)
+            continue;
+        dest->gate.concurrency = dest->config->concurrency;
+        dest->turns.batch = dest->config->fairness.round_robin ? dest->config->fairness.batch : INT64_MAX;
+        if (dest->turns.front)
+            dest->turns.front->in_a_row = 0; /* a smaller batch must not find it beyond its end */
+    }
+}
+
+void lanes_release(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        free(engine->lanes[i]);
+    free(engine->lanes);
+    while (engine->dests) {
+        struct dest *next = engine->dests->next;
+        free(engine->dests->pause_reason);
+        free(engine->dests->name);
+        free(engine->dests);
+        engine->dests = next;
+    }
+    map_release(&engine->dests_by_name);
+}
+
+bool dest_dead_full(const struct dest *dest)
+{
+    return dest->config && dest->config->dead.max > 0 && dest->dead >= dest->config->dead.max;
+}
+
+/* Sums each destination's dead letters anew from the store. */
+enum status dead_recount(struct engine *engine, struct error *err)
+{
+    int64_t after = 0;
+    size_t count;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        dest->dead = 0;
+    do {
+        struct arena memory;
+        struct lane *lanes;
+        arena_init(&memory, SIZE_MAX / 2);
+        enum status status = engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+            struct dest *dest = dest_find(engine, lanes[i].destination);
+            if (dest)
+                dest->dead += lanes[i].counts.dead;
+            after = lanes[i].id;
+        }
+        arena_release(&memory);
+        if (status != STATUS_OK)
+            return status;
+    } while (count == LANES_PAGE);
+    return STATUS_OK;
+}
+
+/* Writes the mode down, so that a restart does not send to a destination that was paused. */
+void dest_keep_state(struct engine *engine, struct dest *dest, const char *change)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return; /* no memory: the mode holds until the next start */
+    struct buffer state;
+    buffer_init(&state, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&state);
+    json_object_begin(&json);
+    json_member_text(&json, "destination", dest->name);
+    json_member_text(&json, "change", change);
+    json_member_bool(&json, "paused", dest->gate.paused);
+    if (dest->pause_reason)
+        json_member_text(&json, "reason", dest->pause_reason);
+    json_member_instant(&json, "since", dest->held_since);
+    json_object_end(&json);
+    struct slice text = arena_copy(outgoing_memory(engine), buffer_slice(&state));
+    op->kind = OP_DESTINATION;
+    op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = text };
+    op->data = text;
+    buffer_release(&state);
+    engine_wake(engine);
+}

@@ -1,0 +1,180 @@
+/*
+ * Pull workers: they ask for jobs, wait for them when there are none, and hold leases.
+ */
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { LEASE_CLAIMS_MAX = 256 };
+
+/* Puts the jobs of all claims side by side. */
+static enum status gather(struct batch *batch, size_t total, const struct job **ret_jobs)
+{
+    struct job *jobs = arena_alloc_array(&batch->memory, total + 1, sizeof *jobs);
+    size_t at = 0;
+    if (!jobs)
+        return STATUS_NO_MEMORY; /* the leases run out and the jobs come back */
+    for (size_t i = 0; i < batch->count; i++)
+        for (size_t k = 0; k < batch->ops[i].claim.ret_count; k++)
+            jobs[at++] = batch->ops[i].claim.ret_jobs[k];
+    assert(at == total);
+    *ret_jobs = jobs;
+    return STATUS_OK;
+}
+
+static void wait_again(struct dest *dest, struct lease_request *request)
+{
+    request->next = NULL;
+    *dest->waiting_last = request;
+    dest->waiting_last = &request->next;
+}
+
+/* How many jobs the claims got; what failed is ready again. */
+static size_t count_claimed(struct engine *engine, struct batch *batch)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct store_op *op = &batch->ops[i];
+        if (batch->status == STATUS_OK && op->status == STATUS_OK) {
+            count += op->claim.ret_count;
+        } else {
+            op->claim.ret_count = 0;
+            lane_ready_add(engine, lane_find(engine, op->claim.lane), (int64_t)op->claim.max);
+        }
+    }
+    engine->figures.claimed += (int64_t)count;
+    return count;
+}
+
+static void on_claimed(struct batch *batch)
+{
+    struct lease_request *request = batch->context;
+    struct engine *engine = request->engine;
+    const struct job *jobs = NULL;
+    engine->batches_out--;
+    size_t count = count_claimed(engine, batch);
+    if (batch->status == STATUS_OK && count == 0 && !engine->stopping && engine_now(engine) < request->wait_until) {
+        batch_free(batch);
+        wait_again(dest_find(engine, request->destination), request);
+        engine_wake(engine);
+        return;
+    }
+    enum status status = batch->status == STATUS_OK ? gather(batch, count, &jobs) : batch->status;
+    request->batch = batch;
+    request->done(request, status, jobs, status == STATUS_OK ? count : 0);
+}
+
+/* Claims for one request from the lanes in turn. */
+static struct batch *claims_for(struct dest *dest, const struct lease_request *request, instant now)
+{
+    struct batch *batch = batch_new(LEASE_CLAIMS_MAX, SIZE_MAX / 2);
+    size_t wanted = request->max;
+    int64_t turn_max;
+    struct turn *turn;
+    while (batch && wanted > 0 && batch->count < LEASE_CLAIMS_MAX && (turn = turns_front(&dest->turns, &turn_max))) {
+        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+        int64_t max = dest->turns.count == 1 ? lane->ready : turn_max; /* alone, nobody waits for its turn to end */
+        max = max < lane->ready ? max : lane->ready;
+        max = max < (int64_t)wanted ? max : (int64_t)wanted;
+        struct store_op *op = &batch->ops[batch->count++];
+        op->kind = OP_CLAIM;
+        op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
+                                       .lease_until = instant_add(now, request->lease_ms) };
+        turns_took(&dest->turns, max < turn_max ? max : turn_max);
+        lane->ready -= max;
+        if (lane->ready == 0)
+            turns_remove(&dest->turns, &lane->turn);
+        wanted -= (size_t)max;
+    }
+    return batch;
+}
+
+void leases_serve(struct engine *engine, struct dest *dest)
+{
+    instant now = engine_now(engine);
+    while (dest->waiting_first && dest->turns.front && !dest->gate.paused) {
+        struct lease_request *request = dest->waiting_first;
+        struct batch *batch = claims_for(dest, request, now);
+        if (!batch)
+            return;
+        dest->waiting_first = request->next;
+        if (!dest->waiting_first)
+            dest->waiting_last = &dest->waiting_first;
+        batch->context = request;
+        batch->done = on_claimed;
+        batch->reply_to = engine->mailbox;
+        engine->batches_out++;
+        engine->ports.submit(engine->ports.context, batch);
+    }
+}
+
+void engine_lease(struct engine *engine, struct lease_request *request)
+{
+    struct dest *dest = dest_find(engine, request->destination);
+    request->engine = engine;
+    if (!dest || !dest->config) {
+        request->done(request, STATUS_NOT_FOUND, NULL, 0);
+        return;
+    }
+    if (engine->stopping) {
+        request->done(request, STATUS_OK, NULL, 0);
+        return;
+    }
+    wait_again(dest, request);
+    engine_wake(engine);
+}
+
+static bool unlink_request(struct dest *dest, const struct lease_request *request)
+{
+    for (struct lease_request **link = &dest->waiting_first; *link; link = &(*link)->next) {
+        if (*link != request)
+            continue;
+        *link = request->next;
+        dest->waiting_last = &dest->waiting_first;
+        while (*dest->waiting_last)
+            dest->waiting_last = &(*dest->waiting_last)->next;
+        return true;
+    }
+    return false;
+}
+
+void lease_release(struct lease_request *request)
+{
+    batch_free(request->batch);
+    request->batch = NULL;
+}
+
+/* Answers, empty, everybody whose time is up, or everybody. */
+static void end_waiting(struct engine *engine, instant now, bool all)
+{
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        for (struct lease_request *request = dest->waiting_first, *next; request; request = next) {
+            next = request->next;
+            if (!all && request->wait_until > now)
+                continue;
+            unlink_request(dest, request);
+            request->done(request, STATUS_OK, NULL, 0);
+        }
+    }
+}
+
+void leases_expire(struct engine *engine)
+{
+    end_waiting(engine, engine_now(engine), false);
+}
+
+void leases_end(struct engine *engine)
+{
+    end_waiting(engine, engine_now(engine), true);
+}
+
+instant leases_next(const struct engine *engine)
+{
+    instant next = INSTANT_NONE;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        for (const struct lease_request *request = dest->waiting_first; request; request = request->next)
+            if (next == INSTANT_NONE || request->wait_until < next)
+                next = request->wait_until;
+    return next;
+}

@@ -1,0 +1,127 @@
+/*
+ * The engine's own operations: collected while a batch is at the writer, sent when it is back.
+ * One batch at a time gives large transactions under load and no delay without.
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { OUTGOING_BYTES_MAX = 64 << 20 };
+
+void outgoing_free(struct outgoing *outgoing)
+{
+    if (!outgoing)
+        return;
+    batch_free(outgoing->batch);
+    free(outgoing);
+}
+
+struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
+{
+    struct outgoing *outgoing = engine->outgoing;
+    if (!outgoing) {
+        outgoing = calloc(1, sizeof *outgoing);
+        if (!outgoing)
+            return NULL;
+        outgoing->batch = batch_new(OUTGOING_OPS_MAX, OUTGOING_BYTES_MAX);
+        if (!outgoing->batch) {
+            free(outgoing);
+            return NULL;
+        }
+        outgoing->engine = engine;
+        engine->outgoing = outgoing;
+    }
+    if (outgoing->batch->count == OUTGOING_OPS_MAX)
+        return NULL;
+    outgoing->purposes[outgoing->batch->count] = purpose;
+    return &outgoing->batch->ops[outgoing->batch->count++];
+}
+
+struct arena *outgoing_memory(struct engine *engine)
+{
+    assert(engine->outgoing);
+    return &engine->outgoing->batch->memory;
+}
+
+static void claim_failed(struct lane_state *lane, const struct store_op *op)
+{
+    lane->dest->gate.under_way -= (int64_t)op->claim.max;
+    lane->ready += (int64_t)op->claim.max;
+    turns_add(&lane->dest->turns, &lane->turn);
+}
+
+static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
+{
+    for (size_t i = 0; i < promote->ret_ready_count; i++) {
+        struct lane_state *lane = lane_find(engine, promote->ret_ready[i].lane);
+        assert(lane); /* every lane is known from the start or from a notice */
+        lane_ready_add(engine, lane, promote->ret_ready[i].count);
+    }
+    size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
+    instant next = promote->ret_next_at;
+    if (done >= PROMOTE_MAX)
+        next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
+    if (next != INSTANT_NONE && (engine->promote_at == INSTANT_NONE || next < engine->promote_at))
+        engine->promote_at = next;
+}
+
+static void on_op_done(struct engine *engine, struct batch *batch, size_t index, const struct purpose *purpose,
+                       struct claimed **claimed)
+{
+    struct store_op *op = &batch->ops[index];
+    bool applied = batch->status == STATUS_OK && op->status == STATUS_OK;
+    switch (op->kind) {
+    case OP_SETTLE:
+        attempt_settled(purpose->attempt, batch->status, op->status);
+        break;
+    case OP_CLAIM:
+        if (applied)
+            dispatch_claimed(engine, purpose->lane, batch, op, claimed);
+        else
+            claim_failed(purpose->lane, op);
+        break;
+    case OP_PROMOTE:
+        engine->promoting = false;
+        if (applied)
+            take_promoted(engine, &op->promote, engine_now(engine));
+        else
+            engine->promote_at = instant_add(engine_now(engine), SECOND_MS);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_batch_done(struct batch *batch)
+{
+    struct outgoing *outgoing = batch->context;
+    struct engine *engine = outgoing->engine;
+    struct claimed *claimed = NULL; /* made by the first claimed job; it then owns the batch */
+    engine->batches_out--;
+    if (batch->status != STATUS_OK)
+        log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
+                  FIELD_CSTR("error", batch->error.text), FIELD_INT("operations", (int64_t)batch->count));
+    for (size_t i = 0; i < batch->count; i++)
+        on_op_done(engine, batch, i, &outgoing->purposes[i], &claimed);
+    if (claimed) {
+        outgoing->batch = NULL;
+        claimed_leave(claimed);
+    }
+    outgoing_free(outgoing);
+    engine_wake(engine);
+}
+
+void outgoing_flush(struct engine *engine)
+{
+    struct outgoing *outgoing = engine->outgoing;
+    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out > 0)
+        return;
+    engine->outgoing = NULL;
+    engine->batches_out++;
+    outgoing->batch->context = outgoing;
+    outgoing->batch->done = on_batch_done;
+    outgoing->batch->reply_to = engine->mailbox;
+    engine->ports.submit(engine->ports.context, outgoing->batch);
+}

@@ -1,0 +1,151 @@
+/*
+ * What time and earlier processes have left to do: lost leases, jobs that are due, old events.
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static bool is_under_way(const struct engine *engine, int64_t seq)
+{
+    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
+        if (attempt->job.seq == seq)
+            return true;
+    return false;
+}
+
+/*
+ * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question about a job
+ * is simply asked again.
+ */
+static enum status settle_orphan(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op)
+{
+    const struct dest *dest = dest_find(engine, job->destination);
+    static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
+    bool known = dest && dest->config;
+    const struct answer answer = {
+        .attempted = known && job->step == STEP_SEND,
+        .outcome = OUTCOME_IN_DOUBT,
+        .text = SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
+        .code = SLICE("insist:interrupted"),
+        .retry_after_ms = -1,
+    };
+    struct settlement_input input = {
+        .destination = known ? dest->config : &nowhere,
+        .job = job,
+        .answer = &answer,
+        .seed = engine->seed,
+        .now = engine_now(engine),
+    };
+    struct settlement settlement;
+    enum status status = settlement_make(&input, memory, op, &settlement);
+    /* Unlike a send that never left, this one was counted and may have been made. */
+    op->settle.attempt_undone = false;
+    return status;
+}
+
+static void on_settled(struct batch *batch)
+{
+    struct engine *engine = batch->context;
+    engine->batches_out--;
+    engine->orphans_out = false;
+    if (batch->status == STATUS_OK)
+        engine->figures.recovered += (int64_t)batch->count;
+    engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
+    batch_free(batch);
+    engine_wake(engine);
+}
+
+/* Settles the orphans of one page; the ones this process is working on are left alone. */
+static void settle_orphans(struct engine *engine, const struct op_orphans *orphans)
+{
+    struct batch *batch = batch_new(orphans->ret_count, SIZE_MAX / 2);
+    for (size_t i = 0; batch && i < orphans->ret_count; i++)
+        if (!is_under_way(engine, orphans->ret_jobs[i].seq) &&
+            settle_orphan(engine, &orphans->ret_jobs[i], &batch->memory, &batch->ops[batch->count]) == STATUS_OK)
+            batch->count++;
+    if (!batch || batch->count == 0) {
+        batch_free(batch);
+        engine->orphans_out = false;
+        engine->recovering = false;
+        return;
+    }
+    log_event(LOG_WARN, "attempts_recovered", FIELD_INT("count", (int64_t)batch->count));
+    batch->context = engine;
+    batch->done = on_settled;
+    batch->reply_to = engine->mailbox;
+    engine->batches_out++;
+    engine->ports.submit(engine->ports.context, batch);
+}
+
+static void on_found(struct batch *batch)
+{
+    struct engine *engine = batch->context;
+    const struct op_orphans *orphans = &batch->ops[0].orphans;
+    engine->batches_out--;
+    if (batch->status == STATUS_OK && orphans->ret_count > 0) {
+        settle_orphans(engine, orphans);
+    } else {
+        engine->orphans_out = false;
+        if (batch->status == STATUS_OK)
+            engine->recovering = false;
+    }
+    batch_free(batch);
+    engine_wake(engine);
+}
+
+void recover_orphans(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (engine->orphans_out || now < engine->orphans_at)
+        return;
+    engine->orphans_at = instant_add(now, ORPHANS_EVERY_MS);
+    struct batch *batch = batch_new(1, SIZE_MAX / 2);
+    if (!batch)
+        return; /* asked again in a second */
+    /* At the start every lease of the engine's is an earlier process's: this one has taken none yet. */
+    batch->ops[0].kind = OP_ORPHANS;
+    batch->ops[0].orphans = (struct op_orphans){
+        .until = engine->recovering ? INSTANT_MAX : now,
+        .owner = engine->recovering ? SLICE("engine") : SLICE(""),
+        .max = ORPHANS_MAX,
+    };
+    batch->count = 1;
+    batch->context = engine;
+    batch->done = on_found;
+    batch->reply_to = engine->mailbox;
+    engine->orphans_out = true;
+    engine->batches_out++;
+    engine->ports.submit(engine->ports.context, batch);
+}
+
+void promote_due(struct engine *engine)
+{
+    if (engine->promoting || engine->promote_at == INSTANT_NONE || engine->promote_at > engine_now(engine))
+        return;
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return;
+    int64_t dead_ttl_ms = 0;
+    for (size_t i = 0; i < engine->config->destination_count; i++)
+        if (engine->config->destinations[i].dead.ttl_ms > dead_ttl_ms)
+            dead_ttl_ms = engine->config->destinations[i].dead.ttl_ms;
+    op->kind = OP_PROMOTE;
+    op->promote = (struct op_promote){ .max = PROMOTE_MAX, .dead_ttl_ms = dead_ttl_ms };
+    engine->promoting = true;
+    engine->promote_at = INSTANT_NONE; /* the answer says when next */
+}
+
+void trim_events(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (now < engine->trim_at || engine->config->retention_audit_ms <= 0)
+        return;
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return;
+    op->kind = OP_TRIM;
+    op->trim = (struct op_trim){ .before = now - engine->config->retention_audit_ms, .max = TRIM_MAX };
+    engine->trim_at = instant_add(now, AUDIT_EVERY_MS);
+}

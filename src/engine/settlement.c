@@ -1,0 +1,237 @@
+#include "engine/settlement.h"
+
+#include "base/json.h"
+#include "core/redact.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { EVENT_ERROR_BYTES_MAX = 512 };
+
+const char *dead_code_of(const struct decision *decision)
+{
+    switch (decision->verdict) {
+    case VERDICT_EXHAUSTED:
+        return "MAX_RETRIES_EXCEEDED";
+    case VERDICT_EXPIRED:
+        return "EXPIRED";
+    case VERDICT_PARK:
+        return "IN_DOUBT";
+    case VERDICT_SPLIT:
+        return "PARTIAL";
+    default:
+        return "PERMANENT_ERROR";
+    }
+}
+
+/* A wait of fixed length, for questions about a job that was sent. */
+static struct decision ask_again(const struct settlement_input *input, enum verdict verdict, int64_t delay_ms)
+{
+    return (struct decision){
+        .verdict = verdict,
+        .outcome = verdict == VERDICT_POLL ? OUTCOME_ACCEPTED : OUTCOME_IN_DOUBT,
+        .known = true,
+        .retry_count = input->job->retry_count,
+        .delay_ms = delay_ms,
+        .next_at = instant_add(input->now, delay_ms),
+    };
+}
+
+static struct decision final_decision(const struct settlement_input *input, enum verdict verdict, enum outcome outcome)
+{
+    return (struct decision){ .verdict = verdict, .outcome = outcome, .known = true,
+                              .retry_count = input->job->retry_count, .next_at = INSTANT_NONE };
+}
+
+static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text,
+                                 enum outcome outcome)
+{
+    const struct job *job = input->job;
+    struct decision decision;
+    struct decide_request request = {
+        .id = job->id,
+        .code = code,
+        .text = slice_is_blank(text) ? SLICE("UNKNOWN_ERROR") : text,
+        .outcome = outcome,
+        .doubted = job->doubted,
+        .retry_count = job->retry_count,
+        .priority = job->priority,
+        .retry_after_ms = input->answer->retry_after_ms,
+        .now = input->now,
+        .first_at = job->first_at,
+        .deadline = job->deadline,
+        .seed = input->seed + (uint64_t)job->generation, /* a redrive draws anew */
+    };
+    /* An id that was accepted once stays acceptable, even if the policy's pattern changed since. */
+    struct policy policy = input->destination->policy;
+    policy.id_pattern = NULL;
+    enum decide_problem problem = decide(&policy, &request, &decision);
+    assert(problem == PROBLEM_NONE);
+    (void)problem;
+    return decision;
+}
+
+/* After STEP_VERIFY or STEP_POLL. */
+static struct decision decide_query(const struct settlement_input *input)
+{
+    bool poll = input->job->step == STEP_POLL;
+    const struct query_config *query = poll ? &input->destination->poll : &input->destination->verify;
+    enum verdict again = poll ? VERDICT_POLL : VERDICT_VERIFY;
+    switch (input->answer->query) {
+    case QUERY_DELIVERED:
+        return final_decision(input, VERDICT_COMPLETE, OUTCOME_DELIVERED);
+    case QUERY_REJECTED:
+        return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
+    case QUERY_ABSENT:
+        return decide_on(input, SLICE(""), SLICE("the destination says that it never arrived"), OUTCOME_TRANSIENT);
+    case QUERY_PENDING:
+    case QUERY_UNCLEAR:
+        break;
+    }
+    if (input->job->step_count + 1 >= query->times)
+        return final_decision(input, VERDICT_PARK, OUTCOME_IN_DOUBT);
+    return ask_again(input, again, query->every_ms > 0 ? query->every_ms : MINUTE_MS);
+}
+
+static struct decision decide_send(const struct settlement_input *input)
+{
+    const struct answer *answer = input->answer;
+    struct decision decision = decide_on(input, answer->code, answer->text, answer->outcome);
+    if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
+        return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
+    return decision;
+}
+
+/* Verify and poll that failed to be asked at all, and sends that never left, are no attempt of anybody's. */
+static struct decision decide_unattempted(const struct settlement_input *input)
+{
+    struct decision decision = ask_again(input, VERDICT_HOLD, SECOND_MS);
+    decision.outcome = OUTCOME_WAIT;
+    return decision;
+}
+
+static void event_data(const struct settlement_input *input, const struct decision *decision, struct buffer *out)
+{
+    const struct job *job = input->job;
+    const struct answer *answer = input->answer;
+    bool failed = decision->verdict != VERDICT_COMPLETE;
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_int(&json, "attempt", job->attempts);
+    json_member_int(&json, "duration_ms", answer->duration_ms);
+    json_member_text(&json, "class", outcome_name(decision->outcome));
+    if (answer->code.len > 0)
+        json_member_string(&json, "code", answer->code);
+    if (job->step != STEP_SEND)
+        json_member_text(&json, "step", job->step == STEP_VERIFY ? "verify" : "poll");
+    if (failed) {
+        struct buffer masked;
+        buffer_init(&masked, EVENT_ERROR_BYTES_MAX * 2);
+        redact(&masked, answer->text, EVENT_ERROR_BYTES_MAX);
+        json_member_string(&json, "error", buffer_slice(&masked));
+        buffer_release(&masked);
+        json_member_text(&json, "action", verdict_name(decision->verdict));
+        json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
+        if (decision->rule.len > 0)
+            json_member_string(&json, "rule", decision->rule);
+        json_member_bool(&json, "shouldRetry", verdict_goes_on(decision->verdict));
+        json_member_int(&json, "retryCount", decision->retry_count);
+        json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
+        if (decision->next_at != INSTANT_NONE) {
+            json_member_int(&json, "backoffMs", decision->delay_ms);
+            json_member_int(&json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
+        }
+        json_member_instant(&json, "next_at", decision->next_at);
+    }
+    json_object_end(&json);
+}
+
+static enum status keep_texts(const struct settlement_input *input, const struct decision *decision, struct arena *memory,
+                              struct store_op *op)
+{
+    struct op_settle *settle = &op->settle;
+    struct slice error = input->answer->text;
+    if (slice_is_blank(error))
+        error = SLICE("UNKNOWN_ERROR: the transport gave no text");
+    if (error.len > ERROR_TEXT_STORED_BYTES_MAX)
+        error.len = ERROR_TEXT_STORED_BYTES_MAX;
+    bool failed = decision->verdict != VERDICT_COMPLETE;
+    settle->code = arena_copy(memory, input->answer->code);
+    settle->error = arena_copy(memory, failed ? error : SLICE(""));
+    settle->reference = arena_copy(memory, input->answer->reference);
+
+    struct buffer data;
+    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    event_data(input, decision, &data);
+    op->data = buffer_status(&data) == STATUS_OK ? arena_copy(memory, buffer_slice(&data)) : (struct slice){ NULL, 0 };
+    buffer_release(&data);
+    return settle->code.data && settle->error.data && settle->reference.data && op->data.data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum job_event event_of(enum verdict verdict)
+{
+    static const enum job_event events[VERDICT_COUNT] = {
+        [VERDICT_COMPLETE] = EVENT_DELIVER,  [VERDICT_POLL] = EVENT_RETRY,        [VERDICT_RETRY] = EVENT_RETRY,
+        [VERDICT_HOLD] = EVENT_RELEASE,      [VERDICT_VERIFY] = EVENT_RETRY,      [VERDICT_BLOCK] = EVENT_RELEASE,
+        [VERDICT_SPLIT] = EVENT_GIVE_UP,     [VERDICT_PERMANENT] = EVENT_GIVE_UP, [VERDICT_EXHAUSTED] = EVENT_GIVE_UP,
+        [VERDICT_EXPIRED] = EVENT_EXPIRE,    [VERDICT_PARK] = EVENT_GIVE_UP,
+    };
+    return events[verdict];
+}
+
+static enum job_step step_of(enum verdict verdict, enum job_step current)
+{
+    switch (verdict) {
+    case VERDICT_VERIFY:
+        return STEP_VERIFY;
+    case VERDICT_POLL:
+        return STEP_POLL;
+    case VERDICT_HOLD:
+        return current; /* whatever could not be done is still to do */
+    default:
+        return STEP_SEND;
+    }
+}
+
+static void fill(const struct settlement_input *input, const struct decision *decision, struct op_settle *settle)
+{
+    const struct job *job = input->job;
+    const struct destination_config *destination = input->destination;
+    enum job_step step = step_of(decision->verdict, job->step);
+    /* A blocked destination's job waits for the operator; its time only keeps it in order. */
+    instant run_at = decision->next_at != INSTANT_NONE ? decision->next_at : instant_add(input->now, SECOND_MS);
+    settle->seq = job->seq;
+    settle->token = job->lease_token;
+    settle->event = event_of(decision->verdict);
+    settle->step = step;
+    settle->run_at = run_at;
+    settle->rank = job->rank;
+    settle->retry_count = decision->retry_count;
+    settle->step_count = step != STEP_SEND && step == job->step && input->answer->attempted ? job->step_count + 1 : 0;
+    settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
+    settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
+    settle->outcome = decision->outcome;
+    settle->dead_expires_at = destination->dead.ttl_ms > 0 ? instant_add(input->now, destination->dead.ttl_ms) : INSTANT_NONE;
+    settle->forget_at = input->retention_ms > 0 ? instant_add(input->now, input->retention_ms) : INSTANT_NONE;
+    if (settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE)
+        settle->dead_code = slice_from(dead_code_of(decision));
+}
+
+enum status settlement_make(const struct settlement_input *input, struct arena *memory, struct store_op *op,
+                            struct settlement *ret_settlement)
+{
+    struct decision decision = !input->answer->attempted        ? decide_unattempted(input)
+                               : input->job->step == STEP_SEND  ? decide_send(input)
+                                                                : decide_query(input);
+    memset(op, 0, sizeof *op);
+    op->kind = OP_SETTLE;
+    fill(input, &decision, &op->settle);
+    if (keep_texts(input, &decision, memory, op) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    *ret_settlement = (struct settlement){
+        .decision = decision,
+        .blocks = decision.verdict == VERDICT_BLOCK,
+        .dead = op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE,
+    };
+    return STATUS_OK;
+}

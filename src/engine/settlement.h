@@ -1,0 +1,38 @@
+/*
+ * settlement.h - from what an attempt saw to the operation that records it.
+ *
+ * Pure: the engine, the pull workers' API and the recovery after a crash all settle through
+ * here, so that a job's life is told by one piece of code.
+ */
+#ifndef ENGINE_SETTLEMENT_H
+#define ENGINE_SETTLEMENT_H
+
+#include "core/decide.h"
+#include "transport/transport.h"
+
+struct settlement_input {
+    const struct destination_config *destination;
+    const struct job *job; /* as it was claimed */
+    const struct answer *answer;
+    uint64_t seed;
+    instant now;
+    int64_t retention_ms; /* of a completed job; 0: for ever */
+};
+
+struct settlement {
+    struct decision decision; /* of an unsuccessful send; else only verdict and outcome are set */
+    bool blocks;              /* the destination must be paused */
+    bool dead;
+};
+
+/*
+ * Fills `op` (its texts and event data are put into `memory`). STATUS_NO_MEMORY only.
+ * An empty error text never gets here: transports must give one; should one not, UNKNOWN_ERROR is written.
+ */
+enum status settlement_make(const struct settlement_input *input, struct arena *memory, struct store_op *op,
+                            struct settlement *ret_settlement) MUST_CHECK;
+
+/* The documents' codes of a dead letter: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR, EXPIRED, IN_DOUBT, PARTIAL. */
+const char *dead_code_of(const struct decision *decision);
+
+#endif

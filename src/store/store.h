@@ -1,0 +1,362 @@
+/*
+ * store.h - where jobs live: the contract of every backend.
+ *
+ * Made for a store across a network too: changes go in batches, one batch is one transaction,
+ * and nobody walks rows one call at a time. One thread writes (store_apply); readers have
+ * handles of their own and see committed state only.
+ *
+ * Kept here, for every backend:
+ *   invariant 1: when store_apply has returned STATUS_OK under DURABILITY_ALWAYS, the batch survives
+ *                a crash of the process and of the machine. After STATUS_IO or STATUS_CORRUPT the store
+ *                must not be used again: the caller stops and starts anew.
+ *   invariant 2: a job has one state, changed only along core/job.h's table, and every change has its
+ *                event in the same transaction.
+ *   invariant 3: a change to a running job carries its lease token; a stale token changes nothing.
+ *
+ * Where a job is: PENDING and due WAITING jobs are "ready" in their lane, in order of (rank, seq); jobs
+ * whose time has not come wait for store_apply(OP_PROMOTE); RUNNING jobs have a lease.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/instant.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "core/job.h"
+#include "core/outcome.h"
+
+enum {
+    STORE_BATCH_OPS_MAX = 4096,
+    STORE_PAGE_MAX = 1000,   /* rows of one read */
+    EVENT_HASH_BYTES = 32,   /* SHA-256 */
+    EVENT_DATA_BYTES_MAX = 16 * 1024,
+    ERROR_TEXT_STORED_BYTES_MAX = 4096, /* of an attempt's error text; the rest is cut off */
+};
+
+/* What the next claim of a job is for. */
+enum job_step {
+    STEP_SEND,
+    STEP_VERIFY, /* an attempt is in doubt: ask whether it arrived */
+    STEP_POLL,   /* accepted: ask how it was judged */
+};
+
+/* A job as stored. Slices point into the arena that the call was given. */
+struct job {
+    int64_t seq; /* the store's own number, in order of arrival */
+    int64_t lane;
+    struct slice destination, tenant, id;
+    enum job_state state;
+    enum priority priority;
+    enum job_step step;
+    int64_t rank;       /* order inside the lane, smaller first: see rank_of */
+    int64_t generation; /* 1, and one more each redrive */
+    int64_t attempts;   /* sends begun in this generation, counted before they are tried */
+    int64_t attempts_total;
+    int64_t retry_count; /* retries spent in this generation */
+    int64_t step_count;  /* questions asked in this verify or poll */
+    int64_t redrives_auto;
+    bool doubted; /* an attempt of this generation was in doubt */
+    instant created_at;
+    instant first_at; /* first claim of this generation, or INSTANT_NONE */
+    instant run_at;   /* when it is due; of a waiting job the next try */
+    instant deadline; /* INSTANT_NONE: none */
+    instant updated_at;
+    instant dead_at;       /* INSTANT_NONE unless dead */
+    instant expires_at;    /* when the dead letter goes away */
+    int64_t lease_token;   /* 0: no lease */
+    instant lease_until;
+    enum outcome last_class;         /* OUTCOME_NONE before the first outcome */
+    struct slice last_code;          /* "http:503" */
+    struct slice last_error;         /* never empty in a dead job */
+    struct slice dead_code;          /* MAX_RETRIES_EXCEEDED, PERMANENT_ERROR, EXPIRED, ... */
+    struct slice reference;          /* what the destination called it when it accepted: a protocol number */
+    struct slice content_type;
+    struct slice headers;            /* JSON object, or empty */
+    struct slice correlation_id;
+    struct slice metadata;           /* JSON, or empty */
+    struct slice payload;            /* only where the call says so */
+    int64_t last_event;
+};
+
+/* OP_INSERT: a new job; idempotent by (tenant, id). */
+struct op_insert {
+    struct slice destination, tenant, id; /* id empty: the store makes one, ordered by time */
+    enum priority priority;
+    int64_t rank;
+    instant run_at; /* in the past or now: ready at once */
+    instant deadline;
+    struct slice content_type, headers, correlation_id, metadata, payload;
+    /* results */
+    int64_t ret_seq, ret_lane;
+    struct slice ret_id;
+    bool ret_existed; /* the same id with the same body was there; nothing changed */
+};
+
+/* OP_CLAIM: leases up to `max` ready jobs of a lane. Counts the attempt of those whose step is STEP_SEND. */
+struct op_claim {
+    int64_t lane;
+    size_t max;
+    instant lease_until;
+    struct slice owner; /* "engine", or the name of a pull worker */
+    /* results, with payload */
+    struct job *ret_jobs;
+    size_t ret_count;
+};
+
+/* OP_SETTLE: the end of a lease. STATUS_CONFLICT: the token is stale, nothing changed. */
+struct op_settle {
+    int64_t seq;
+    int64_t token;
+    enum job_event event; /* EVENT_DELIVER, EVENT_RETRY, EVENT_RELEASE, EVENT_GIVE_UP or EVENT_EXPIRE */
+    enum job_step step;   /* of the next claim, for EVENT_RETRY and EVENT_RELEASE */
+    instant run_at;       /* likewise */
+    int64_t rank;
+    int64_t retry_count, step_count;
+    bool doubted;
+    bool attempt_undone; /* the attempt that the claim counted never began: take it back */
+    enum outcome outcome;
+    struct slice code, error; /* `error` is not empty for EVENT_GIVE_UP and EVENT_EXPIRE (kept in last_error) */
+    struct slice dead_code;
+    instant dead_expires_at;
+    instant forget_at; /* a completed job is deleted then; INSTANT_NONE: never */
+    struct slice reference; /* empty: keep */
+    /* result */
+    int64_t ret_lane;
+};
+
+/* OP_EXTEND: a lease is prolonged. */
+struct op_extend {
+    int64_t seq, token;
+    instant lease_until;
+};
+
+/* OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE: by name. STATUS_NOT_FOUND; STATUS_CONFLICT where the state forbids it. */
+struct op_job {
+    struct slice tenant, id;
+    enum priority priority; /* OP_PRIORITIZE */
+    int64_t rank;           /* OP_PRIORITIZE, OP_REDRIVE */
+    bool automatic;         /* OP_REDRIVE by the cooldown, not by a person: counted in redrives_auto */
+    bool payload_given;     /* OP_REDRIVE with a corrected payload */
+    struct slice payload;
+    instant forget_at; /* OP_CANCEL */
+    /* results */
+    int64_t ret_seq, ret_lane;
+    enum job_state ret_state;
+};
+
+/* OP_PURGE: deletes one dead letter, by name. Its events stay. */
+
+/* What became ready in a lane. */
+struct lane_ready {
+    int64_t lane;
+    int64_t count;
+};
+
+/*
+ * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
+ * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and completed jobs past
+ * forget_at are deleted, the former with an event. Overdue first come first.
+ */
+struct op_promote {
+    size_t max;
+    int64_t dead_ttl_ms; /* of those that expire now */
+    /* results */
+    struct lane_ready *ret_ready;
+    size_t ret_ready_count;
+    size_t ret_promoted, ret_expired, ret_dead_deleted, ret_forgotten;
+    instant ret_next_at; /* the next time something will be due; INSTANT_NONE: nothing waits */
+};
+
+/* OP_ORPHANS: running jobs whose lease ended by `until` (INSTANT_MAX: all), without payload; they keep their lease. */
+struct op_orphans {
+    instant until;
+    struct slice owner; /* empty: any */
+    size_t max;
+    struct job *ret_jobs;
+    size_t ret_count;
+};
+
+/* OP_DESTINATION: keeps a destination's mode over restarts. */
+struct op_destination {
+    struct slice name;
+    struct slice state; /* JSON, the engine's own */
+};
+
+/* OP_NOTE: an event of no job (started, paused, reloaded...). OP_TRIM: deletes events older than `before`, at most max. */
+struct op_trim {
+    instant before;
+    size_t max;
+    size_t ret_deleted;
+};
+
+enum op_kind {
+    OP_INSERT,
+    OP_CLAIM,
+    OP_SETTLE,
+    OP_EXTEND,
+    OP_CANCEL,
+    OP_PRIORITIZE,
+    OP_REDRIVE,
+    OP_PURGE,
+    OP_PROMOTE,
+    OP_ORPHANS,
+    OP_DESTINATION,
+    OP_NOTE,
+    OP_TRIM,
+};
+
+enum event_type {
+    EVENT_TYPE_NONE,
+    EVENT_TYPE_ACCEPTED, /* enqueued, durable */
+    EVENT_TYPE_CLAIMED,
+    EVENT_TYPE_COMPLETED,
+    EVENT_TYPE_RETRY_SCHEDULED,
+    EVENT_TYPE_RELEASED,
+    EVENT_TYPE_DEAD,
+    EVENT_TYPE_EXPIRED,
+    EVENT_TYPE_CANCELLED,
+    EVENT_TYPE_PRIORITIZED,
+    EVENT_TYPE_REDRIVEN,
+    EVENT_TYPE_LEASE_EXTENDED,
+    EVENT_TYPE_DEAD_EXPIRED, /* the dead letter's time to live ended */
+    EVENT_TYPE_PURGED,
+    EVENT_TYPE_NOTE,        /* of no job; `data` has "note" */
+    EVENT_TYPE_DESTINATION, /* a destination's mode changed */
+    EVENT_TYPE_COUNT
+};
+
+/*
+ * One change. `data` is a JSON object of facts for its event, made by the caller, never with payload
+ * or secrets; empty is allowed. The store adds what it alone knows as columns: job, lane, time, state.
+ */
+struct store_op {
+    enum op_kind kind;
+    struct slice data;
+    union {
+        struct op_insert insert;
+        struct op_claim claim;
+        struct op_settle settle;
+        struct op_extend extend;
+        struct op_job job;
+        struct op_promote promote;
+        struct op_orphans orphans;
+        struct op_destination destination;
+        struct op_trim trim;
+    };
+    enum status status; /* result: of this operation alone */
+};
+
+struct event {
+    int64_t number; /* 1, 2, 3...: without gaps at the end that is still kept */
+    instant at;
+    enum event_type type;
+    enum job_state state; /* after it; STATE_NONE: of no job */
+    int64_t attempt;
+    struct slice destination, tenant, job; /* empty: of no job */
+    struct slice data;                     /* JSON object or empty */
+    int64_t previous;                      /* event of the same job, 0: none */
+    unsigned char hash[EVENT_HASH_BYTES];  /* over the one before and all of the above */
+};
+
+struct lane_counts {
+    int64_t pending, running, waiting, completed, dead, cancelled; /* completed and cancelled: ever, the rest: now */
+    int64_t ready;                                                 /* of pending and waiting: can be claimed now */
+};
+
+struct lane {
+    int64_t id;
+    struct slice destination, tenant;
+    struct lane_counts counts;
+};
+
+struct store_settings {
+    bool sync_always;      /* else the caller calls store_sync each second */
+    int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL */
+};
+
+struct store;
+struct store_reader;
+
+/* Filter of reader_jobs: empty or STATE_NONE means any. */
+struct job_filter {
+    enum job_state state;
+    struct slice destination, tenant, code; /* code: equals last_code or dead_code */
+    int64_t before_seq;                     /* the page's cursor: only smaller; 0: from the newest */
+};
+
+/* One table a backend. All calls report failures of the store itself; results of single operations are in the ops. */
+struct store_ops {
+    const char *name;
+
+    /* Closes and frees; all readers are closed before. */
+    void (*close)(struct store *store);
+    /* One transaction at time `now`. Results live in `memory`. On failure nothing happened. */
+    enum status (*apply)(struct store *store, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                         struct error *err);
+    /* Makes everything applied so far durable; for sync_always = false. */
+    enum status (*sync)(struct store *store, struct error *err);
+    enum status (*backup)(struct store *store, const char *path, struct error *err);
+    enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
+
+    void (*reader_close)(struct store_reader *reader);
+    /* STATUS_NOT_FOUND. */
+    enum status (*reader_job)(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
+                              struct arena *memory, struct job *ret_job, struct error *err);
+    /*
+     * Newest first, without payload unless asked. *ret_next_seq is the next page's cursor, 0 at the end. A page may
+     * hold fewer than `max` although more follow: the rows looked at are bounded too.
+     */
+    enum status (*reader_jobs)(struct store_reader *reader, const struct job_filter *filter, size_t max, bool with_payload,
+                               struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
+                               struct error *err);
+    /* Events after `after`, oldest first. */
+    enum status (*reader_events)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
+                                 struct event **ret_events, size_t *ret_count, struct error *err);
+    /* The newest `max` events of one job, oldest first; also of a job that is deleted. */
+    enum status (*reader_history)(struct store_reader *reader, struct slice tenant, struct slice id, size_t max,
+                                  struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
+    /* All lanes that have or had jobs, in order of id, from `after` on. */
+    enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
+                                struct lane **ret_lanes, size_t *ret_count, struct error *err);
+    /* Each destination's kept state. STATUS_NOT_FOUND: none. */
+    enum status (*reader_destination)(struct store_reader *reader, struct slice name, struct arena *memory,
+                                      struct slice *ret_state, struct error *err);
+};
+
+/* The common beginnings of every backend's handles. */
+struct store {
+    const struct store_ops *ops;
+    uint64_t seed; /* this installation's own for ever: the seed of its jitter */
+};
+
+struct store_reader {
+    const struct store_ops *ops;
+};
+
+/* A way to open a store, by the start of its address. src/main.c has the table; only it names the backends. */
+struct store_backend {
+    const char *scheme; /* "sqlite:"; NULL ends the table */
+    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store, struct error *err);
+};
+
+/* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */
+enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
+                       struct store **ret_store, struct error *err) MUST_CHECK;
+
+const char *event_type_name(enum event_type type);
+
+/* created_at plus a head start of one aging interval a class: old normal work overtakes new critical work in the end. */
+int64_t rank_of(enum priority priority, instant created_at, int64_t aging_ms);
+
+/* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
+void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);
+
+/* Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. */
+uint64_t job_key(struct slice tenant, struct slice id);
+void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
+/* An id for a job that came without: 26 characters, ordered by time, then by `number`. */
+enum { JOB_ID_MADE_BYTES = 26 };
+void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1]);
+
+#endif

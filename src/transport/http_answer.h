@@ -1,0 +1,32 @@
+/*
+ * http_answer.h - reading the answer of an HTTP destination: where its code is, whether it is good.
+ */
+#ifndef TRANSPORT_HTTP_ANSWER_H
+#define TRANSPORT_HTTP_ANSWER_H
+
+#include "transport/transport.h"
+
+/* What came back. */
+struct http_response {
+    long status;
+    struct slice headers; /* "Name: value" lines of the last response */
+    struct slice body;    /* perhaps cut off at the destination's limit */
+};
+
+/* The value of the first header of that name, trimmed; empty: none. */
+struct slice http_header(struct slice headers, struct slice name);
+
+/*
+ * The first code that the list's places hold ("xpath:", "json:", "header:", "pattern:", "http.status"), namespaced:
+ * http:NNN for the status, else the policy's namespace or "app". An empty list means the status.
+ */
+void http_code_find(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
+                    struct buffer *ret_code);
+
+/* Whether any rule of the list is this code. */
+bool http_code_is(const struct text_list *rules, struct slice code);
+
+/* Seconds or an HTTP-date; negative when the header is absent or is neither. A date in the past is 0. */
+int64_t http_retry_after_ms(struct slice value, instant now);
+
+#endif
