@@ -240,7 +240,7 @@ void destinations_apply(struct settings *settings, const struct node *node, void
     config->destinations = settings_alloc(settings, node->count + 1, sizeof *config->destinations);
     if (!config->destinations)
         return;
-    for (const struct node *child = node->first; child && !settings->failed && !loading->failed; child = child->next)
+    for (const struct node *child = node->first; child && !settings_over(settings) && !loading->failed; child = child->next)
         destination_apply(settings, child, &config->destinations[config->destination_count++]);
 }
 
@@ -267,7 +267,7 @@ void notify_apply(struct settings *settings, const struct node *node, void *fiel
         return;
     }
     config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
-    for (const struct node *item = node->first; item && config->notify; item = item->next) {
+    for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
         struct notify_config *notify = &config->notify[config->notify_count++];
         struct settings own = *settings;
         if (item->kind != NODE_MAPPING) {

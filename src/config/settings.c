@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 1024 };
+enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 256 };
 
 /* ramp and ramp_count of a contingency, or any such two. */
 struct count_list {
@@ -53,6 +53,11 @@ const char *settings_copy(struct settings *settings, struct slice text)
     if (!copy)
         settings->failed = true;
     return copy ? copy : "";
+}
+
+bool settings_over(const struct settings *settings)
+{
+    return settings->failed || settings->problems->count > PROBLEMS_MAX;
 }
 
 static void place_keep(struct settings *settings, const struct node *node, const void *field)
@@ -336,7 +341,7 @@ static void unknown_problem(struct settings *settings, const struct section *sec
 {
     struct nearest nearest = { .wanted = node->key };
     char where[QUOTED_BYTES_MAX * 2 + 8] = "";
-    for (size_t i = 0; i < section->count && settings->problems->count < PROBLEMS_MAX; i++)
+    for (size_t i = 0; i < section->count; i++)
         nearest_offer(&nearest, section->rows[i].name);
     if (section->name[0] || settings->subject)
         snprintf(where, sizeof where, " in %s", section->name[0] ? section->name : settings->subject);
@@ -375,7 +380,7 @@ void settings_apply(struct settings *settings, const struct section *section, co
         *section->given(base) = true;
         place_keep(settings, mapping, section->given(base));
     }
-    for (const struct node *node = mapping->first; node && !settings->failed; node = node->next) {
+    for (const struct node *node = mapping->first; node && !settings_over(settings); node = node->next) {
         bool append = slice_has_suffix(node->key, SLICE("+"));
         struct slice name = { node->key.data, node->key.len - (append ? 1 : 0) };
         const struct setting *row = row_find(section, name);

@@ -107,6 +107,9 @@ void settings_default(struct settings *settings, const struct section *section, 
 /* Puts a mapping's values in place; each thing that is wrong is a problem. */
 void settings_apply(struct settings *settings, const struct section *section, const struct node *mapping, void *base);
 
+/* Nothing more is worth reading: memory is out, or more problems were found than are told. */
+bool settings_over(const struct settings *settings);
+
 struct place settings_place(const struct settings *settings, const struct node *node);
 /* Where the value at `field` was written in this very file, or `otherwise`. */
 struct place settings_place_of(const struct settings *settings, const void *field, struct place otherwise);

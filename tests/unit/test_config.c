@@ -769,6 +769,12 @@ static void test_limits(void **state)
     expect_limit(buffer_slice(&text), STATUS_INVALID, "f:4:14: success has 4097 items; the limit is 4096\n");
 
     buffer_clear(&text);
+    buffer_append_text(&text, D "    headers:\n");
+    for (int i = 0; i < 257; i++)
+        buffer_printf(&text, "      A%d: b\n", i);
+    expect_limit(buffer_slice(&text), STATUS_INVALID, "f:5:7: headers has 257 items; the limit is 256\n");
+
+    buffer_clear(&text);
     buffer_append_text(&text, D "    errors:\n      wait: [");
     repeat(&text, "a1,", 4096);
     buffer_append_text(&text, "]\n      permanent: [x]\n");
