@@ -218,7 +218,8 @@ enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000 };
  */
 enum status config_load(const char *path, struct config **ret_config, struct buffer *problems) MUST_CHECK;
 /* The same from memory; `name` stands for the file in messages. */
-enum status config_parse(struct slice text, const char *name, struct config **ret_config, struct buffer *problems) MUST_CHECK;
+enum status config_parse(struct slice text, const char *name, struct config **ret_config,
+                         struct buffer *problems) MUST_CHECK;
 /* What a daemon without a file runs with: no destinations. */
 enum status config_default(struct config **ret_config) MUST_CHECK;
 

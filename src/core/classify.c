@@ -457,6 +457,16 @@ static struct slice digits_after_name(struct slice text, struct slice name)
     return gap > 0 && len >= 2 && ends ? (struct slice){ rest.data, len } : none;
 }
 
+/* "1308", "1308: ...", "1308 GUIA JA APRESENTADA"; but not "5000 ms": four digits and a unit are a quantity. */
+static bool starts_with_code(struct slice text)
+{
+    if (digits_len(text) != 4 || !stands_alone(text, 0, 4))
+        return false;
+    if (text.len < 6 || text.data[4] != ' ')
+        return true;
+    return text.data[5] < 'a' || text.data[5] > 'z';
+}
+
 size_t code_from_text(struct slice code_namespace, struct slice text, char ret_code[CODE_BYTES_MAX])
 {
     static const struct slice protocols[] = { { "http", 4 }, { "smtp", 4 }, { "curl", 4 } };
@@ -479,7 +489,7 @@ size_t code_from_text(struct slice code_namespace, struct slice text, char ret_c
         if (value.len == 0 && smtp && (rest.data[0] == '4' || rest.data[0] == '5') && digits_len(rest) == 3 &&
             reply_stands_alone(text, i) && reply_is_placed(text, i))
             value = (struct slice){ rest.data, 3 };
-        if (value.len == 0 && !smtp && i == 0 && digits_len(rest) == 4 && stands_alone(text, 0, 4))
+        if (value.len == 0 && !smtp && i == 0 && starts_with_code(text))
             value = (struct slice){ rest.data, 4 };
         if (value.len > 0)
             return code_write(code_namespace, value, ret_code);
