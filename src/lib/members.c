@@ -86,7 +86,8 @@ static bool take_string(struct cursor *cursor, struct slice *ret_text)
         unsigned char byte = (unsigned char)*cursor->next;
         if (byte < ' ' || byte == '\\')
             return false;
-        size_t len = byte < 0x80 ? 1 : utf8_sequence_len((struct slice){ cursor->next, (size_t)(cursor->end - cursor->next) });
+        struct slice rest = { cursor->next, (size_t)(cursor->end - cursor->next) };
+        size_t len = byte < 0x80 ? 1 : utf8_sequence_len(rest);
         if (len == 0)
             return false;
         cursor->next += len;

@@ -138,7 +138,8 @@ static bool read_rest(struct question *question, struct error *err)
         !read_count(question, MEMBER_SEED, &seed, err))
         return false;
     request->seed = (uint64_t)seed;
-    if (!read_flag(question, MEMBER_IN_DOUBT, &in_doubt, err) || !read_flag(question, MEMBER_DOUBTED, &request->doubted, err))
+    if (!read_flag(question, MEMBER_IN_DOUBT, &in_doubt, err) ||
+        !read_flag(question, MEMBER_DOUBTED, &request->doubted, err))
         return false;
     request->outcome = in_doubt ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
     return true;
