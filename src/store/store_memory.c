@@ -599,9 +599,9 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     }
     store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED };
     store->pending_max = settings->pending_max;
-    table_init(&store->names);
-    table_init(&store->lanes);
-    table_init(&store->destinations);
+    names_init(&store->names);
+    names_init(&store->lanes);
+    names_init(&store->destinations);
     *ret_store = &store->store;
     return STATUS_OK;
 }

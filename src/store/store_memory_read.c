@@ -211,7 +211,7 @@ enum status memory_reader_destination(struct store_reader *base, struct slice na
                                       struct slice *ret_state, struct error *err)
 {
     struct memory_store *store = reader_lock(base);
-    struct table_link *link = table_find(&store->destinations, name, SLICE(""));
+    struct names_link *link = names_find(&store->destinations, name, SLICE(""));
     enum status status = STATUS_NOT_FOUND;
     if (link) {
         struct slice state = arena_copy(memory, CONTAINER_OF(link, struct memory_destination, link)->state);
