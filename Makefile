@@ -190,7 +190,7 @@ stage-unit: $(unit_programs)
 
 # The rules of the house, and the tools that keep them.
 stage-house: $(B)/insist
-	@$(runtests) --stage house tools/tidy $(call script_tests,tools)
+	@$(runtests) --stage house tools/tidy $(call script_tests,tools) $(call script_tests,docs)
 
 stage-cases: $(B)/insist
 	@$(runtests) --stage cases$(variant) $(call script_tests,cases)
