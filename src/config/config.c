@@ -241,6 +241,7 @@ void destinations_apply(struct settings *settings, const struct node *node, void
                     node->count, DESTINATIONS_MAX);
         return;
     }
+    config->destination_count = 0; /* a key that is there twice is a problem, but the second is read too */
     config->destinations = settings_alloc(settings, node->count + 1, sizeof *config->destinations);
     if (!config->destinations)
         return;
@@ -270,6 +271,7 @@ void notify_apply(struct settings *settings, const struct node *node, void *fiel
                         "notify must be a list such as [{ name: ops, webhook: https://... }], not %s", node_kind_name(node));
         return;
     }
+    config->notify_count = 0;
     config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
     for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
         struct notify_config *notify = &config->notify[config->notify_count++];
