@@ -404,7 +404,9 @@ static struct slice word_before(struct slice text, size_t end)
  */
 static bool reply_is_placed(struct slice text, size_t start)
 {
-    static const struct slice words[] = { { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 } };
+    static const struct slice words[] = {
+        { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 },
+    };
     size_t before = start;
     while (before > 0 && (text.data[before - 1] == ' ' || text.data[before - 1] == '\t'))
         before--;
