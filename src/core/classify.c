@@ -342,21 +342,27 @@ struct text_search {
     const struct classifier *classifier;
     struct slice text;
     struct best *best;
+    bool words_only;
 };
 
 static void on_token(void *context, size_t rule_index, size_t end)
 {
     struct text_search *search = context;
     const struct compiled_rule *rule = &search->classifier->rules[rule_index];
-    if (rule->kind == KIND_NUMBER && !stands_alone(search->text, end - rule->key.len, end))
+    if (rule->kind == KIND_NUMBER && (search->words_only || !stands_alone(search->text, end - rule->key.len, end)))
         return;
     best_offer(search->best, rule, rule->text_rank);
 }
 
+static void match_tokens(const struct classifier *classifier, struct slice text, bool words_only, struct best *best)
+{
+    struct text_search search = { classifier, text, best, words_only };
+    token_index_search(classifier->index, text, on_token, &search);
+}
+
 static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
 {
-    struct text_search search = { classifier, text, best };
-    token_index_search(classifier->index, text, on_token, &search);
+    match_tokens(classifier, text, false, best);
     for (size_t i = 0; i < classifier->pattern_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[i]];
         bool could_win = !best->rule || rule->text_rank < best->rank;
@@ -374,6 +380,8 @@ struct classification classify(const struct classifier *classifier, struct evide
         code = (struct slice){ found, code_from_text(slice_from(classifier->code_namespace), evidence.text, found) };
     match_code(classifier, code, &best);
     match_text(classifier, evidence.text, &best);
+    if (evidence.code.len > 0) /* a code may be a word that stands among the text tokens */
+        match_tokens(classifier, evidence.code, true, &best);
     if (!best.rule)
         return (struct classification){ .outcome = OUTCOME_NONE };
     return (struct classification){ .outcome = best.rule->outcome, .rule = best.rule->token };
