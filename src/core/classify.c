@@ -457,14 +457,18 @@ static struct slice digits_after_name(struct slice text, struct slice name)
     return gap > 0 && len >= 2 && ends ? (struct slice){ rest.data, len } : none;
 }
 
-/* "1308", "1308: ...", "1308 GUIA JA APRESENTADA"; but not "5000 ms": four digits and a unit are a quantity. */
+/* "1308", "1308: ...", "1308 Guia ja apresentada"; but not "5000 ms": four digits and a unit are a quantity. */
 static bool starts_with_code(struct slice text)
 {
+    static const char *const units[] = { "ms", "s", "sec", "seconds", "segundos", "milliseconds", "min", "bytes", "kb", "mb" };
     if (digits_len(text) != 4 || !stands_alone(text, 0, 4))
         return false;
-    if (text.len < 6 || text.data[4] != ' ')
-        return true;
-    return text.data[5] < 'a' || text.data[5] > 'z';
+    struct slice rest = slice_trim(slice_from_offset(text, 4));
+    struct slice word = { rest.data, slice_find(rest, ' ') };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (slice_equal_nocase(word, slice_from(units[i])))
+            return false;
+    return true;
 }
 
 size_t code_from_text(struct slice code_namespace, struct slice text, char ret_code[CODE_BYTES_MAX])

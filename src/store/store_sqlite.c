@@ -1,0 +1,370 @@
+#include "store/store_sqlite_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
+    READER_CACHE_KB = 8 * 1024,
+    NAMES_BYTES_MAX = 64 * 1024, /* of one lane: destination and tenant */
+};
+
+static const struct store_ops sqlite_ops;
+
+/* ---- Failures ---- */
+
+static enum status status_of(int result)
+{
+    if (result == SQLITE_IOERR_NOMEM)
+        return STATUS_NO_MEMORY;
+    switch (result & 0xff) {
+    case SQLITE_FULL:
+        return STATUS_FULL;
+    case SQLITE_NOMEM:
+        return STATUS_NO_MEMORY;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return STATUS_BUSY;
+    case SQLITE_TOOBIG:
+        return STATUS_LIMIT;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_CONSTRAINT: /* two rows where the tables can only agree on one */
+    case SQLITE_FORMAT:
+        return STATUS_CORRUPT;
+    default:
+        return STATUS_IO;
+    }
+}
+
+enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err)
+{
+    int system = db ? sqlite3_system_errno(db) : 0;
+    enum status status = status_of(result);
+    if (status == STATUS_IO && system != 0)
+        return error_set(err, status, "cannot %s: %s (%d): %s", doing, sqlite3_errstr(result), result, strerror(system));
+    if (status == STATUS_FULL)
+        return error_set(err, status, "cannot %s: the disk is full", doing);
+    return error_set(err, status, "cannot %s: %s (%d)", doing, db ? sqlite3_errmsg(db) : sqlite3_errstr(result), result);
+}
+
+void sqlite_store_fail(struct sqlite_store *store, const struct error *err)
+{
+    if (store->failure.status != STATUS_OK)
+        return;
+    store->failure = *err;
+    /* What the last sync was asked for may not be on the disk: leave the log alone for whoever opens it next. */
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
+/* ---- Files ---- */
+
+static enum status folder_sync(const char *folder, struct error *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, STATUS_IO, "cannot open folder %s: %s", folder, strerror(errno));
+    enum status status = STATUS_OK;
+    if (fsync(fd) != 0)
+        status = error_set(err, STATUS_IO, "cannot sync folder %s: %s", folder, strerror(errno));
+    close(fd);
+    return status;
+}
+
+/* The folder of `path` and those above it, as far as they are missing. Changes `path` and puts it back. */
+static enum status folders_make(char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (char *slash = strchr(path + 1, '/'); slash && status == STATUS_OK; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            status = error_set(err, STATUS_IO, "cannot make folder %s: %s", path, strerror(errno));
+        *slash = '/';
+    }
+    return status;
+}
+
+static enum status database_make(char *path, struct error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* SQLite gives the log the same mode */
+    if (fd < 0 && errno == EEXIST)
+        return STATUS_OK;
+    if (fd < 0)
+        return error_set(err, STATUS_IO, "cannot make %s: %s", path, strerror(errno));
+    close(fd);
+    char *slash = strrchr(path, '/');
+    assert(slash);
+    *slash = '\0';
+    enum status status = folder_sync(slash == path ? "/" : path, err);
+    *slash = '/';
+    return status;
+}
+
+static enum status lock_busy(int fd, const char *path, struct error *err)
+{
+    char pid[24] = "";
+    ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
+    if (got <= 0)
+        return error_set(err, STATUS_BUSY, "%s is held by another process", path);
+    return error_set(err, STATUS_BUSY, "%s is held by process %.*s", path, (int)strcspn(pid, "\n"), pid);
+}
+
+static enum status lock_take(struct sqlite_store *store, struct error *err)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s.lock", store->path) >= (int)sizeof path)
+        return error_set(err, STATUS_INVALID, "the store's path is too long");
+    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return error_set(err, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            return lock_busy(store->lock_fd, store->path, err);
+        return error_set(err, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
+    }
+    /* The pid is for people; the lock is what counts, so a disk without room for a number is no reason to refuse. */
+    if (ftruncate(store->lock_fd, 0) == 0)
+        (void)!dprintf(store->lock_fd, "%d\n", (int)getpid());
+    return STATUS_OK;
+}
+
+/* ---- Opening ---- */
+
+static enum status connect_to(const char *path, int flags, sqlite3 **ret_db, struct error *err)
+{
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    if (result != SQLITE_OK) {
+        enum status status = sqlite_failure(db, result, "open the store", err);
+        sqlite3_close(db);
+        return status;
+    }
+    sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+    *ret_db = db;
+    return STATUS_OK;
+}
+
+enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err)
+{
+    char sql[96];
+    sqlite3 *db;
+    enum status status = connect_to(store->path, SQLITE_OPEN_READONLY, &db, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* the writer alone checkpoints */
+    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0", READER_CACHE_KB);
+    status = sqlite_exec(db, sql, err);
+    if (status != STATUS_OK) {
+        sqlite3_close(db);
+        return status;
+    }
+    *ret_db = db;
+    return STATUS_OK;
+}
+
+static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct sqlite_store *)context)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/*
+ * Everything found in the log goes to the database and is synced before the first new commit. A sync that failed in an
+ * earlier life may have left frames that can be read now but are not on the disk; commits after them would be
+ * lost with them at a power cut.
+ */
+static enum status log_settle(struct sqlite_store *store, struct error *err)
+{
+    int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return result == SQLITE_OK ? STATUS_OK : sqlite_failure(store->db, result, "write back the log", err);
+}
+
+static enum status seed_load(struct sqlite_store *store, struct error *err)
+{
+    int64_t seed = 0;
+    char sql[96];
+    enum status status = sqlite_query_int64(store->db, "SELECT value FROM meta WHERE name = 'seed'", 0, &seed, err);
+    if (status != STATUS_OK)
+        return status;
+    while (seed == 0) { /* 0 stands for none */
+        if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+            return error_set(err, STATUS_IO, "cannot get a random number: %s", strerror(errno));
+        if (seed == 0)
+            continue;
+        snprintf(sql, sizeof sql, "INSERT INTO meta VALUES ('seed', %lld)", (long long)seed);
+        status = sqlite_exec(store->db, sql, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    store->base.seed = (uint64_t)seed;
+    return STATUS_OK;
+}
+
+/* The end of the chain: the newest event, or the newest that was trimmed. */
+static enum status chain_load(struct sqlite_store *store, struct error *err)
+{
+    static const char sql[] = "SELECT number, hash FROM (SELECT number, hash FROM event ORDER BY number DESC LIMIT 1)"
+                              " UNION ALL SELECT number, hash FROM trimmed";
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    int result = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 1) != EVENT_HASH_BYTES) {
+        status = error_set(err, STATUS_CORRUPT, "the newest event has no hash");
+    } else if (result == SQLITE_ROW) {
+        store->progress.event_last = sqlite3_column_int64(statement, 0);
+        memcpy(store->progress.event_hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
+    } else if (result != SQLITE_DONE) {
+        status = sqlite_failure(store->db, result, "read the events", err);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* None of these looks at more than a few rows, however many jobs there are; the lanes are read in full. */
+static enum status progress_load(struct sqlite_store *store, struct error *err)
+{
+    struct sqlite_progress *progress = &store->progress;
+    static const char seq_sql[] = "SELECT max(coalesce((SELECT max(seq) FROM job), 0),"
+                                  " coalesce((SELECT value FROM meta WHERE name = 'seq'), 0))";
+    enum status status = sqlite_query_int64(store->db, seq_sql, 0, &progress->seq_last, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(store->db, "SELECT value FROM meta WHERE name = 'token'", 0, &progress->token_last, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(store->db, "SELECT max(number) FROM trimmed", 0, &progress->trimmed_last, err);
+    if (status == STATUS_OK)
+        status = chain_load(store, err);
+    progress->token_limit = progress->token_last;
+    return status == STATUS_OK ? sqlite_lanes_load(store, err) : status;
+}
+
+static enum status database_open(struct sqlite_store *store, struct error *err)
+{
+    enum status status = connect_to(store->path, SQLITE_OPEN_READWRITE, &store->db, err);
+    if (status == STATUS_OK)
+        status = sqlite_schema_configure(store->db, store->settings.sync_always, err);
+    if (status == STATUS_OK)
+        status = log_settle(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_schema_migrate(store->db, err);
+    if (status == STATUS_OK)
+        status = seed_load(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_statements_prepare(store, err);
+    if (status == STATUS_OK)
+        status = progress_load(store, err);
+    if (status == STATUS_OK)
+        sqlite3_wal_hook(store->db, wal_grown, store);
+    return status;
+}
+
+static void store_free(struct sqlite_store *store)
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    sqlite3_close(store->db);
+    sqlite_lanes_release(store);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    free(store->path);
+    free(store);
+}
+
+/* Absolute or with a folder before it: SQLite takes a name that starts with "file:" for something else. */
+static char *path_copy(struct slice path)
+{
+    bool plain = slice_find(path, '/') == path.len || path.data[0] != '/';
+    char *copy = NULL;
+    if (asprintf(&copy, "%s%.*s", plain ? "./" : "", SLICE_ARG(path)) < 0)
+        return NULL;
+    return copy;
+}
+
+enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store, struct error *err)
+{
+    if (path.len == 0 || path.len >= PATH_MAX || slice_find(path, '\0') != path.len)
+        return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    store->base.ops = &sqlite_ops;
+    store->settings = *settings;
+    store->lock_fd = -1;
+    store->checkpoint_pages = CHECKPOINT_PAGES;
+    map_init(&store->lane_map, 0);
+    buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
+
+    store->path = path_copy(path);
+    enum status status = store->path ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    if (status == STATUS_OK)
+        status = folders_make(store->path, err);
+    if (status == STATUS_OK)
+        status = lock_take(store, err);
+    if (status == STATUS_OK)
+        status = database_make(store->path, err);
+    if (status == STATUS_OK)
+        status = database_open(store, err);
+    if (status != STATUS_OK) {
+        store_free(store);
+        return status;
+    }
+    *ret_store = &store->base;
+    return STATUS_OK;
+}
+
+/* ---- Closing, syncing ---- */
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = (struct sqlite_store *)base;
+    if (store)
+        store_free(store); /* closing the last connection writes the log back, unless the store has failed */
+}
+
+/* Through SQLite's own file, which also syncs the folder when the log is new. */
+static enum status sqlite_sync(struct store *base, struct error *err)
+{
+    struct sqlite_store *store = (struct sqlite_store *)base;
+    sqlite3_file *log = NULL;
+    struct error ignored;
+    err = err ? err : &ignored;
+    if (store->failure.status != STATUS_OK)
+        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s", store->failure.text);
+    int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result == SQLITE_OK && log && log->pMethods)
+        result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    if (result == SQLITE_OK)
+        return STATUS_OK;
+    error_set(err, STATUS_IO, "cannot sync the log: %s", sqlite3_errstr(result));
+    sqlite_store_fail(store, err);
+    return STATUS_IO;
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = sqlite_close,
+    .apply = sqlite_store_apply,
+    .sync = sqlite_sync,
+    .backup = sqlite_store_backup,
+    .reader = sqlite_reader_open,
+    .reader_close = sqlite_reader_close,
+    .reader_job = sqlite_reader_job,
+    .reader_job_seq = sqlite_reader_job_seq,
+    .reader_jobs = sqlite_reader_jobs,
+    .reader_events = sqlite_reader_events,
+    .reader_history = sqlite_reader_history,
+    .reader_lanes = sqlite_reader_lanes,
+    .reader_destination = sqlite_reader_destination,
+};

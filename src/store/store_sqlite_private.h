@@ -1,0 +1,286 @@
+/*
+ * store_sqlite_private.h - what the files of the SQLite store share, and nobody else includes.
+ *
+ *   store_sqlite.c          open, close, lock, checkpoints, sync, failures
+ *   store_sqlite_schema.c   pragmas, migrations, the meta table
+ *   store_sqlite_backup.c   a copy of the whole
+ *   store_sqlite_lane.c     lanes and their counters, in memory and back
+ *   store_sqlite_row.c      one job's rows: read, put in their places, written; events
+ *   store_sqlite_apply.c    a batch as one transaction
+ *   store_sqlite_ops.c      what each operation does to a job
+ *   store_sqlite_reader.c   read-only connections
+ */
+#ifndef STORE_STORE_SQLITE_PRIVATE_H
+#define STORE_STORE_SQLITE_PRIVATE_H
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "store/store_sqlite.h"
+
+#include <sqlite3.h>
+
+enum {
+    JOB_DIGEST_BYTES = 16,
+    CHECKPOINT_PAGES = 4096, /* 16 MB: long enough that a page written often is written back once */
+};
+
+/* Prepared once by the writer; the SQL stands in store_sqlite_row.c. */
+enum statement {
+    STATEMENT_BEGIN,
+    STATEMENT_COMMIT,
+    STATEMENT_ROLLBACK,
+    STATEMENT_META_SET,
+    STATEMENT_LANE_INSERT,
+    STATEMENT_LANE_UPDATE,
+    STATEMENT_JOB_BY_KEY,
+    STATEMENT_JOB_BY_SEQ,
+    STATEMENT_JOB_CLAIM,
+    STATEMENT_JOB_ORPHANS,
+    STATEMENT_JOB_INSERT,
+    STATEMENT_JOB_UPDATE,
+    STATEMENT_JOB_DELETE,
+    STATEMENT_PAYLOAD_INSERT,
+    STATEMENT_PAYLOAD_UPDATE,
+    STATEMENT_PAYLOAD_DELETE,
+    STATEMENT_READY_INSERT,
+    STATEMENT_READY_DELETE,
+    STATEMENT_TIMER_INSERT,
+    STATEMENT_TIMER_DELETE,
+    STATEMENT_TIMER_DUE,
+    STATEMENT_TIMER_NEXT,
+    STATEMENT_LEASE_WRITE,
+    STATEMENT_LEASE_DELETE,
+    STATEMENT_EVENT_INSERT,
+    STATEMENT_EVENT_OLDEST,
+    STATEMENT_EVENT_DELETE,
+    STATEMENT_ARCHIVE_INSERT,
+    STATEMENT_ARCHIVE_DELETE,
+    STATEMENT_TRIMMED_DELETE,
+    STATEMENT_TRIMMED_INSERT,
+    STATEMENT_DESTINATION_WRITE,
+    STATEMENT_COUNT
+};
+
+/* A lane in memory. Counters change here first; those of touched lanes are written before the commit. */
+struct sqlite_lane {
+    struct lane lane; /* its names point behind this structure */
+    struct lane_counts saved; /* as committed; valid while touched */
+    bool touched;
+    int64_t promoted; /* made ready by the OP_PROMOTE under way */
+    size_t key_len;
+    char key[];
+};
+
+/* What moves with each transaction and goes back with it. */
+struct sqlite_progress {
+    int64_t seq_last; /* ever given */
+    int64_t event_last;
+    unsigned char event_hash[EVENT_HASH_BYTES]; /* of event_last */
+    int64_t trimmed_last;                       /* all events up to it are gone */
+    int64_t token_last;                         /* lease tokens only grow, over restarts too */
+    int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
+    size_t lane_count;
+    int64_t waiting;                            /* pending and waiting jobs of all lanes */
+    int64_t running;
+};
+
+struct sqlite_store {
+    struct store base;
+    struct store_settings settings;
+    char *path;
+    int lock_fd;
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct map lane_map; /* sqlite_lane_key -> struct sqlite_lane */
+    struct sqlite_lane **lanes; /* by id - 1 */
+    size_t lanes_capacity;
+    struct sqlite_lane **touched;
+    size_t touched_count, touched_capacity;
+    struct buffer lane_key;
+    struct sqlite_progress progress, saved;
+    int wal_pages;        /* after the last commit */
+    int checkpoint_pages; /* with so many the next batch checkpoints first */
+    struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
+};
+
+/* One call of apply. Functions that take it return a failure of the whole transaction; refusals go to op->status. */
+struct sqlite_batch {
+    struct sqlite_store *store;
+    instant now;
+    struct arena *memory; /* results */
+    struct arena scratch; /* released when the batch ends */
+    struct error *err;
+};
+
+/* A job and what the store alone knows of it. */
+struct sqlite_row {
+    struct job job;
+    int64_t key;
+    unsigned char digest[JOB_DIGEST_BYTES];
+    bool ready;        /* is in the ready table */
+    instant forget_at; /* of a completed or cancelled job */
+    struct slice lease_owner;
+};
+
+/*
+ * Every SELECT that sqlite_row_read takes gives these columns in this order. The first 29 are the job
+ * table's own; JOB_INSERT and JOB_UPDATE bind them as parameters 1 to 29.
+ */
+enum row_column {
+    COLUMN_SEQ,
+    COLUMN_KEY,
+    COLUMN_LANE,
+    COLUMN_ID,
+    COLUMN_DIGEST,
+    COLUMN_STATE,
+    COLUMN_PRIORITY,
+    COLUMN_STEP,
+    COLUMN_RANK,
+    COLUMN_GENERATION,
+    COLUMN_ATTEMPTS,
+    COLUMN_ATTEMPTS_TOTAL,
+    COLUMN_RETRY_COUNT,
+    COLUMN_STEP_COUNT,
+    COLUMN_REDRIVES_AUTO,
+    COLUMN_DOUBTED,
+    COLUMN_CREATED_AT,
+    COLUMN_FIRST_AT,
+    COLUMN_RUN_AT,
+    COLUMN_DEADLINE,
+    COLUMN_UPDATED_AT,
+    COLUMN_DEAD_AT,
+    COLUMN_EXPIRES_AT,
+    COLUMN_LAST_CLASS,
+    COLUMN_LAST_CODE,
+    COLUMN_LAST_ERROR,
+    COLUMN_DEAD_CODE,
+    COLUMN_REFERENCE,
+    COLUMN_LAST_EVENT,
+    COLUMN_READY,
+    COLUMN_LEASE_TOKEN,
+    COLUMN_LEASE_UNTIL,
+    COLUMN_LEASE_OWNER,
+    COLUMN_CONTENT_TYPE,
+    COLUMN_HEADERS,
+    COLUMN_CORRELATION_ID,
+    COLUMN_METADATA,
+    COLUMN_PAYLOAD,
+    COLUMN_DESTINATION,
+    COLUMN_TENANT,
+};
+
+#define SQL_JOB_COLUMNS \
+    "j.seq, j.key, j.lane, j.id, j.digest, j.state, j.priority, j.step, j.rank, j.generation, j.attempts, " \
+    "j.attempts_total, j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, j.first_at, j.run_at, " \
+    "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, " \
+    "j.reference, j.last_event"
+
+/* The numbers of enum job_state as they stand in the schema and in SQL texts; store_sqlite_row.c holds them to job.h. */
+#define SQL_STATE_PENDING "1"
+#define SQL_STATE_WAITING "3"
+#define SQL_STATE_DEAD "5"
+
+/* ---- store_sqlite.c ---- */
+
+/* The status of an SQLite result code, with a sentence in `err`. */
+enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err);
+/* Opens another connection for reading. */
+enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
+/* From here on the store refuses everything; the first failure is the one that is told. */
+void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
+
+/* ---- store_sqlite_schema.c ---- */
+
+/* A new database gets its page size, every one the settings of its connection. */
+enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err) MUST_CHECK;
+/* Brings the schema to this program's version; refuses a newer one and files of others. */
+enum status sqlite_schema_migrate(sqlite3 *db, struct error *err) MUST_CHECK;
+/* The same with any table of steps; step i brings version i to i + 1. */
+enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err) MUST_CHECK;
+/* One number by an SQL text; `missing` when it gives no row or NULL. */
+enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value, struct error *err) MUST_CHECK;
+enum status sqlite_exec(sqlite3 *db, const char *sql, struct error *err) MUST_CHECK;
+
+/* ---- store_sqlite_backup.c ---- */
+
+enum status sqlite_store_backup(struct store *store, const char *path, struct error *err);
+
+/* ---- store_sqlite_lane.c ---- */
+
+enum status sqlite_lanes_load(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_lanes_release(struct sqlite_store *store);
+/* NULL when there is no such lane. */
+struct sqlite_lane *sqlite_lane_by_id(const struct sqlite_store *store, int64_t id);
+/* Finds or makes it. */
+enum status sqlite_lane_get(struct sqlite_batch *batch, struct slice destination, struct slice tenant,
+                            struct sqlite_lane **ret_lane) MUST_CHECK;
+/* To be called before its counters change. */
+enum status sqlite_lane_touch(struct sqlite_batch *batch, struct sqlite_lane *lane) MUST_CHECK;
+/* Writes the counters of the touched lanes. */
+enum status sqlite_lanes_write(struct sqlite_batch *batch) MUST_CHECK;
+/* The counters stay as they are, or go back to what was committed. */
+void sqlite_lanes_commit(struct sqlite_store *store);
+void sqlite_lanes_rollback(struct sqlite_store *store);
+
+/* ---- store_sqlite_row.c ---- */
+
+enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *err) MUST_CHECK;
+
+void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text);
+void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at);
+struct slice sqlite_column_slice(sqlite3_stmt *statement, int column);
+instant sqlite_column_instant(sqlite3_stmt *statement, int column);
+/* Copies into `memory`; an empty one costs nothing. */
+enum status sqlite_column_copy(sqlite3_stmt *statement, int column, struct arena *memory, struct slice *ret_text) MUST_CHECK;
+
+/* Runs a statement that gives no rows. */
+enum status sqlite_run(struct sqlite_batch *batch, enum statement which) MUST_CHECK;
+/* True while there is a row; resets the statement at the end. */
+enum status sqlite_next(struct sqlite_batch *batch, enum statement which, bool *ret_row) MUST_CHECK;
+enum status sqlite_meta_set(struct sqlite_batch *batch, const char *name, int64_t value) MUST_CHECK;
+
+/* Reads the row a statement stands on; texts are copied into `memory`. */
+enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row, struct error *err) MUST_CHECK;
+/* Texts live in the batch's scratch. *ret_found tells whether it is there. */
+enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row, bool *ret_found) MUST_CHECK;
+enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
+                               bool *ret_found) MUST_CHECK;
+
+/*
+ * Invariant 2. The one way a job changes: `before` NULL is a new job, `after` NULL a deleted one. Moves it between
+ * the ready, timer and lease tables, counts, and appends the event (EVENT_TYPE_NONE: there is none) in after->job.last_event.
+ */
+enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_row *before, struct sqlite_row *after,
+                              enum event_type type, struct slice data) MUST_CHECK;
+/* The same for a job that only became ready: its own row stays as it is. */
+enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before) MUST_CHECK;
+/* Appends to the chain; number, time and hash are filled in. */
+enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane) MUST_CHECK;
+
+/* ---- store_sqlite_apply.c, store_sqlite_ops.c ---- */
+
+enum status sqlite_store_apply(struct store *store, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                               struct error *err);
+enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op) MUST_CHECK;
+
+/* ---- store_sqlite_reader.c ---- */
+
+enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err);
+void sqlite_reader_close(struct store_reader *reader);
+enum status sqlite_reader_job(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
+                              struct arena *memory, struct job *ret_job, struct error *err);
+enum status sqlite_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
+enum status sqlite_reader_jobs(struct store_reader *reader, const struct job_filter *filter, size_t max, bool with_payload,
+                               struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
+                               struct error *err);
+enum status sqlite_reader_events(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
+                                 struct event **ret_events, size_t *ret_count, struct error *err);
+enum status sqlite_reader_history(struct store_reader *reader, struct slice tenant, struct slice id, size_t max,
+                                  struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
+enum status sqlite_reader_lanes(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
+                                struct lane **ret_lanes, size_t *ret_count, struct error *err);
+enum status sqlite_reader_destination(struct store_reader *reader, struct slice name, struct arena *memory,
+                                      struct slice *ret_state, struct error *err);
+
+#endif

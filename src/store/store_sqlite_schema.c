@@ -1,0 +1,143 @@
+#include "store/store_sqlite_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    APPLICATION_ID = 0x696e7374, /* "inst" */
+    PAGE_BYTES = 4096,
+    WRITER_CACHE_KB = 64 * 1024,
+    WAL_KEEP_BYTES = 64 * 1024 * 1024, /* a longer one, after a long read, is cut when it starts anew */
+};
+
+/*
+ * Step i brings version i to i + 1, in one transaction. Steps that were released are never edited: add one.
+ *
+ * Why so many narrow tables: a job's small row is written at every change and its payload never, so they are
+ * apart; `ready` and `timer` hold only what a claim and the clock walk over; `event` has no index, so that each
+ * one is an append, and a job's history is walked backwards along `previous`. `archive` keeps the end of
+ * that walk for jobs that are gone. `lane` has its counters so that nothing is ever counted.
+ */
+static const char *const migrations[] = {
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE lane (id INTEGER PRIMARY KEY, destination TEXT NOT NULL, tenant TEXT NOT NULL, pending INTEGER NOT NULL,"
+    " running INTEGER NOT NULL, waiting INTEGER NOT NULL, completed INTEGER NOT NULL, dead INTEGER NOT NULL,"
+    " cancelled INTEGER NOT NULL, ready INTEGER NOT NULL, UNIQUE (destination, tenant));"
+    "CREATE TABLE job (seq INTEGER PRIMARY KEY, key INTEGER NOT NULL, lane INTEGER NOT NULL, id TEXT NOT NULL,"
+    " digest BLOB NOT NULL, state INTEGER NOT NULL, priority INTEGER NOT NULL, step INTEGER NOT NULL, rank INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL, attempts INTEGER NOT NULL, attempts_total INTEGER NOT NULL, retry_count INTEGER NOT NULL,"
+    " step_count INTEGER NOT NULL, redrives_auto INTEGER NOT NULL, doubted INTEGER NOT NULL, created_at INTEGER NOT NULL,"
+    " first_at INTEGER, run_at INTEGER, deadline INTEGER, updated_at INTEGER NOT NULL, dead_at INTEGER, expires_at INTEGER,"
+    " last_class INTEGER NOT NULL, last_code TEXT, last_error TEXT, dead_code TEXT, reference TEXT,"
+    " last_event INTEGER NOT NULL);"
+    "CREATE INDEX job_key ON job (key);"
+    "CREATE INDEX job_dead ON job (seq) WHERE state = " SQL_STATE_DEAD ";"
+    "CREATE INDEX job_waiting ON job (seq) WHERE state = " SQL_STATE_WAITING ";"
+    "CREATE TABLE payload (seq INTEGER PRIMARY KEY, content_type TEXT, headers TEXT, correlation_id TEXT, metadata TEXT,"
+    " body BLOB);"
+    "CREATE TABLE ready (lane INTEGER NOT NULL, rank INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " PRIMARY KEY (lane, rank, seq)) WITHOUT ROWID;"
+    "CREATE TABLE timer (at INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (at, seq)) WITHOUT ROWID;"
+    "CREATE TABLE lease (seq INTEGER PRIMARY KEY, token INTEGER NOT NULL, until INTEGER NOT NULL, owner TEXT);"
+    "CREATE TABLE event (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, lane INTEGER, job TEXT, type INTEGER NOT NULL,"
+    " state INTEGER NOT NULL, attempt INTEGER NOT NULL, previous INTEGER NOT NULL, destination TEXT, data TEXT,"
+    " hash BLOB NOT NULL);"
+    "CREATE TABLE archive (event INTEGER PRIMARY KEY, key INTEGER NOT NULL);"
+    "CREATE INDEX archive_key ON archive (key);"
+    "CREATE TABLE destination (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE trimmed (number INTEGER PRIMARY KEY, hash BLOB NOT NULL);",
+};
+
+enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };
+
+enum status sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
+{
+    int result = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    return result == SQLITE_OK ? STATUS_OK : sqlite_failure(db, result, "prepare", err);
+}
+
+enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = missing;
+    int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL)
+        value = sqlite3_column_int64(statement, 0);
+    enum status status = STATUS_OK;
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        status = sqlite_failure(db, result, "read", err);
+    else
+        *ret_value = value;
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* PRAGMA journal_mode answers with the mode it could set. */
+static enum status wal_switch_on(sqlite3 *db, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    enum status status = STATUS_OK;
+    if (result != SQLITE_ROW)
+        status = sqlite_failure(db, result, "switch to the write-ahead log", err);
+    else if (strcmp((const char *)sqlite3_column_text(statement, 0), "wal") != 0)
+        status = error_set(err, STATUS_UNSUPPORTED, "the file system has no shared memory that a write-ahead log needs");
+    sqlite3_finalize(statement);
+    return status;
+}
+
+enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err)
+{
+    char sql[512];
+    /* auto_vacuum stays off: freed pages are used again by the next jobs, and moving pages costs a write for each. */
+    snprintf(sql, sizeof sql,
+             "PRAGMA page_size = %d; PRAGMA auto_vacuum = NONE; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
+             "PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 0;"
+             "PRAGMA journal_size_limit = %d; PRAGMA synchronous = %s",
+             PAGE_BYTES, WRITER_CACHE_KB, WAL_KEEP_BYTES, sync_always ? "FULL" : "NORMAL");
+    enum status status = sqlite_exec(db, sql, err);
+    return status == STATUS_OK ? wal_switch_on(db, err) : status;
+}
+
+static enum status migrate_step(sqlite3 *db, const char *sql, int version, struct error *err)
+{
+    char after[128];
+    snprintf(after, sizeof after, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID, version + 1);
+    enum status status = sqlite_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = sqlite_exec(db, sql, err);
+    if (status == STATUS_OK)
+        status = sqlite_exec(db, after, err);
+    if (status != STATUS_OK && !sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL); /* a failure closes the connection, which rolls back too */
+    return status;
+}
+
+enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err)
+{
+    int64_t version, application, tables;
+    enum status status = sqlite_query_int64(db, "PRAGMA user_version", 0, &version, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(db, "PRAGMA application_id", 0, &application, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master", 0, &tables, err);
+    if (status != STATUS_OK)
+        return status;
+    if (tables > 0 && application != APPLICATION_ID)
+        return error_set(err, STATUS_INVALID, "the file is a database of another program");
+    if (version < 0 || version > count)
+        return error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program knows up to %d: use a newer program",
+                         (long long)version, count);
+    for (int step = (int)version; step < count && status == STATUS_OK; step++)
+        status = migrate_step(db, steps[step], step, err);
+    return status;
+}
+
+enum status sqlite_schema_migrate(sqlite3 *db, struct error *err)
+{
+    return sqlite_schema_migrate_by(db, migrations, SCHEMA_VERSION, err);
+}

@@ -1,0 +1,35 @@
+#include "support/store_fixture.h"
+
+#include "store/store_memory.h"
+#include "store/store_sqlite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum status memory_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
+                               struct error *err)
+{
+    (void)place;
+    return store_memory_open(SLICE(""), settings, ret_store, err);
+}
+
+static enum status sqlite_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
+                               struct error *err)
+{
+    const char *parent = getenv("TMPDIR");
+    char path[sizeof place->folder + sizeof "/store.db"];
+    snprintf(place->folder, sizeof place->folder, "%s/store-XXXXXX", parent && parent[0] ? parent : "/tmp");
+    if (!mkdtemp(place->folder)) {
+        place->folder[0] = '\0';
+        return error_set(err, STATUS_IO, "no folder for a test can be made");
+    }
+    snprintf(path, sizeof path, "%s/store.db", place->folder);
+    return store_sqlite_open(slice_from(path), settings, ret_store, err);
+}
+
+const struct store_under_test stores_under_test[] = {
+    { "memory", memory_open, 3000 },
+    { "sqlite", sqlite_open, 600 },
+};
+
+const size_t stores_under_test_count = sizeof stores_under_test / sizeof *stores_under_test;

@@ -1,0 +1,22 @@
+/*
+ * store_cases.h - what every store must do, as tests over a struct store_fixture.
+ */
+#ifndef SUPPORT_STORE_CASES_H
+#define SUPPORT_STORE_CASES_H
+
+#include "support/store_fixture.h"
+
+struct store_case {
+    const char *name;
+    void (*test)(void **state);
+};
+
+/* Each list ends with a NULL name. */
+extern const struct store_case store_cases_write[];  /* insert, claim, settle */
+extern const struct store_case store_cases_name[];   /* cancel, prioritize, redrive, purge */
+extern const struct store_case store_cases_time[];   /* promote, leases, trim */
+extern const struct store_case store_cases_read[];   /* readers, events */
+extern const struct store_case store_cases_batch[];  /* batches, failures, sizes */
+extern const struct store_case store_cases_random[]; /* against a model */
+
+#endif

@@ -1,0 +1,274 @@
+#include "support/store_cases.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void one_refusal_leaves_the_others_alone(void **state)
+{
+    struct store_fixture *f = *state;
+    int64_t lane = put(f, "a");
+    struct job job = take(f, lane);
+    struct store_op ops[8] = {
+        insert_op(f, "d", "t", "b"),        settle_op(&job, EVENT_DELIVER), insert_op(f, "d", "t", "a"),
+        job_op(OP_CANCEL, "t", "nobody"),   insert_op(f, "d", "t", "c"),    settle_op(&job, EVENT_DELIVER),
+        job_op(OP_REDRIVE, "t", "a"),       claim_op(f, lane, 10),
+    };
+    static const enum status expected[8] = { STATUS_OK,        STATUS_CONFLICT, STATUS_CONFLICT, STATUS_NOT_FOUND,
+                                             STATUS_OK,        STATUS_OK,       STATUS_CONFLICT, STATUS_OK };
+    ops[1].settle.token++;
+    ops[2].insert.payload = SLICE("other");
+    fixture_apply(f, ops, 8);
+    for (size_t i = 0; i < 8; i++)
+        assert_string_equal(status_name(ops[i].status), status_name(expected[i]));
+    assert_int_equal(ops[7].claim.ret_count, 2); /* the batch sees its own inserts */
+    assert_state(f, "a", STATE_COMPLETED);
+    assert_state(f, "b", STATE_RUNNING);
+    size_t count;
+    read_events(f, 0, &count);
+    assert_int_equal(count, 7);
+}
+
+static void a_batch_may_be_as_large_as_said(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_op *ops = calloc(STORE_BATCH_OPS_MAX + 1, sizeof *ops);
+    assert_non_null(ops);
+    for (size_t i = 0; i <= STORE_BATCH_OPS_MAX; i++)
+        ops[i] = insert_op(f, "d", i % 2 ? "t" : "u", "");
+    struct error err = { 0 };
+    enum status status = f->store->ops->apply(f->store, f->now, ops, STORE_BATCH_OPS_MAX + 1, &f->memory, &err);
+    assert_int_equal(status, STATUS_LIMIT);
+    size_t count;
+    read_events(f, 0, &count);
+    assert_int_equal(count, 0);
+    fixture_apply(f, ops, STORE_BATCH_OPS_MAX);
+    for (size_t i = 0; i < STORE_BATCH_OPS_MAX; i++)
+        assert_int_equal(ops[i].status, STATUS_OK);
+    assert_int_equal(read_lane(f, 1).counts.ready + read_lane(f, 2).counts.ready, STORE_BATCH_OPS_MAX);
+    fixture_apply(f, ops, 0); /* nothing is a batch too */
+    free(ops);
+}
+
+static void payloads_are_bytes(void **state)
+{
+    struct store_fixture *f = *state;
+    enum { BIG = 1024 * 1024 };
+    unsigned char *big = malloc(BIG);
+    assert_non_null(big);
+    for (size_t i = 0; i < BIG; i++)
+        big[i] = (unsigned char)(i * 131 + (i >> 8));
+    const struct {
+        const char *id;
+        struct slice payload;
+    } rows[] = {
+        { "empty", { "", 0 } },
+        { "one NUL", { "\0", 1 } },
+        { "NULs inside", { "a\0b\0", 4 } },
+        { "not UTF-8", { "\xff\xfe\x80", 3 } },
+        { "big", { (const char *)big, BIG } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct store_op op = insert_op(f, "d", "t", rows[i].id);
+        op.insert.payload = rows[i].payload;
+        assert_run(f, &op, STATUS_OK);
+        assert_slice(read_job(f, "t", rows[i].id).payload, rows[i].payload);
+        assert_slice(take_and_settle(f, op.insert.ret_lane, EVENT_DELIVER).payload, rows[i].payload);
+        assert_run(f, &op, STATUS_OK);
+        assert_true(op.insert.ret_existed);
+    }
+    free(big);
+}
+
+static void names_are_taken_as_they_are(void **state)
+{
+    struct store_fixture *f = *state;
+    static char longest[256];
+    memset(longest, 'x', 255);
+    static const char *const names[] = { "", " ", "a", "A", "Hospital São João", "日本", "a/b?c=%20", "'; --", "\"", longest };
+    enum { COUNT = sizeof names / sizeof *names };
+    int64_t lanes[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        struct store_op op = insert_op(f, "d", names[i], "same");
+        assert_run(f, &op, STATUS_OK);
+        assert_false(op.insert.ret_existed);
+        lanes[i] = op.insert.ret_lane;
+        for (size_t j = 0; j < i; j++)
+            assert_true(lanes[j] != lanes[i]);
+        if (i > 0) { /* an id is never empty */
+            op = insert_op(f, "e", "t", names[i]);
+            assert_run(f, &op, STATUS_OK);
+            assert_text(read_job(f, "t", names[i]).id, names[i]);
+        }
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        struct job job = read_job(f, names[i], "same");
+        assert_text(job.tenant, names[i]);
+        assert_int_equal(job.lane, lanes[i]);
+        assert_text(read_lane(f, lanes[i]).tenant, names[i]);
+        last_event(f, names[i], "same", EVENT_TYPE_ACCEPTED);
+        assert_text(take(f, lanes[i]).tenant, names[i]);
+    }
+}
+
+static void event_data_has_its_limit(void **state)
+{
+    struct store_fixture *f = *state;
+    static char text[EVENT_DATA_BYTES_MAX + 1];
+    memset(text, 'd', sizeof text);
+    struct store_op ops[2] = { insert_op(f, "d", "t", "a"), insert_op(f, "d", "t", "b") };
+    ops[0].data = (struct slice){ text, EVENT_DATA_BYTES_MAX };
+    ops[1].data = (struct slice){ text, EVENT_DATA_BYTES_MAX + 1 };
+    fixture_apply(f, ops, 2);
+    assert_int_equal(ops[0].status, STATUS_OK);
+    assert_int_equal(ops[1].status, STATUS_LIMIT);
+    assert_int_equal(last_event(f, "t", "a", EVENT_TYPE_ACCEPTED).data.len, EVENT_DATA_BYTES_MAX);
+    assert_false(job_exists(f, "t", "b"));
+}
+
+/* Everything that a reader can see, as one text. */
+static char *snapshot(struct store_fixture *f)
+{
+    enum { BYTES = 256 * 1024 };
+    char *text = arena_alloc(&f->memory, BYTES);
+    assert_non_null(text);
+    size_t used = 0, count;
+    struct job *jobs = read_jobs(f, (struct job_filter){ 0 }, STORE_PAGE_MAX, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job = &jobs[i];
+        const int64_t numbers[] = {
+            job->seq,          job->lane,     (int64_t)job->state, (int64_t)job->priority, (int64_t)job->step, job->rank,
+            job->generation,   job->attempts, job->attempts_total, job->retry_count,       job->redrives_auto, job->doubted,
+            job->first_at,     job->run_at,   job->updated_at,     job->expires_at,        job->lease_token,   job->lease_until,
+            job->last_event,
+        };
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            used += (size_t)snprintf(text + used, BYTES - used, "%" PRId64 " ", numbers[j]);
+        used += (size_t)snprintf(text + used, BYTES - used, "%.*s/%.*s [%.*s|%.*s|%.*s|%.*s]\n", SLICE_ARG(job->tenant),
+                                 SLICE_ARG(job->id), SLICE_ARG(job->last_code), SLICE_ARG(job->last_error),
+                                 SLICE_ARG(job->dead_code), SLICE_ARG(job->payload));
+    }
+    struct event *events = read_events(f, 0, &count);
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, BYTES - used, "%" PRId64 " %s %.*s %02x%02x\n", events[i].number,
+                                 event_type_name(events[i].type), SLICE_ARG(events[i].job), events[i].hash[0], events[i].hash[1]);
+    struct error err = { 0 };
+    struct lane *lanes;
+    assert_int_equal(f->store->ops->reader_lanes(f->reader, 0, 100, &f->memory, &lanes, &count, &err), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        const struct lane_counts *counts = &lanes[i].counts;
+        const int64_t numbers[] = { lanes[i].id,       counts->pending, counts->running,   counts->waiting,
+                                    counts->completed, counts->dead,    counts->cancelled, counts->ready };
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            used += (size_t)snprintf(text + used, BYTES - used, "%" PRId64 " ", numbers[j]);
+    }
+    struct slice kept = SLICE("none");
+    enum status status = f->store->ops->reader_destination(f->reader, SLICE("d"), &f->memory, &kept, &err);
+    used += (size_t)snprintf(text + used, BYTES - used, "d: %s %.*s\n", status_name(status), SLICE_ARG(kept));
+    status = f->store->ops->reader_destination(f->reader, SLICE("new"), &f->memory, &kept, &err);
+    used += (size_t)snprintf(text + used, BYTES - used, "new: %s\n", status_name(status));
+    assert_true(used < BYTES);
+    return text;
+}
+
+enum { EVERY_KIND = 18 };
+
+/* A batch with every kind of change in it. */
+static void every_kind(struct store_fixture *f, const struct job *running, struct store_op ops[EVERY_KIND])
+{
+    struct store_op batch[EVERY_KIND] = {
+        insert_op(f, "d", "t", "new"),
+        insert_op(f, "new", "new", "new"),
+        claim_op(f, running[0].lane, 2),
+        settle_op(&running[0], EVENT_DELIVER),
+        settle_op(&running[1], EVENT_RETRY),
+        settle_op(&running[2], EVENT_GIVE_UP),
+        { .kind = OP_EXTEND, .extend = { running[3].seq, running[3].lease_token, f->now + DAY_MS } },
+        job_op(OP_CANCEL, "t", "cancel"),
+        job_op(OP_PRIORITIZE, "t", "prioritize"),
+        job_op(OP_REDRIVE, "t", "redrive"),
+        job_op(OP_PURGE, "t", "purge"),
+        insert_op(f, "d", "t", "purge"),
+        { .kind = OP_DESTINATION, .destination = { SLICE("d"), SLICE("changed") } },
+        { .kind = OP_DESTINATION, .destination = { SLICE("new"), SLICE("new") } },
+        { .kind = OP_NOTE, .data = SLICE("{}") },
+        promote_op(),
+        { .kind = OP_TRIM, .trim = { .before = f->now, .max = 100 } },
+        { .kind = OP_ORPHANS, .orphans = { .until = INSTANT_MAX, .max = 100 } },
+    };
+    batch[9].job.payload_given = true;
+    batch[9].job.payload = SLICE("corrected");
+    memcpy(ops, batch, sizeof batch);
+}
+
+/* Memory for the results runs out ever later in the batch: each time nothing must have happened. */
+static void a_batch_that_fails_leaves_nothing(void **state)
+{
+    struct store_fixture *f = *state;
+    struct job running[4];
+    int64_t lane = 0;
+    for (size_t i = 0; i < 4; i++) {
+        struct store_op op = insert_op(f, "d", "t", "");
+        assert_run(f, &op, STATUS_OK);
+        running[i] = take(f, lane = op.insert.ret_lane);
+    }
+    put(f, "redrive");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    put(f, "purge");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    struct store_op scheduled = insert_op(f, "d", "t", "scheduled");
+    scheduled.insert.run_at = f->now + 10;
+    assert_run(f, &scheduled, STATUS_OK);
+    struct store_op expiring = insert_op(f, "d", "t", "expiring");
+    expiring.insert.deadline = f->now + 10;
+    expiring.insert.rank = INT32_MAX + f->now; /* the claim leaves it alone */
+    assert_run(f, &expiring, STATUS_OK);
+    put(f, "x");
+    put(f, "y");
+    put(f, "cancel");
+    put(f, "prioritize");
+    struct store_op keep = { .kind = OP_DESTINATION, .destination = { SLICE("d"), SLICE("kept") } };
+    assert_run(f, &keep, STATUS_OK);
+    f->now += 20;
+
+    char *before = strdup(snapshot(f));
+    struct store_op ops[EVERY_KIND];
+    enum status status = STATUS_NO_MEMORY;
+    size_t failures = 0;
+    for (size_t limit = 0; status != STATUS_OK; limit += 97) {
+        struct arena little;
+        struct error err = { 0 };
+        assert_true(limit < 64 * 1024);
+        arena_init(&little, limit);
+        every_kind(f, running, ops);
+        status = f->store->ops->apply(f->store, f->now, ops, EVERY_KIND, &little, &err);
+        if (status != STATUS_OK) {
+            assert_int_equal(status, STATUS_NO_MEMORY);
+            assert_true(err.text[0] != '\0');
+            assert_string_equal(snapshot(f), before);
+            failures++;
+            fixture_forget(f);
+        }
+        arena_release(&little);
+    }
+    free(before);
+    assert_true(failures > 10);
+    for (size_t i = 0; i < EVERY_KIND; i++)
+        if (ops[i].status != STATUS_OK)
+            fail_msg("operation %zu: %s", i, status_name(ops[i].status));
+    assert_int_equal(ops[15].promote.ret_promoted, 1);
+    assert_int_equal(ops[15].promote.ret_expired, 1);
+    assert_state(f, "expiring", STATE_DEAD);
+    assert_text(read_job(f, "t", "redrive").payload, "corrected");
+}
+
+const struct store_case store_cases_batch[] = {
+    { "one refusal leaves the others alone", one_refusal_leaves_the_others_alone },
+    { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
+    { "payloads are bytes", payloads_are_bytes },
+    { "names are taken as they are", names_are_taken_as_they_are },
+    { "event data has its limit", event_data_has_its_limit },
+    { "a batch that fails leaves nothing", a_batch_that_fails_leaves_nothing },
+    { 0 },
+};

@@ -1,0 +1,2 @@
+#include "support/store_cases.h"
+const struct store_case store_cases_random[] = { { 0 } };
