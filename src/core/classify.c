@@ -453,7 +453,8 @@ static size_t code_write(struct slice name, struct slice value, char ret_code[CO
 static struct slice digits_after_name(struct slice text, struct slice name)
 {
     struct slice none = SLICE("");
-    if (text.len <= name.len || !slice_equal_nocase((struct slice){ text.data, name.len }, name))
+    if (text.len <= name.len || ascii_lower(text.data[0]) != ascii_lower(name.data[0]) || /* most words end here */
+        !slice_equal_nocase((struct slice){ text.data, name.len }, name))
         return none;
     struct slice rest = slice_from_offset(text, name.len);
     if (rest.len > 2 && rest.data[0] == '/' && ascii_is_digit(rest.data[1])) /* a version */
