@@ -30,6 +30,7 @@ struct disk_file {
     struct change *changes; /* since the last sync */
     size_t count, capacity;
     int writes;
+    bool created;    /* and its folder not synced since: SQLite does that with the first sync of a new log or journal */
     bool maybe_gone; /* deleted, and the deletion not synced */
 };
 
@@ -219,6 +220,13 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
     return self->real->pMethods->xTruncate(self->real, size);
 }
 
+static void folder_sync(void)
+{
+    for (size_t i = 0; i < power.file_count; i++)
+        if (power.files[i].maybe_gone)
+            disk_forget(&power.files[i]);
+}
+
 static int file_sync(sqlite3_file *file, int flags)
 {
     struct power_file *self = file_of(file);
@@ -231,6 +239,9 @@ static int file_sync(sqlite3_file *file, int flags)
         return SQLITE_IOERR_FSYNC;
     }
     disk_sync(self->disk);
+    if (self->disk->created)
+        folder_sync();
+    self->disk->created = false;
     return SQLITE_OK;
 }
 
@@ -327,11 +338,14 @@ static const sqlite3_io_methods methods = {
 static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *ret_flags)
 {
     struct power_file *self = file_of(file);
-    bool followed = (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) != 0;
+    bool followed = (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
     (void)vfs;
     *self = (struct power_file){ .real = (sqlite3_file *)(self + 1) };
     if (followed && fails(POWER_OPEN))
         return SQLITE_CANTOPEN;
+    int existed = 1;
+    if (followed)
+        power.real->xAccess(power.real, path, SQLITE_ACCESS_EXISTS, &existed);
     int result = power.real->xOpen(power.real, path, self->real, flags, ret_flags);
     if (result != SQLITE_OK)
         return result;
@@ -340,6 +354,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int 
         self->disk = disk_get(path);
         if (self->disk->maybe_gone)
             disk_forget(self->disk); /* a new file of that name */
+        if (!existed && !(flags & SQLITE_OPEN_MAIN_DB))
+            self->disk->created = true;
     }
     return SQLITE_OK;
 }
@@ -472,7 +488,7 @@ static bool image_store(const struct image *image, const char *path)
 
 bool power_cut(const char *from, const char *to, enum power_loss loss, uint64_t chance)
 {
-    static const char *const endings[] = { "", "-wal", "-shm" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
     char path[PATH_BYTES + 8];
     bool good = true;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
