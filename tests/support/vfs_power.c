@@ -56,16 +56,24 @@ static struct {
 
 /* ---- Images ---- */
 
-static void *check_memory(void *memory)
+static void *(*memory_source)(void *, size_t) = realloc;
+
+void power_memory(void *(*source)(void *memory, size_t size))
 {
+    memory_source = source;
+}
+
+static void *resize(void *memory, size_t size)
+{
+    memory = memory_source(memory, size);
     if (!memory)
-        abort(); /* of the test's own; the fault tests fail SQLite's memory, not this */
+        abort();
     return memory;
 }
 
 static void image_resize(struct image *image, size_t len)
 {
-    image->bytes = check_memory(realloc(image->bytes, len + 1));
+    image->bytes = resize(image->bytes, len + 1);
     if (len > image->len)
         memset(image->bytes + image->len, 0, len - image->len);
     image->len = len;
@@ -87,7 +95,7 @@ static struct change *change_add(struct disk_file *disk)
 {
     if (disk->count == disk->capacity) {
         disk->capacity = disk->capacity ? disk->capacity * 2 : 64;
-        disk->changes = check_memory(realloc(disk->changes, disk->capacity * sizeof *disk->changes));
+        disk->changes = resize(disk->changes, disk->capacity * sizeof *disk->changes);
     }
     struct change *change = &disk->changes[disk->count++];
     *change = (struct change){ .write = disk->writes };
@@ -528,7 +536,8 @@ void power_fail(enum power_call call, int nth, int errno_value, bool once)
     power.fault_errno = errno_value;
     power.fault_once = once;
     power.fault_calls = 0;
-    power.fault_happened = false;
+    if (nth > 0)
+        power.fault_happened = false;
 }
 
 bool power_failed(void)
