@@ -1,33 +1,80 @@
-# insist: one Makefile. `make run` and `make test` set up a fresh Debian 12 by themselves.
+# insist: one Makefile. `make help` lists the targets; `make run` and `make test` set up a fresh Debian 12 by themselves.
 #
-#   make          the program, the libraries          make test     everything, as CI runs it
-#   make run      build and start                     make check    the fast tests only
-#   make bench    measurements                        make fuzz     libFuzzer, FUZZ_SECONDS each
-#   make coverage branches of src/core                make install  PREFIX=/usr/local DESTDIR=
-#   SANITIZE=address,undefined or thread, CC=clang: each has its own build folder.
+# SANITIZE=address,undefined, SANITIZE=thread, COVERAGE=1 and CC=clang each have a build folder of their own, so that
+# going back and forth costs nothing. V=1 shows the commands. WERROR=1 (or CI set) makes a warning an error.
 
 VERSION := $(shell cat VERSION)
+SOVERSION := 0
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 SANITIZE ?=
 COVERAGE ?=
+COVERAGE_BRANCHES_MIN ?= 95
+FUZZ_SECONDS ?= 60
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 comma := ,
 
 variant := $(if $(filter-out cc gcc,$(CC)),-$(notdir $(CC)))$(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))$(if $(COVERAGE),-coverage)
 B := build$(if $(variant),/variant$(variant))
+RESULTS ?= $(B)/results
 
-packages := libevent libevent_pthreads libevent_openssl libcurl jansson libpcre2-8 yaml-0.1 libxml-2.0 sqlite3 openssl
-# Asked of pkg-config once, when the folder is made: it costs more than a compilation.
--include $(B)/packages.mk
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+# One short line a step; `make -s` says nothing, V=1 says all.
+quiet := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+ifeq ($(V),1)
+say = @:
+run :=
+else
+say = @$(if $(quiet),:,printf '  %-7s %s\n')
+run := @
+endif
+
+# ---- Packages ----
+
+# What the library needs, and what the daemon around it needs besides.
+library_packages := jansson libpcre2-8 yaml-0.1
+packages := $(library_packages) libevent libevent_pthreads libevent_openssl libcurl libxml-2.0 sqlite3 openssl
+
+# pkg-config is asked once and the answer kept: it costs more than a compilation.
+without_packages := clean help format wrap
+ifneq ($(filter-out $(without_packages),$(or $(MAKECMDGOALS),all)),)
+-include build/packages.mk
+endif
+
+build/packages.mk: Makefile tools/deps
+	@tools/deps build
+	@mkdir -p $(@D)
+	@{ echo "package_cflags := $$(pkg-config --cflags $(packages))" && \
+	   echo "package_libs := $$(pkg-config --libs $(packages))" && \
+	   echo "library_libs := $$(pkg-config --libs $(library_packages))"; } > $@.part && mv $@.part $@
+
+# ---- Flags ----
 
 # Exceptions to the warnings: none.
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef \
             -Wcast-qual -Wwrite-strings -Wvla -Werror=implicit-function-declaration $(if $(CI)$(WERROR),-Werror)
 OPTIMIZE ?= -O2 -g
-CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing $(WARNINGS) $(OPTIMIZE) -Iinclude -Isrc -I$(B)/gen \
-             -DINSIST_VERSION='"$(VERSION)"' $(package_cflags) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
-             $(if $(COVERAGE),--coverage -O0) $(CFLAGS)
-LDFLAGS_ALL = $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
+instrumented := $(SANITIZE)$(COVERAGE)
+HARDENING := -fstack-protector-strong $(if $(instrumented),,-D_FORTIFY_SOURCE=2)
+CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing $(WARNINGS) $(OPTIMIZE) $(HARDENING) \
+             -Iinclude -Isrc -I$(B)/gen -DINSIST_VERSION='"$(VERSION)"' $(package_cflags) \
+             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+             $(if $(COVERAGE),--coverage -fprofile-update=atomic -O0) $(CFLAGS)
+LDFLAGS_ALL = -Wl,-z,relro,-z,now,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LDLIBS_ALL = $(package_libs) -lpthread -lm $(LDLIBS)
+
+# Everything compiled depends on this file, which changes only when a flag does.
+flags = $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+$(B)/flags: always
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(flags))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(flags))' > $@
+.PHONY: always
+always:
+
+# ---- What is built of what ----
 
 # The library is what decides; the program is the library and everything around it.
 library_folders := base core config lib
@@ -35,48 +82,270 @@ library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o)
-unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
+fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+presets := $(sort $(wildcard presets/*.yaml))
+script_tests = $(sort $(shell find tests/$(1) -maxdepth 1 -type f -perm -u+x 2>/dev/null))
 
 .PHONY: all
 all: $(B)/insist $(B)/libinsist.a $(B)/libinsist.so
 
-$(B)/packages.mk: Makefile VERSION
-	@tools/deps build
+$(B)/obj/%.o: src/%.c $(B)/flags
 	@mkdir -p $(@D)
-	@{ echo "package_cflags := $$(pkg-config --cflags $(packages))"; echo "package_libs := $$(pkg-config --libs $(packages))"; } > $@
+	$(say) CC $<
+	$(run)$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
-$(B)/obj/%.o: src/%.c
+$(B)/obj/gen/%.o: $(B)/gen/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+	$(say) CC $<
+	$(run)$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
-$(B)/obj/gen/%.o: $(B)/gen/%.c
+$(B)/obj/tests/%.o: tests/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+	$(say) CC $<
+	$(run)$(CC) $(CFLAGS_ALL) -Itests -MMD -MP -c $< -o $@
 
-$(B)/gen/presets.c: $(wildcard presets/*.yaml) tools/embed
+# The names are a prerequisite too: a preset that was removed must leave the table.
+$(B)/gen/presets.list: always
 	@mkdir -p $(@D)
-	tools/embed presets $(wildcard presets/*.yaml) > $@.part && mv $@.part $@
+	@echo '$(presets)' | cmp -s - $@ || echo '$(presets)' > $@
 
+$(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
+	$(say) EMBED presets
+	$(run)tools/embed presets $(presets) > $@.part && mv $@.part $@
+
+# With every symbol, for the program and the unit tests.
+$(B)/obj/library.a: $(library_objects)
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(run)rm -f $@ && ar rcs $@ $(library_objects)
+
+$(B)/obj/program.a: $(program_objects)
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(run)rm -f $@ && ar rcs $@ $(program_objects)
+
+# For others: one object whose internal names are local, so that a host's own `map_get` cannot meet ours.
 $(B)/libinsist.a: $(library_objects)
-	rm -f $@ && ar rcs $@ $^
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(run)ld -r -o $(B)/obj/insist.o $(library_objects)
+	$(run)objcopy --localize-hidden $(B)/obj/insist.o
+	$(run)rm -f $@ && ar rcs $@ $(B)/obj/insist.o
 
 $(B)/libinsist.so: $(library_objects)
-	$(CC) -shared -Wl,-soname,libinsist.so.0 $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(say) LD $@
+	$(run)$(CC) -shared -Wl,-soname,libinsist.so.$(SOVERSION) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(LDFLAGS_ALL) -o $@ $^ \
+	    $(library_libs) -lpthread -lm $(LDLIBS)
+	@ln -sf libinsist.so $@.$(SOVERSION)
 
-$(B)/insist: $(B)/obj/main.o $(program_objects) $(B)/libinsist.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+$(B)/insist: $(B)/obj/main.o $(program_objects) $(B)/obj/library.a
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(B)/obj/tests/%.o: tests/%.c
+# From archives, so that a test may include a module's .c to reach its inside: the archive's own is then left out.
+everything := $(B)/obj/program.a $(B)/obj/library.a
+
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(everything)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -Itests -MMD -MP -c $< -o $@
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
-$(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(program_objects) $(B)/libinsist.a
+-include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(test_support:.o=.d) \
+         $(patsubst $(B)/tests/%,$(B)/obj/tests/unit/%.d,$(unit_programs)) $(fuzz_names:%=$(B)/obj/tests/fuzz/fuzz_%.d)
+
+.PHONY: run
+run: all
+	@INSIST=$(B)/insist tools/run
+
+# ---- Tests ----
+#
+# A stage runs its programs through tools/runtests, which adds their counts to $(RESULTS) and goes on after a failure.
+# A stage that cannot even be built is counted as one failure. The last step prints the sum and sets the exit code.
+
+runtests = INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) $(fixed_addresses) tools/runtests --results $(RESULTS) --jobs $(JOBS)
+# The sanitizers' shadow memory does not fit every kernel's random layout.
+fixed_addresses = $(if $(SANITIZE),$(shell setarch -R true 2>/dev/null && echo setarch -R))
+parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --output-sync=target
+define stages
+	@rm -f $(RESULTS)
+	@mkdir -p $(dir $(RESULTS))
+	+@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(1) || tools/runtests --results $(RESULTS) --broken stages
+	@tools/runtests --sum $(RESULTS)
+endef
+
+.PHONY: test check
+test:
+	@tools/deps test
+	$(call stages,stage-unit stage-house stage-cases stage-install stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+
+check:
+	@tools/deps check
+	$(call stages,stage-unit stage-house stage-cases)
+
+.PHONY: stage-unit stage-house stage-cases stage-install stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+stage-unit: $(unit_programs)
+	@$(runtests) --stage unit$(variant) $(unit_programs)
+
+# The rules of the house, and the tools that keep them.
+stage-house: $(B)/insist
+	@$(runtests) --stage house tools/tidy $(call script_tests,tools) $(call script_tests,docs)
+
+# One of the cases builds the examples against the plain library.
+stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
+	@$(runtests) --stage cases$(variant) $(call script_tests,cases)
+
+stage-install: all
+	@$(runtests) --stage install $(call script_tests,install)
+
+stage-sanitize:
+	@$(MAKE) -s SANITIZE=address,undefined stage-unit stage-cases stage-replay
+
+stage-thread:
+	@$(MAKE) -s SANITIZE=thread stage-unit
+
+stage-clang:
+	@$(runtests) --stage clang --one "clang builds without a warning" -- \
+	    $(MAKE) -s CC=clang WERROR=1 all unit-programs
+
+# Every input a fuzzer has ever found worth keeping.
+stage-replay: $(fuzz_names:%=$(B)/fuzz/replay_%)
+	@for name in $(fuzz_names); do \
+	    $(runtests) --stage replay --one "replay $$name" -- $(B)/fuzz/replay_$$name tests/fuzz/corpus/$$name || exit; \
+	done
+
+stage-coverage:
+	@$(MAKE) -s COVERAGE=1 coverage-measure
+	@$(runtests) --stage coverage --one "branches of src/core at least $(COVERAGE_BRANCHES_MIN)%" -- \
+	    $(core_coverage)
+
+memcheck := valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=99
+core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard src/core/*.c)),$(unit_programs))
+stage-memcheck: $(core_programs)
+	@$(runtests) --stage memcheck --limit 300 --wrap "$(memcheck)" $(core_programs)
+
+.PHONY: unit-programs
+unit-programs: $(unit_programs)
+
+# ---- Coverage ----
+
+# An assertion's failing side is not a branch that a test can take.
+gcovr = gcovr --root . --exclude-branches-by-pattern '.*\bassert\(.*'
+core_coverage = $(gcovr) --add-tracefile build/coverage/all.json --filter src/core/ --txt --branches --fail-under-branch $(COVERAGE_BRANCHES_MIN)
+
+.PHONY: coverage coverage-measure
+coverage:
+	@tools/deps test
+	@$(MAKE) -s COVERAGE=1 coverage-measure
+	@mkdir -p build/coverage/html
+	@$(gcovr) --add-tracefile build/coverage/all.json --filter src/ --branches --txt build/coverage/report.txt \
+	    --html-details build/coverage/html/index.html
+	@cat build/coverage/report.txt
+	@echo "The same line by line: build/coverage/html/index.html"
+	@$(core_coverage) > build/coverage/core.txt
+
+coverage-measure: $(unit_programs)
+	@find $(B) -name '*.gcda' -delete
+	@mkdir -p build/coverage
+	@$(runtests) --stage coverage $(unit_programs)
+	@$(gcovr) --filter src/ --json build/coverage/all.json $(B)/obj
+
+# ---- Fuzzing ----
+
+.PHONY: fuzz fuzz-programs
+fuzz:
+	@tools/deps test
+	@$(MAKE) -s CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzz-programs
+	@for name in $(fuzz_names); do \
+	    mkdir -p build/fuzz/$$name && echo "  FUZZ    $$name for $(FUZZ_SECONDS) s" && \
+	    build/variant-clang-fuzzer-no-link-address-undefined/fuzz/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+	        -print_final_stats=0 -verbosity=1 -artifact_prefix=build/fuzz/$$name- build/fuzz/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+fuzz-programs: $(fuzz_names:%=$(B)/fuzz/fuzz_%)
+
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(test_support) $(everything)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) $(if $(findstring fuzzer,$(SANITIZE)),-fsanitize=fuzzer) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
-.PHONY: clean
+$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(test_support) $(everything)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
+
+# ---- Measurements, style ----
+
+.PHONY: bench
+bench: all
+	@if [ -x bench/run ]; then INSIST=$(B)/insist bench/run; else echo "bench: there is no bench/run" >&2; exit 1; fi
+
+c_files = $(shell find src include tests bench -name node_modules -prune -o -name '*.[ch]' -print 2>/dev/null)
+.PHONY: format wrap lint
+format:
+	clang-format -i $(c_files)
+
+# Only the lines that tidy finds too long, from the last to the first so that their numbers hold.
+wrap:
+	@tools/tidy | sed -n 's/^# \(.*\.[ch]\):\([0-9]*\): [0-9]* columns.*/\1 \2/p' | sort -k1,1 -k2,2nr | \
+	    while read -r file line; do clang-format -i --lines=$$line:$$line "$$file"; done
+
+lint: $(B)/gen/presets.c
+	@tools/tidy
+	clang-tidy --quiet $(filter src/%.c,$(c_files)) -- -std=c17 -D_GNU_SOURCE -Iinclude -Isrc -DINSIST_VERSION='"$(VERSION)"' $(package_cflags)
+	@if command -v cppcheck >/dev/null; then set -x; \
+	    cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Isrc -Iinclude src; fi
+	@if command -v shellcheck >/dev/null; then set -x; \
+	    shellcheck $$(grep -lE '^#!.*\b(sh|bash)$$' tools/* .ci/* tests/*/* 2>/dev/null) completions/insist.bash; fi
+
+# ---- Installation ----
+
+public_headers := $(wildcard include/*.h)
+to := $(DESTDIR)$(PREFIX)
+to_lib := $(DESTDIR)$(LIBDIR)
+installed = $(to)/bin/insist $(public_headers:include/%=$(to)/include/%) $(to_lib)/libinsist.a $(to_lib)/libinsist.so.$(VERSION) \
+            $(to_lib)/libinsist.so.$(SOVERSION) $(to_lib)/libinsist.so $(to_lib)/pkgconfig/insist.pc \
+            $(to)/share/man/man1/insist.1 $(to)/share/bash-completion/completions/insist \
+            $(to)/share/zsh/site-functions/_insist $(to)/share/fish/vendor_completions.d/insist.fish
+
+.PHONY: install uninstall
+install: all
+	$(say) INSTALL $(to)
+	$(run)install -D -m 755 $(B)/insist $(to)/bin/insist
+	$(if $(public_headers),$(run)install -D -m 644 -t $(to)/include $(public_headers))
+	$(run)install -D -m 644 $(B)/libinsist.a $(to_lib)/libinsist.a
+	$(run)install -D -m 755 $(B)/libinsist.so $(to_lib)/libinsist.so.$(VERSION)
+	$(run)ln -sf libinsist.so.$(VERSION) $(to_lib)/libinsist.so.$(SOVERSION)
+	$(run)ln -sf libinsist.so.$(SOVERSION) $(to_lib)/libinsist.so
+	$(run)mkdir -p $(to_lib)/pkgconfig
+	$(run)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(library_packages)|' \
+	    insist.pc.in > $(to_lib)/pkgconfig/insist.pc
+	$(run)install -D -m 644 docs/insist.1 $(to)/share/man/man1/insist.1
+	$(run)install -D -m 644 -t $(to)/share/insist/presets $(presets)
+	$(run)install -D -m 644 completions/insist.bash $(to)/share/bash-completion/completions/insist
+	$(run)install -D -m 644 completions/insist.zsh $(to)/share/zsh/site-functions/_insist
+	$(run)install -D -m 644 completions/insist.fish $(to)/share/fish/vendor_completions.d/insist.fish
+
+uninstall:
+	$(say) REMOVE $(to)
+	$(run)rm -f $(installed)
+	$(run)rm -rf $(to)/share/insist
+
+.PHONY: clean help
 clean:
 	rm -rf build
 
--include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(patsubst $(B)/tests/%,$(B)/obj/tests/unit/%.d,$(unit_programs)) $(test_support:.o=.d)
+help:
+	@echo "make                 the program and the libraries, in build/"
+	@echo "make run             install what is missing, build, and show it at work"
+	@echo "make test            every test, as CI runs it; ends with 'N passed, M failed'"
+	@echo "make check           the fast tests: unit, cases, rules of the house"
+	@echo "make coverage        branches of the unit tests, build/coverage"
+	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
+	@echo "make bench           measurements"
+	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
+	@echo "make lint            clang-tidy, cppcheck, shellcheck, tools/tidy"
+	@echo "make install         PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR="
+	@echo "make uninstall, clean"
+	@echo "Options: SANITIZE=address,undefined or thread, CC=clang, WERROR=1, V=1, JOBS=$(JOBS), CFLAGS, LDFLAGS"

@@ -1,7 +1,6 @@
-#include <stdio.h>
+#include "cli/cli.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
-    puts(INSIST_VERSION);
-    return 0;
+    return cli_main(argc, argv);
 }

@@ -10,6 +10,7 @@ struct embedded_file {
     const char *name; /* NULL ends a table */
     const char *data; /* followed by a NUL that is not counted */
     size_t len;
+    const char *stem; /* the name without its extension */
 };
 
 extern const struct embedded_file embedded_presets[]; /* presets/, by file name */

@@ -62,7 +62,11 @@ size_t utf8_sequence_len(struct slice text)
     if (text.len == 0)
         return 0;
     const unsigned char *b = (const unsigned char *)text.data;
-    size_t len = b[0] < 0x80 ? 1 : b[0] >= 0xc2 && b[0] < 0xe0 ? 2 : (b[0] & 0xf0) == 0xe0 ? 3 : b[0] >= 0xf0 && b[0] < 0xf5 ? 4 : 0;
+    size_t len = b[0] < 0x80                   ? 1
+                 : b[0] >= 0xc2 && b[0] < 0xe0 ? 2
+                 : (b[0] & 0xf0) == 0xe0       ? 3
+                 : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
+                                               : 0;
     if (len == 0 || len > text.len)
         return 0;
     for (size_t i = 1; i < len; i++)
@@ -76,7 +80,9 @@ size_t utf8_sequence_len(struct slice text)
 
 static void append_escaped(struct buffer *out, char c)
 {
-    static const char escapes[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\' };
+    static const char escapes[] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\',
+    };
     unsigned char code = (unsigned char)c;
     if (code < sizeof escapes && escapes[code]) {
         char pair[2] = { '\\', escapes[code] };

@@ -8,7 +8,9 @@
 
 enum { LINE_BYTES_MAX = 64 * 1024 };
 
-static const char *const level_names[] = { [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error" };
+static const char *const level_names[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"
+};
 
 static atomic_int threshold = LOG_INFO;
 

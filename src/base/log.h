@@ -33,7 +33,8 @@ struct field {
 #define FIELD_TEXT(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_TEXT, .text = (value) })
 #define FIELD_CSTR(field_name, value) FIELD_TEXT(field_name, slice_from(value))
 #define FIELD_INT(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_INT, .number = (value) })
-#define FIELD_INSTANT(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_INSTANT, .number = (value) })
+#define FIELD_INSTANT(field_name, value)                                                                                    \
+    ((struct field){ .name = (field_name), .kind = FIELD_KIND_INSTANT, .number = (value) })
 
 /* log_event(LOG_WARN, "retry_scheduled", FIELD_TEXT("job", job->id), FIELD_INT("attempt", 2)); at least one field. */
 #define log_event(level, event, ...) \

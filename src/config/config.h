@@ -105,6 +105,13 @@ struct health_config {
     struct pair_list headers;
 };
 
+/* When a destination says that it will be away: a time of day, in UTC, on some days of the week. */
+struct maintenance_window {
+    unsigned days;   /* bit 0 is Sunday */
+    int from_minute; /* of the day */
+    int to_minute;   /* not after from_minute: on the next day */
+};
+
 struct contingency_config {
     bool enabled;
     int64_t *ramp;
@@ -112,6 +119,7 @@ struct contingency_config {
     int64_t stable_ms;
     int64_t check_ms;
     struct text_list maintenance; /* "Sun 02:00-04:00", UTC */
+    struct maintenance_window *windows; /* the same, read; maintenance.count of them */
     bool activate_on_single_event;
 };
 
@@ -127,6 +135,7 @@ struct alerts_config {
 struct destination_config {
     const char *name;
     const char *preset; /* NULL: none */
+    const char *description; /* NULL: none */
     enum transport_kind transport;
     const char *url;
     const char *region;   /* ses */
@@ -198,6 +207,7 @@ struct config {
     size_t notify_count;
     struct destination_config *destinations;
     size_t destination_count;
+    struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 
 enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000 };
@@ -208,12 +218,16 @@ enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000 };
  */
 enum status config_load(const char *path, struct config **ret_config, struct buffer *problems) MUST_CHECK;
 /* The same from memory; `name` stands for the file in messages. */
-enum status config_parse(struct slice text, const char *name, struct config **ret_config, struct buffer *problems) MUST_CHECK;
+enum status config_parse(struct slice text, const char *name, struct config **ret_config,
+                         struct buffer *problems) MUST_CHECK;
 /* What a daemon without a file runs with: no destinations. */
 enum status config_default(struct config **ret_config) MUST_CHECK;
 
 struct config *config_ref(struct config *config);
 void config_unref(struct config *config); /* accepts NULL */
+
+/* Whether `at` lies in the window; its end does not. */
+bool maintenance_window_has(const struct maintenance_window *window, instant at);
 
 /* NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);

@@ -29,7 +29,10 @@ struct backoff_range backoff_range(const struct retry_policy *policy, int64_t re
 /* The wait of this job before this retry. Never below 1 ms. */
 int64_t backoff_ms(const struct retry_policy *policy, uint64_t seed, struct slice id, int64_t retry, enum priority priority);
 
-/* A wait that the destination asked for: never earlier, spread only upwards. */
+/* At least `least_ms`, spread only upwards. */
+int64_t backoff_least_ms(const struct retry_policy *policy, uint64_t seed, struct slice id, int64_t retry, int64_t least_ms);
+
+/* A wait that the destination asked for: never earlier, spread only upwards, up to retry_after_max_ms. */
 int64_t backoff_after_ms(const struct retry_policy *policy, uint64_t seed, struct slice id, int64_t retry, int64_t asked_ms);
 
 #endif

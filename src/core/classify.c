@@ -92,11 +92,21 @@ static bool is_range(struct slice value)
                slice_to_int64(slice_from_offset(value, dash + 1), &high) && low <= high;
     bool wild = false;
     for (size_t i = 0; i < value.len; i++) {
-        if (value.data[i] != 'x' && !ascii_is_digit(value.data[i]))
+        bool any = ascii_lower(value.data[i]) == 'x';
+        if (!any && !ascii_is_digit(value.data[i]))
             return false;
-        wild = wild || value.data[i] == 'x';
+        wild = wild || any;
     }
     return wild;
+}
+
+/* "599-500": surely meant as a range, and would match nothing. */
+static bool is_range_reversed(struct slice value)
+{
+    size_t dash = slice_find(value, '-');
+    int64_t low, high;
+    return dash < value.len && slice_to_int64((struct slice){ value.data, dash }, &low) &&
+           slice_to_int64(slice_from_offset(value, dash + 1), &high) && high >= 0 && low > high;
 }
 
 static bool range_has(struct slice range, struct slice value)
@@ -108,11 +118,11 @@ static bool range_has(struct slice range, struct slice value)
     if (dash < range.len)
         return slice_to_int64((struct slice){ range.data, dash }, &low) &&
                slice_to_int64(slice_from_offset(range, dash + 1), &high) && slice_to_int64(value, &number) &&
-               dash == value.len && low <= number && number <= high;
+               value.len >= dash && value.len <= range.len - dash - 1 && low <= number && number <= high;
     if (range.len != value.len)
         return false;
     for (size_t i = 0; i < range.len; i++)
-        if (range.data[i] == 'x' ? !ascii_is_digit(value.data[i]) : range.data[i] != value.data[i])
+        if (ascii_lower(range.data[i]) == 'x' ? !ascii_is_digit(value.data[i]) : range.data[i] != value.data[i])
             return false;
     return true;
 }
@@ -150,6 +160,8 @@ static enum status rule_compile(const struct rule *rule, struct compiled_rule *c
     if (copy_text(token, false, &compiled->token) != STATUS_OK || copy_text(token, true, &compiled->key) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the rules");
     compiled->kind = rule_kind(compiled->key);
+    if (compiled->kind == KIND_CODE && is_range_reversed(slice_from_offset(token, namespace_len(token))))
+        return error_set(err, STATUS_INVALID, "the range %.*s ends before it begins", SLICE_ARG(token));
     compiled->outcome = rule->outcome;
     compiled->code_rank = rule_rank(rule->tier, rule->outcome, true);
     compiled->text_rank = rule_rank(rule->tier, rule->outcome, false);
@@ -198,7 +210,8 @@ enum status classifier_new(const struct rule *rules, size_t count, struct slice 
     if (!classifier)
         goto out;
     map_init(&classifier->codes, 0);
-    memcpy(classifier->code_namespace, code_namespace.data, code_namespace.len);
+    if (code_namespace.len > 0)
+        memcpy(classifier->code_namespace, code_namespace.data, code_namespace.len);
     classifier->rules = calloc(count + 1, sizeof *classifier->rules);
     classifier->range_rules = calloc(count + 1, sizeof *classifier->range_rules);
     classifier->pattern_rules = calloc(count + 1, sizeof *classifier->pattern_rules);
@@ -256,7 +269,7 @@ struct best {
 
 static void best_offer(struct best *best, const struct compiled_rule *rule, int rank)
 {
-    if (rule && (!best->rule || rank < best->rank))
+    if (!best->rule || rank < best->rank)
         *best = (struct best){ rule, rank };
 }
 
@@ -271,9 +284,11 @@ static void match_code(const struct classifier *classifier, struct slice code, s
     struct slice value = slice_from_offset(key, namespace_len(key));
 
     const struct compiled_rule *exact = map_get(&classifier->codes, key);
-    best_offer(best, exact, exact ? exact->code_rank : 0);
+    if (exact)
+        best_offer(best, exact, exact->code_rank);
     const struct compiled_rule *bare = map_get(&classifier->codes, value);
-    best_offer(best, bare, bare ? bare->code_rank : 0);
+    if (bare && bare->kind == KIND_NUMBER)
+        best_offer(best, bare, bare->code_rank);
     for (size_t i = 0; i < classifier->range_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->range_rules[i]];
         size_t namespace = namespace_len(rule->key);
@@ -327,21 +342,27 @@ struct text_search {
     const struct classifier *classifier;
     struct slice text;
     struct best *best;
+    bool words_only;
 };
 
 static void on_token(void *context, size_t rule_index, size_t end)
 {
     struct text_search *search = context;
     const struct compiled_rule *rule = &search->classifier->rules[rule_index];
-    if (rule->kind == KIND_NUMBER && !stands_alone(search->text, end - rule->key.len, end))
+    if (rule->kind == KIND_NUMBER && (search->words_only || !stands_alone(search->text, end - rule->key.len, end)))
         return;
     best_offer(search->best, rule, rule->text_rank);
 }
 
+static void match_tokens(const struct classifier *classifier, struct slice text, bool words_only, struct best *best)
+{
+    struct text_search search = { classifier, text, best, words_only };
+    token_index_search(classifier->index, text, on_token, &search);
+}
+
 static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
 {
-    struct text_search search = { classifier, text, best };
-    token_index_search(classifier->index, text, on_token, &search);
+    match_tokens(classifier, text, false, best);
     for (size_t i = 0; i < classifier->pattern_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[i]];
         bool could_win = !best->rule || rule->text_rank < best->rank;
@@ -359,6 +380,8 @@ struct classification classify(const struct classifier *classifier, struct evide
         code = (struct slice){ found, code_from_text(slice_from(classifier->code_namespace), evidence.text, found) };
     match_code(classifier, code, &best);
     match_text(classifier, evidence.text, &best);
+    if (evidence.code.len > 0) /* a code may be a word that stands among the text tokens */
+        match_tokens(classifier, evidence.code, true, &best);
     if (!best.rule)
         return (struct classification){ .outcome = OUTCOME_NONE };
     return (struct classification){ .outcome = best.rule->outcome, .rule = best.rule->token };
@@ -371,6 +394,40 @@ static bool reply_stands_alone(struct slice text, size_t start)
     if (end < text.len && text.data[end] == '-')
         text.len = end;
     return stands_alone(text, start, end);
+}
+
+/* The word that ends just before `end`. */
+static struct slice word_before(struct slice text, size_t end)
+{
+    size_t start = end;
+    while (start > 0 && ascii_is_alnum(text.data[start - 1]))
+        start--;
+    return (struct slice){ text.data + start, end - start };
+}
+
+/*
+ * Whether the number at `start` stands where a reply code does: first on a line, after ": " or a
+ * bracket, after a word for it, or with an enhanced code behind it. Else it may be anything: a
+ * port (587), a time, a size.
+ */
+static bool reply_is_placed(struct slice text, size_t start)
+{
+    static const struct slice words[] = {
+        { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 },
+    };
+    size_t before = start;
+    while (before > 0 && (text.data[before - 1] == ' ' || text.data[before - 1] == '\t'))
+        before--;
+    if (before == 0 || memchr("\r\n([<\"'", text.data[before - 1], 7) || (text.data[before - 1] == ':' && before < start))
+        return true;
+    struct slice behind = slice_from_offset(text, start + 3);
+    if (behind.len > 3 && behind.data[1] == text.data[start] && behind.data[2] == '.' && ascii_is_digit(behind.data[3]))
+        return true;
+    struct slice word = word_before(text, text.data[before - 1] == '=' ? before - 1 : before);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (slice_equal_nocase(word, words[i]))
+            return true;
+    return false;
 }
 
 static size_t digits_len(struct slice text)
@@ -396,7 +453,8 @@ static size_t code_write(struct slice name, struct slice value, char ret_code[CO
 static struct slice digits_after_name(struct slice text, struct slice name)
 {
     struct slice none = SLICE("");
-    if (text.len <= name.len || !slice_equal_nocase((struct slice){ text.data, name.len }, name))
+    if (text.len <= name.len || ascii_lower(text.data[0]) != ascii_lower(name.data[0]) || /* most words end here */
+        !slice_equal_nocase((struct slice){ text.data, name.len }, name))
         return none;
     struct slice rest = slice_from_offset(text, name.len);
     if (rest.len > 2 && rest.data[0] == '/' && ascii_is_digit(rest.data[1])) /* a version */
@@ -408,6 +466,20 @@ static struct slice digits_after_name(struct slice text, struct slice name)
     size_t len = digits_len(rest);
     bool ends = len == rest.len || (!ascii_is_alnum(rest.data[len]) && rest.data[len] != '_');
     return gap > 0 && len >= 2 && ends ? (struct slice){ rest.data, len } : none;
+}
+
+/* "1308", "1308: ...", "1308 Guia ja apresentada"; but not "5000 ms": four digits and a unit are a quantity. */
+static bool starts_with_code(struct slice text)
+{
+    static const char *const units[] = { "ms", "s", "sec", "seconds", "segundos", "milliseconds", "min", "bytes", "kb", "mb" };
+    if (digits_len(text) != 4 || !stands_alone(text, 0, 4))
+        return false;
+    struct slice rest = slice_trim(slice_from_offset(text, 4));
+    struct slice word = { rest.data, slice_find(rest, ' ') };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (slice_equal_nocase(word, slice_from(units[i])))
+            return false;
+    return true;
 }
 
 size_t code_from_text(struct slice code_namespace, struct slice text, char ret_code[CODE_BYTES_MAX])
@@ -430,9 +502,9 @@ size_t code_from_text(struct slice code_namespace, struct slice text, char ret_c
             continue;
         struct slice value = digits_after_name(rest, code_namespace);
         if (value.len == 0 && smtp && (rest.data[0] == '4' || rest.data[0] == '5') && digits_len(rest) == 3 &&
-            reply_stands_alone(text, i))
+            reply_stands_alone(text, i) && reply_is_placed(text, i))
             value = (struct slice){ rest.data, 3 };
-        if (value.len == 0 && !smtp && i == 0 && digits_len(rest) == 4 && stands_alone(text, 0, 4))
+        if (value.len == 0 && !smtp && i == 0 && starts_with_code(text))
             value = (struct slice){ rest.data, 4 };
         if (value.len > 0)
             return code_write(code_namespace, value, ret_code);

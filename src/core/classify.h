@@ -60,7 +60,8 @@ struct classifier;
 
 /*
  * Compiles the rules, which are copied. `code_namespace` is whose codes a bare number at the
- * start of a text is ("smtp", "sifen"; may be empty). On a bad rule *ret_bad is its index.
+ * start of a text is ("smtp", "sifen"; may be empty); of smtp also a reply inside a text. On a
+ * bad rule *ret_bad is its index.
  */
 enum status classifier_new(const struct rule *rules, size_t count, struct slice code_namespace,
                            struct classifier **ret_classifier, size_t *ret_bad, struct error *err) MUST_CHECK;
@@ -76,7 +77,8 @@ bool code_matches(struct slice rule, struct slice code);
 
 /*
  * The code a text names: "SMTP 550: ..." is smtp:550, "HTTP/1.1 503 ..." is http:503, and in
- * namespace smtp "421 4.7.0 Try again" is smtp:421. Returns the length written, 0 for none.
+ * namespace smtp "421 4.7.0 Try again" and "RCPT failed: 550" are replies, but "port 587" and
+ * "after 500 ms" are not. Returns the length written, 0 for none.
  */
 size_t code_from_text(struct slice code_namespace, struct slice text, char ret_code[CODE_BYTES_MAX]);
 

@@ -72,6 +72,11 @@ static enum verdict verdict_of_class(const struct policy *policy, const struct d
     return treatment[outcome];
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int64_t delay_of(const struct policy *policy, const struct decide_request *request, const struct decision *decision)
 {
     if (decision->verdict == VERDICT_VERIFY && policy->verify_after_ms > 0)
@@ -80,15 +85,14 @@ static int64_t delay_of(const struct policy *policy, const struct decide_request
         return policy->poll_every_ms;
 
     const struct retry_policy *retry = &policy->retry;
-    int64_t next = request->retry_count + 1;
+    int64_t next = request->retry_count < INT64_MAX ? request->retry_count + 1 : INT64_MAX;
     int64_t delay = backoff_ms(retry, request->seed, request->id, next, request->priority);
-    int64_t asked = request->retry_after_ms;
-    if (decision->outcome == OUTCOME_THROTTLED && asked < retry->throttle_min_ms)
-        asked = retry->throttle_min_ms;
-    if (asked <= 0)
-        return delay;
-    int64_t after = backoff_after_ms(retry, request->seed, request->id, next, asked);
-    return after > delay ? after : delay;
+    if (request->retry_after_ms > 0)
+        delay = larger(delay, backoff_after_ms(retry, request->seed, request->id, next, request->retry_after_ms));
+    /* The policy's own least wait stands above the bound on what destinations ask. */
+    if (decision->outcome == OUTCOME_THROTTLED && delay < retry->throttle_min_ms)
+        delay = backoff_least_ms(retry, request->seed, request->id, next, retry->throttle_min_ms);
+    return delay;
 }
 
 static void stop(struct decision *decision, enum verdict verdict, enum decide_reason reason)
@@ -104,6 +108,11 @@ static void schedule(const struct policy *policy, const struct decide_request *r
     bool spends = decision->verdict == VERDICT_RETRY;
     decision->delay_ms = delay_of(policy, request, decision);
     decision->next_at = instant_add(request->now, decision->delay_ms);
+    if (decision->next_at <= request->now) { /* the calendar ends here: no later time can be named */
+        stop(decision, VERDICT_EXPIRED, REASON_DEADLINE);
+        return;
+    }
+    decision->delay_ms = decision->next_at - request->now;
 
     int64_t elapsed_max = policy->retry.elapsed_max_ms;
     if (spends && elapsed_max > 0 && request->first_at != INSTANT_NONE &&

@@ -13,8 +13,9 @@ static const enum job_state transition[STATE_COUNT][EVENT_COUNT] = {
 };
 
 static const char *const state_names[STATE_COUNT] = {
-    [STATE_NONE] = "none",           [STATE_PENDING] = "pending", [STATE_RUNNING] = "running",     [STATE_WAITING] = "waiting",
-    [STATE_COMPLETED] = "completed", [STATE_DEAD] = "dead",       [STATE_CANCELLED] = "cancelled",
+    [STATE_NONE] = "none",       [STATE_PENDING] = "pending",     [STATE_RUNNING] = "running",
+    [STATE_WAITING] = "waiting", [STATE_COMPLETED] = "completed", [STATE_DEAD] = "dead",
+    [STATE_CANCELLED] = "cancelled",
 };
 
 static const char *const priority_names[PRIORITY_COUNT] = {

@@ -144,8 +144,9 @@ enum status token_index_finish(struct token_index *index)
     }
     size_t tail = 1;
     for (size_t head = 0; head < tail; head++) {
-        fill_row(index, queue[head]);
-        for (uint16_t child = index->states[queue[head]].first_child; child != NO_STATE; child = index->states[child].sibling)
+        uint16_t state = queue[head];
+        fill_row(index, state);
+        for (uint16_t child = index->states[state].first_child; child != NO_STATE; child = index->states[child].sibling)
             queue[tail++] = child;
     }
     assert(tail == index->count);

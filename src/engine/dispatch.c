@@ -143,8 +143,10 @@ static void heed(struct engine *engine, struct attempt *attempt, const struct an
     }
     if (settlement->dead) {
         dest->dead++;
-        if (dest_dead_full(dest))
+        if (dest_dead_full(dest)) {
+            engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS); /* the store has not heard of this one yet */
             log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
+        }
     }
 }
 

@@ -316,6 +316,9 @@ struct store_ops {
     /* STATUS_NOT_FOUND. */
     enum status (*reader_job)(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
+    /* The same by the store's own number, which a lease names. STATUS_NOT_FOUND. */
+    enum status (*reader_job_seq)(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
     /*
      * Newest first, without payload unless asked. *ret_next_seq is the next page's cursor, 0 at the end. A page may
      * hold fewer than `max` although more follow: the rows looked at are bounded too.

@@ -581,6 +581,7 @@ const struct store_ops memory_store_ops = {
     .reader = memory_reader,
     .reader_close = memory_reader_close,
     .reader_job = memory_reader_job,
+    .reader_job_seq = memory_reader_job_seq,
     .reader_jobs = memory_reader_jobs,
     .reader_events = memory_reader_events,
     .reader_history = memory_reader_history,
@@ -599,9 +600,9 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     }
     store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED };
     store->pending_max = settings->pending_max;
-    table_init(&store->names);
-    table_init(&store->lanes);
-    table_init(&store->destinations);
+    names_init(&store->names);
+    names_init(&store->lanes);
+    names_init(&store->destinations);
     *ret_store = &store->store;
     return STATUS_OK;
 }

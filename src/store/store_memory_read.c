@@ -58,6 +58,14 @@ enum status memory_reader_job(struct store_reader *base, struct slice tenant, st
     return reader_unlock(store, status, err);
 }
 
+enum status memory_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    const struct memory_job *job = memory_job_find(store, seq);
+    return reader_unlock(store, job ? memory_job_copy(job, with_payload, memory, ret_job) : STATUS_NOT_FOUND, err);
+}
+
 static bool matches(const struct job *job, const struct job_filter *filter)
 {
     if (filter->state != STATE_NONE && filter->state != job->state)
@@ -211,7 +219,7 @@ enum status memory_reader_destination(struct store_reader *base, struct slice na
                                       struct slice *ret_state, struct error *err)
 {
     struct memory_store *store = reader_lock(base);
-    struct table_link *link = table_find(&store->destinations, name, SLICE(""));
+    struct names_link *link = names_find(&store->destinations, name, SLICE(""));
     enum status status = STATUS_NOT_FOUND;
     if (link) {
         struct slice state = arena_copy(memory, CONTAINER_OF(link, struct memory_destination, link)->state);

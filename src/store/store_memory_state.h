@@ -9,13 +9,13 @@
 #define STORE_STORE_MEMORY_STATE_H
 
 #include "store/store.h"
-#include "store/store_memory_table.h"
+#include "store/store_memory_names.h"
 #include "store/store_memory_tree.h"
 
 #include <pthread.h>
 
 struct memory_lane {
-    struct table_link link; /* destination, tenant */
+    struct names_link link; /* destination, tenant */
     int64_t id;
     struct tree ready; /* by (rank, seq) */
     struct lane_counts counts;
@@ -26,7 +26,7 @@ struct memory_lane {
 
 /* A job's name. It outlives the job for as long as an event of it is kept. */
 struct memory_name {
-    struct table_link link; /* tenant, id */
+    struct names_link link; /* tenant, id */
     struct memory_job *job; /* NULL: deleted */
     int64_t last_event;
     size_t references; /* jobs not yet freed, and events */
@@ -63,7 +63,7 @@ struct memory_event {
 };
 
 struct memory_destination {
-    struct table_link link; /* name, nothing */
+    struct names_link link; /* name, nothing */
     struct slice state;
     char text[];
 };
@@ -109,7 +109,7 @@ struct memory_store {
     int64_t pending_max;
     int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
-    struct table names, lanes, destinations;
+    struct names names, lanes, destinations;
     struct memory_lane **lane_list; /* by id - 1 */
     size_t lane_capacity, lane_count;
     struct tree jobs, leases, timers;
@@ -172,6 +172,8 @@ enum status memory_reader(struct store *base, struct store_reader **ret_reader, 
 void memory_reader_close(struct store_reader *base);
 enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
+enum status memory_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
 enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err);

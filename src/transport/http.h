@@ -15,7 +15,7 @@ struct http_settings {
 };
 
 /* Works on the given loop and is used by its thread only. */
-enum status http_transport_new(struct event_base *loop, const struct http_settings *settings, struct transport **ret_transport,
-                               struct error *err) MUST_CHECK;
+enum status http_transport_new(struct event_base *loop, const struct http_settings *settings,
+                               struct transport **ret_transport, struct error *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,58 @@
+// docs/benchmarks.md: written only from a run.
+import { markdown } from "./report.mjs";
+
+export function document(about, summaries, options) {
+    const command = ["bench/run", ...(options.peers ? ["--peers"] : []), ...(options.quick ? ["--quick"] : []),
+        ...(options.big ? ["--big"] : []), ...(options.repeat === 3 ? [] : [`--repeat=${options.repeat}`]), ...options.names,
+        "--write"].join(" ");
+    const turns = options.repeat === 1 ? "Every figure is from one run" : `Every figure is the median of ${options.repeat} runs`;
+    return `# Benchmarks
+
+Written by \`${command}\` on ${about.date}. Run it on your own machine: the ratios carry over better than the figures.
+${options.peers ? "\nThis run measured the others only; the rows of insist are empty.\n" : ""}
+| | |
+|---|---|
+| processor | ${about.processor} |
+| memory | ${about.memory} |
+| system | ${about.system} |
+| disk | ${about.disk}; 4 KB write and fdatasync: ${about.syncs.map((ms) => `${ms.toFixed(2)} ms`).join(" at the start, ")} at the end |
+| load before | ${about.load.toFixed(2)} |
+| versions | ${about.versions} |
+
+## How it is measured
+
+${turns}. The contenders take turns within a measurement, so a slow minute of
+the machine hits all of them. Each run has a fresh store and fresh servers on loopback; nothing else that is measured runs
+meanwhile. Load, server and receiver share the machine's cores. A ratio is given twice: of the medians, which the targets are
+held to, and of the best runs, because other work on the machine can only make a run slower.
+
+- **insist** stores in SQLite with \`durability: always\`: a job is on the disk before it is acknowledged. Its load comes
+  from \`bench/load.c\` over HTTP/1.1 with keep-alive connections. It keeps completed jobs and their events.
+- **BullMQ** runs on Redis with the append-only file synced every second: up to a second of acknowledged jobs can be lost
+  in a power cut. Its load comes from its own client in Node.js. It removes completed jobs, so it keeps less than insist.
+- **beanstalkd** syncs each put with \`-f 0\`, and every 50 ms with \`-f 50\`. The load comes from \`bench/load.c\`.
+- **pg-boss** runs on PostgreSQL with its defaults, which sync each commit. Its load comes from its own client in Node.js. It
+  is the newest version for the Node.js of Debian 12.
+- **The receiver** of deliveries is nginx with one worker and \`return 200\`. **The bare loop** (\`bench/curl_loop.c\`) posts with
+  libcurl on libevent and has no queue: the ceiling for a sender built on them.
+
+Durability differs, and it matters when reading a ratio: insist with \`always\` promises more than BullMQ here.
+
+## Results
+
+${summaries.map(markdown).join("\n")}
+## Run it
+
+\`\`\`
+make bench                     # everything but the big backlog
+bench/run --big --write        # with it, and write this page
+bench/run enqueue pull         # some of it: enqueue bulk deliver pull latency idle big
+bench/run --quick              # a tenth of the jobs: does it work, not how fast
+bench/run --peers              # only the others
+bench/run --repeat=5           # more turns
+\`\`\`
+
+It installs what is missing from Debian's packages and npm. \`BENCH_TMP\` names the folder for the stores: it should be on the
+disk that matters to you, not in memory. \`INSIST\` names another program than \`build/insist\`.
+`;
+}

@@ -1,0 +1,198 @@
+// What is measured. A measure has contenders, each measured in turn so that a noisy minute hits all of them, and checks
+// against the targets. A contender's `run` returns the figures that its `figures` name; `insist: true` needs the daemon.
+import path from "node:path";
+import { performance } from "node:perf_hooks";
+import { Insist } from "./insist.mjs";
+import { runJson, sleep, startBeanstalkd, startPostgres, startRedis } from "./servers.mjs";
+
+const perSecond = { per_second: "jobs/s" };
+
+function makers(context) {
+    const { tools, bench, nginx } = context;
+
+    // A fresh store and a fresh daemon for every run, as the peers have.
+    const withInsist = (run) => async (folder) => {
+        const insist = await Insist.start({ program: context.program, tools, folder, receiverUrl: nginx.url });
+        try {
+            return await run(insist, folder);
+        } finally {
+            await insist.stop();
+        }
+    };
+    const bullmq = (mode, jobs) => async (folder) => {
+        const redis = await startRedis(folder);
+        try {
+            return await runJson(folder, process.execPath, [path.join(bench, "peers/bullmq.mjs"), mode, redis.port, jobs, nginx.url]);
+        } finally {
+            await redis.stop();
+        }
+    };
+    const beanstalkd = (fsyncMs, jobs) => async (folder) => {
+        const server = await startBeanstalkd(folder, fsyncMs);
+        try {
+            return await runJson(folder, path.join(tools, "load"), ["beanstalk", "--port", server.port, "--jobs", jobs]);
+        } finally {
+            await server.stop();
+        }
+    };
+    const pgboss = (mode, jobs) => async () => {
+        const postgres = await startPostgres(context.postgresFolder);
+        try {
+            return await runJson(context.postgresFolder, process.execPath,
+                [path.join(bench, "peers/pgboss.mjs"), mode, postgres.port, postgres.user, jobs]);
+        } finally {
+            await postgres.stop();
+        }
+    };
+    return { withInsist, bullmq, beanstalkd, pgboss };
+}
+
+// Time from resume until the daemon says that all are completed; the receiver must have seen them too.
+async function deliverBacklog(insist, nginx, jobs) {
+    await insist.pause("bench");
+    await insist.load("batch", "--jobs", jobs);
+    const seen = await nginx.requests(), begin = performance.now();
+    await insist.resume("bench");
+    const { at } = await insist.waitCounts("bench", (counts) => counts.completed >= jobs);
+    const arrived = await nginx.requests() - seen;
+    if (arrived < jobs)
+        throw new Error(`${jobs} completed, but the receiver saw ${arrived}`);
+    const seconds = (at - begin) / 1000;
+    return { seconds, per_second: jobs / seconds };
+}
+
+// The rate while `jobs` are delivered, without the start and the end.
+async function steadyRate(insist, jobs) {
+    const first = await insist.waitCounts("bench", (counts) => counts.completed >= jobs * 0.05);
+    const last = await insist.waitCounts("bench", (counts) => counts.completed >= jobs * 0.9);
+    return (last.completed - first.completed) / ((last.at - first.at) / 1000);
+}
+
+async function bigBacklog(context, folder, backlog) {
+    const options = { program: context.program, tools: context.tools, folder, receiverUrl: context.nginx.url };
+    let insist = await Insist.start(options);
+    let loaded;
+    try {
+        await insist.pause("bench");
+        loaded = await insist.load("batch", "--jobs", backlog, "--seconds", 1800);
+        loaded.rss_mb = insist.rssMb();
+    } finally {
+        await insist.stop();
+    }
+    const seen = await context.nginx.requests();
+    insist = await Insist.start(options);
+    try {
+        // A pause may outlive a restart or not: either way the clock runs from the start of the process.
+        if ((await insist.counts("bench")).mode === "paused")
+            await insist.resume("bench");
+        for (const deadline = performance.now() + 120000; await context.nginx.requests() === seen; await sleep(1))
+            if (performance.now() > deadline)
+                throw new Error("nothing was dispatched within 120 s");
+        const firstSeconds = (performance.now() - insist.startedAt) / 1000;
+        const rate = await steadyRate(insist, 10000);
+        return { enqueue: loaded.per_second, rss_loaded: loaded.rss_mb, rss: insist.rssMb(), ready: insist.readyMs / 1000,
+                 first: firstSeconds, rate };
+    } finally {
+        await insist.stop();
+    }
+}
+
+async function idleShare(insist, jobs, seconds) {
+    const runAt = new Date(Date.now() + 3600e3).toISOString();
+    await insist.load("batch", "--jobs", jobs, "--extra", `"run_at":"${runAt}"`);
+    await sleep(2000); // let what follows the load settle
+    const before = insist.cpuSeconds(), begin = performance.now();
+    await sleep(seconds * 1000);
+    return { cpu: (insist.cpuSeconds() - before) / ((performance.now() - begin) / 1000) * 100, rss: insist.rssMb() };
+}
+
+const ratio = (insist, peer, atLeast, aim) => ({ label: `${insist} / ${peer}`, of: (f) => f(insist) / f(peer), at_least: atLeast, aim });
+
+export function measures(context, scale) {
+    const { withInsist, bullmq, beanstalkd, pgboss } = makers(context);
+    const count = (full) => Math.max(1000, Math.round(full / scale / 1000) * 1000);
+    const { nginx, tools } = context;
+    const delivered = count(20000), backlog = scale > 1 ? 200000 : 5000000;
+    const contender = (name, run, figures = perSecond) => ({ name, run, figures });
+    const own = (name, run, figures = perSecond) => ({ name, run, figures, insist: true });
+    const enqueue = (...args) => withInsist(async (insist) => {
+        await insist.pause("bench");
+        return insist.load("enqueue", "--jobs", count(40000), ...args);
+    });
+
+    return [
+        {
+            name: "enqueue", title: "Durable enqueue, one job a call, 64 in flight, 512-byte payload",
+            contenders: [
+                own("insist", enqueue()),
+                contender("BullMQ add", bullmq("add", count(40000))),
+                own("insist, random ids", enqueue("--ids")),
+                contender("beanstalkd -f 0", beanstalkd(0, count(10000))),
+                contender("beanstalkd -f 50", beanstalkd(50, count(40000))),
+                contender("pg-boss send", pgboss("send", count(5000))),
+            ],
+            checks: [ratio("insist", "BullMQ add", 1.0, 1.5), ratio("insist, random ids", "BullMQ add", 1.0, 1.5),
+                     ratio("insist", "beanstalkd -f 0"), ratio("insist", "beanstalkd -f 50"), ratio("insist", "pg-boss send")],
+        },
+        {
+            name: "bulk", title: "Enqueue in bulk, 500 a call, 4 in flight, 512-byte payload",
+            contenders: [
+                own("insist batch", withInsist(async (insist) => {
+                    await insist.pause("bench");
+                    return insist.load("batch", "--jobs", count(200000));
+                })),
+                contender("BullMQ addBulk", bullmq("bulk", count(50000))),
+            ],
+            checks: [ratio("insist batch", "BullMQ addBulk", 4)],
+        },
+        {
+            name: "deliver", title: `Delivery of a backlog of ${delivered} jobs to nginx, concurrency 64`,
+            contenders: [
+                own("insist http", withInsist((insist) => deliverBacklog(insist, nginx, delivered))),
+                contender("BullMQ worker + undici", bullmq("http", delivered)),
+                contender("bare libcurl loop", (folder) => runJson(folder, path.join(tools, "curl_loop"), [nginx.url, delivered, 64])),
+            ],
+            checks: [ratio("insist http", "BullMQ worker + undici", 2), ratio("insist http", "bare libcurl loop", 0.7)],
+        },
+        {
+            name: "pull", title: "Pull workers: lease and acknowledge, 100 a call, 4 in flight",
+            contenders: [
+                own("insist lease + ack", withInsist(async (insist) => {
+                    await insist.load("batch", "--jobs", count(50000), "--destination", "pull");
+                    return insist.load("lease", "--jobs", count(50000), "--destination", "pull");
+                })),
+                contender("BullMQ no-op worker", bullmq("noop", delivered)),
+                contender("pg-boss fetch + complete", pgboss("fetch", count(10000))),
+            ],
+            checks: [ratio("insist lease + ack", "BullMQ no-op worker", 2), ratio("insist lease + ack", "pg-boss fetch + complete")],
+        },
+        {
+            name: "latency", title: "From acknowledgement to the first byte at an idle destination",
+            contenders: [own("insist", withInsist((insist) => insist.latency(scale > 1 ? 200 : 1000)),
+                             { p50_ms: "ms, median", p99_ms: "ms, 99th percentile" })],
+            checks: [{ label: "median", of: (f) => f("insist", "p50_ms"), below: 5, unit: "ms" }],
+        },
+        {
+            name: "idle", title: `${count(100000)} jobs that wait for a later time`,
+            contenders: [own("insist", withInsist((insist) => idleShare(insist, count(100000), scale > 1 ? 5 : 20)),
+                             { cpu: "% of a core", rss: "MB resident" })],
+            checks: [{ label: "processor share", of: (f) => f("insist", "cpu"), below: 1, unit: "%" }],
+        },
+        {
+            name: "big", title: `A backlog of ${backlog} jobs`, big: true, repeat: 1,
+            contenders: [
+                own("backlog of 10000", withInsist(async (insist) => {
+                    await insist.pause("bench");
+                    await insist.load("batch", "--jobs", 10000);
+                    await insist.resume("bench");
+                    return { rate: await steadyRate(insist, 10000) };
+                }), { rate: "deliveries/s" }),
+                own("big backlog", (folder) => bigBacklog(context, folder, backlog),
+                    { enqueue: "jobs/s enqueued", rss_loaded: "MB resident when full", ready: "s from start to ready",
+                      first: "s from start to first dispatch", rate: "deliveries/s", rss: "MB resident while delivering" }),
+            ],
+            checks: [{ label: "rate with the big backlog / with 10000", of: (f) => f("big backlog", "rate") / f("backlog of 10000", "rate"),
+                       at_least: 0.7 }],
+        },
+    ];
+}

@@ -1,0 +1,37 @@
+#compdef insist
+# zsh completion for insist. Commands and options are asked of the program itself, so this need not follow its changes.
+
+_insist_presets() {
+    compadd -- ${(f)"$($words[1] presets 2>/dev/null | awk '{ print $1 }')"}
+}
+
+_insist() {
+    local program=$words[1] command='' i
+    for ((i = 2; i < CURRENT; i++)); do
+        case $words[i] in
+        --server | --token | --output | -o) ((i++)) ;;
+        -*) ;;
+        *) command=$words[i]; break ;;
+        esac
+    done
+
+    case $words[CURRENT-1] in
+    -p | --policy) _insist_presets; return ;;
+    -c | --config) _files; return ;;
+    -o | --output) compadd table json; return ;;
+    --priority) compadd critical high normal; return ;;
+    esac
+
+    if [[ $words[CURRENT] == -* ]]; then
+        compadd -- ${(fu)"$({ $program help; [[ -z $command ]] || $program help $command } 2>/dev/null |
+            grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')"}
+    elif [[ -z $command || $command == help ]]; then
+        compadd -- ${(f)"$($program help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')"}
+    elif [[ $command == presets ]]; then
+        _insist_presets
+    else
+        _files
+    fi
+}
+
+_insist "$@"

@@ -1,0 +1,28 @@
+/*
+ * checks.h - what a text of a setting must look like beyond its kind.
+ *
+ * Each returns NULL, or what is wrong as the end of a sentence: "must be ...".
+ */
+#ifndef CONFIG_CHECKS_H
+#define CONFIG_CHECKS_H
+
+#include "config/config.h"
+
+enum { DESTINATION_NAME_BYTES_MAX = 64 };
+
+const char *check_name(struct slice text);        /* of a destination */
+const char *check_line(struct slice text);        /* no line breaks or control characters */
+const char *check_method(struct slice text);      /* POST */
+const char *check_http_url(struct slice text);    /* http:// or https:// */
+const char *check_store(struct slice text);       /* sqlite:PATH, memory:, ... */
+const char *check_email(struct slice text);       /* one address */
+const char *check_event(struct slice text);       /* max_retries_exceeded */
+const char *check_error_code(struct slice text);  /* json:/error/code */
+const char *check_maintenance(struct slice text); /* Sun 02:00-04:00 */
+const char *check_secret(struct slice text);      /* whsec_... */
+const char *check_namespace(struct slice text);   /* smtp */
+const char *check_pattern(struct slice text);     /* compiles */
+
+bool maintenance_parse(struct slice text, struct maintenance_window *ret_window);
+
+#endif

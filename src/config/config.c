@@ -1,0 +1,443 @@
+#include "config/config.h"
+
+#include "config/checks.h"
+#include "config/expand.h"
+#include "config/loading.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARNING_BYTES_MAX = 512 };
+
+static_assert((int)CONFIG_BYTES_MAX == (int)DOCUMENT_BYTES_MAX, "a configuration is one document");
+
+/* What was compiled, to be freed with the configuration. */
+struct handle {
+    struct classifier *classifier;
+    struct pattern *pattern;
+    struct handle *next;
+};
+
+struct loaded {
+    struct config config; /* first: users hold a pointer to it */
+    atomic_size_t references;
+    struct arena memory;
+    struct map by_name;
+    struct handle *handles;
+};
+
+static struct loaded *loaded_of(struct config *config)
+{
+    return (struct loaded *)config;
+}
+
+static void loaded_free(struct loaded *loaded)
+{
+    if (!loaded)
+        return;
+    for (struct handle *handle = loaded->handles; handle; handle = handle->next) {
+        classifier_free(handle->classifier);
+        pattern_free(handle->pattern);
+    }
+    map_release(&loaded->by_name);
+    arena_release(&loaded->memory);
+    free(loaded);
+}
+
+struct config *config_ref(struct config *config)
+{
+    atomic_fetch_add_explicit(&loaded_of(config)->references, 1, memory_order_relaxed);
+    return config;
+}
+
+void config_unref(struct config *config)
+{
+    if (config && atomic_fetch_sub_explicit(&loaded_of(config)->references, 1, memory_order_acq_rel) == 1)
+        loaded_free(loaded_of(config));
+}
+
+const struct destination_config *config_destination(const struct config *config, struct slice name)
+{
+    return map_get(&((const struct loaded *)config)->by_name, name);
+}
+
+static enum status keep(struct loaded *loaded, struct handle kept)
+{
+    struct handle *handle = arena_alloc(&loaded->memory, sizeof *handle);
+    if (!handle) {
+        classifier_free(kept.classifier);
+        pattern_free(kept.pattern);
+        return STATUS_NO_MEMORY;
+    }
+    *handle = kept;
+    handle->next = loaded->handles;
+    loaded->handles = handle;
+    return STATUS_OK;
+}
+
+static enum status keep_classifier(void *owner, struct classifier *classifier)
+{
+    return keep(owner, (struct handle){ .classifier = classifier });
+}
+
+static enum status keep_pattern(void *owner, struct pattern *pattern)
+{
+    return keep(owner, (struct handle){ .pattern = pattern });
+}
+
+struct settings loading_settings(struct loading *loading, const char *file, struct slice folder, void *root)
+{
+    return (struct settings){ .memory = loading->memory,
+                              .scratch = &loading->scratch,
+                              .problems = &loading->problems,
+                              .file = file,
+                              .folder = folder,
+                              .root = root,
+                              .context = loading };
+}
+
+static struct loaded *loaded_new(void)
+{
+    struct loaded *loaded = calloc(1, sizeof *loaded);
+    if (!loaded)
+        return NULL;
+    atomic_init(&loaded->references, 1);
+    arena_init(&loaded->memory, CONFIG_MEMORY_MAX);
+    map_init(&loaded->by_name, (uint64_t)(uintptr_t)loaded);
+    return loaded;
+}
+
+static void loading_init(struct loading *loading, struct loaded *loaded, struct buffer *problems)
+{
+    *loading =
+        (struct loading){ .memory = &loaded->memory,
+                          .problems = { .out = problems },
+                          .config = &loaded->config,
+                          .pool = { .keep_classifier = keep_classifier, .keep_pattern = keep_pattern, .owner = loaded } };
+    arena_init(&loading->scratch, SCRATCH_MEMORY_MAX);
+    loading->pool.scratch = &loading->scratch;
+    map_init(&loading->pool.by_rules, (uint64_t)(uintptr_t)loading);
+    map_init(&loading->presets, (uint64_t)(uintptr_t)loading);
+
+    struct settings settings = loading_settings(loading, "", SLICE(""), &loading->defaults);
+    settings_default(&settings, &destination_section, &loading->defaults);
+    loading->defaults.transport = TRANSPORT_UNSAID;
+    loading->failed = settings.failed;
+}
+
+static void loading_release(struct loading *loading)
+{
+    map_release(&loading->pool.by_rules);
+    map_release(&loading->presets);
+    arena_release(&loading->scratch);
+}
+
+/* A text that outlives the reading, or NULL when memory is out. */
+static const char *warning_text(struct loading *loading, struct place place, const char *text)
+{
+    char line[WARNING_BYTES_MAX];
+    if (place.line > 0)
+        snprintf(line, sizeof line, "%s:%zu:%zu: %s", place.file, place.line, place.column, text);
+    else
+        snprintf(line, sizeof line, "%s: %s", place.file, text);
+    return arena_copy_text(loading->memory, slice_from(line));
+}
+
+static void warn(struct loading *loading, struct place place, const char *text)
+{
+    struct text_list *warnings = &loading->config->warnings;
+    if (warnings->count == PROBLEMS_MAX)
+        return;
+    if (!warnings->items)
+        warnings->items = arena_alloc_array(loading->memory, PROBLEMS_MAX, sizeof *warnings->items);
+    const char *line = warning_text(loading, place, text);
+    if (!warnings->items || !line)
+        loading->failed = true;
+    else
+        warnings->items[warnings->count++] = line;
+}
+
+static void destination_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
+{
+    struct loading *loading = settings->context;
+    bool accepts = false;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        accepts = accepts || draft->rules[tier][OUTCOME_ACCEPTED].count > 0;
+    if (accepts && !draft->config.poll.url)
+        warn(loading, place, "some answers are accepted and judged later, but poll has no url: nobody asks how");
+    if (!draft->config.tls.verify)
+        warn(loading, settings_place_of(settings, &draft->config.tls.verify, place),
+             "tls.verify is off: anybody in between can read and change what is sent");
+}
+
+/* The first thing to apply: the preset, or the defaults. */
+static bool destination_start(struct settings *settings, const struct node *node, struct destination_draft *draft)
+{
+    struct loading *loading = settings->context;
+    const struct node *preset = node_child(node, SLICE("preset"));
+    const struct node *extends = node_child(node, SLICE("extends"));
+    *draft = loading->defaults;
+    if (extends)
+        problem_add(settings->problems, settings_place(settings, extends),
+                    "a destination starts from a preset with preset, not extends");
+    if (!preset || preset->kind != NODE_SCALAR || preset->broken || preset->value.len == 0)
+        return true;
+    const struct destination_draft *base =
+        preset_draft(loading, preset->value, settings->folder, settings_place(settings, preset));
+    if (!base)
+        return false;
+    *draft = *base;
+    return true;
+}
+
+static void destination_apply(struct settings *settings, const struct node *node, struct destination_config *ret_config)
+{
+    struct loading *loading = settings->context;
+    struct place place = { settings->file, node->key_line, node->key_column };
+    struct destination_draft draft;
+    char subject[DESTINATION_NAME_BYTES_MAX + 32];
+    const char *wrong = check_name(node->key);
+    if (wrong) {
+        problem_add(settings->problems, place, "the destination's name \"%s\" %s", quote(node->key).text, wrong);
+        return;
+    }
+    if (node->kind != NODE_MAPPING && !node_is_null(node)) {
+        problem_add(settings->problems, settings_place(settings, node),
+                    "destination \"%s\" must be settings such as { url: ... }, not %s", node->key.data,
+                    node_kind_name(node));
+        return;
+    }
+    bool started = destination_start(settings, node, &draft);
+    snprintf(subject, sizeof subject, "destination \"%s\"", node->key.data);
+    struct settings own = loading_settings(loading, settings->file, settings->folder, &draft);
+    own.subject = subject;
+    own.placed = &draft.placed;
+    draft.config.name = settings_copy(&own, node->key);
+    settings_apply(&own, &destination_section, node, &draft);
+    if (started) { /* without its preset it would miss what the preset gives */
+        destination_finish(&own, &draft, true, place, &loading->pool);
+        destination_warn(&own, &draft, place);
+    }
+    settings->failed = settings->failed || own.failed;
+    *ret_config = draft.config;
+}
+
+void destinations_apply(struct settings *settings, const struct node *node, void *field)
+{
+    struct loading *loading = settings->context;
+    struct config *config = settings->root;
+    (void)field;
+    if (node->kind != NODE_MAPPING && !node_is_null(node)) {
+        problem_add(settings->problems, settings_place(settings, node),
+                    "destinations must be names and settings such as { claims: { url: ... } }, not %s",
+                    node_kind_name(node));
+        return;
+    }
+    if (node->count > DESTINATIONS_MAX) {
+        problem_add(settings->problems, settings_place(settings, node), "there are %zu destinations; the limit is %d",
+                    node->count, DESTINATIONS_MAX);
+        return;
+    }
+    config->destination_count = 0; /* a key that is there twice is a problem, but the second is read too */
+    config->destinations = settings_alloc(settings, node->count + 1, sizeof *config->destinations);
+    if (!config->destinations)
+        return;
+    for (const struct node *child = node->first; child && !settings_over(settings) && !loading->failed; child = child->next)
+        destination_apply(settings, child, &config->destinations[config->destination_count++]);
+}
+
+static void notify_check(struct settings *settings, const struct notify_config *notify, struct place place)
+{
+    if (!notify->webhook == !notify->email)
+        problem_add(settings->problems, place, "an item of notify needs either webhook or email");
+    else if (notify->email && !notify->through)
+        problem_add(settings->problems, place, "email needs through: the name of an smtp or ses destination");
+    else if (notify->webhook && notify->through)
+        problem_add(settings->problems, place, "through is only for email");
+    if (!notify->name)
+        problem_add(settings->problems, place, "an item of notify needs a name");
+}
+
+void notify_apply(struct settings *settings, const struct node *node, void *field)
+{
+    struct config *config = settings->root;
+    (void)field;
+    if (node->kind != NODE_SEQUENCE) {
+        if (!node_is_null(node))
+            problem_add(settings->problems, settings_place(settings, node),
+                        "notify must be a list such as [{ name: ops, webhook: https://... }], not %s", node_kind_name(node));
+        return;
+    }
+    config->notify_count = 0;
+    config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
+    for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
+        struct notify_config *notify = &config->notify[config->notify_count++];
+        struct settings own = *settings;
+        if (item->kind != NODE_MAPPING) {
+            problem_add(settings->problems, settings_place(settings, item),
+                        "an item of notify must be settings such as { name: ops, webhook: https://... }, not %s",
+                        node_kind_name(item));
+            continue;
+        }
+        own.placed = NULL;
+        settings_default(&own, &notify_section, notify);
+        settings_apply(&own, &notify_section, item, notify);
+        notify_check(&own, notify, settings_place(settings, item));
+        settings->failed = settings->failed || own.failed;
+    }
+}
+
+/* What needs the whole file. */
+static void file_finish(struct settings *settings, const struct node *root)
+{
+    struct loading *loading = settings->context;
+    struct config *config = settings->root;
+    struct loaded *loaded = loaded_of(config);
+    const struct node *notify = node_child(root, SLICE("notify"));
+    struct place whole = { settings->file, 0, 0 };
+    for (size_t i = 0; i < config->destination_count; i++)
+        if (config->destinations[i].name &&
+            map_put(&loaded->by_name, slice_from(config->destinations[i].name), &config->destinations[i]) != STATUS_OK)
+            settings->failed = true;
+    if (strcmp(config->store, "memory") == 0)
+        config->store = "memory:"; /* a colon at the end needs quotes in YAML, so it may be left out */
+    if (!config->listen.loopback && !config->tokens_file)
+        problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
+                    "listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1");
+    for (size_t i = 0; i < config->notify_count; i++) {
+        const char *through = config->notify[i].through;
+        const struct destination_config *mail = through ? config_destination(config, slice_from(through)) : NULL;
+        struct place place = notify ? settings_place(settings, notify) : whole;
+        if (through && !mail)
+            warn(loading, place, "notify sends mail through a destination that is not there");
+        else if (mail && mail->transport != TRANSPORT_SMTP && mail->transport != TRANSPORT_SES)
+            problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses",
+                        through);
+    }
+}
+
+static enum status loading_parse(struct loading *loading, struct slice text, const char *name)
+{
+    struct node *root;
+    struct slice folder = path_folder(name);
+    const struct placed *placed = NULL;
+    enum status status = document_parse(text, name, &loading->scratch, &loading->problems, &root);
+    if (status == STATUS_OK)
+        status = document_expand(root, name, folder, &loading->scratch, &loading->problems);
+    if (status != STATUS_OK)
+        return status;
+    struct settings settings = loading_settings(loading, name, folder, loading->config);
+    settings_default(&settings, &file_section, loading->config);
+    settings.placed = &placed;
+    loading->config->path = settings_copy(&settings, slice_from(name));
+    settings_apply(&settings, &file_section, root, loading->config);
+    file_finish(&settings, root);
+    loading->failed = loading->failed || settings.failed;
+    return STATUS_OK;
+}
+
+/* Says why nothing is returned, or returns it. `status` is what went wrong so far. */
+static enum status loading_end(struct loading *loading, struct loaded *loaded, enum status status, const char *name,
+                               struct config **ret_config)
+{
+    if (loading->failed)
+        status = STATUS_NO_MEMORY;
+    else if (status == STATUS_OK && loading->problems.count > 0)
+        status = STATUS_INVALID;
+    if (status == STATUS_NO_MEMORY)
+        problem_add(&loading->problems, (struct place){ .file = name },
+                    "reading it needs more memory than there is, or than %d MB", CONFIG_MEMORY_MAX >> 20);
+    loading_release(loading);
+    if (status == STATUS_OK)
+        *ret_config = &loaded->config;
+    else
+        loaded_free(loaded);
+    return status;
+}
+
+enum status config_parse(struct slice text, const char *name, struct config **ret_config, struct buffer *problems)
+{
+    struct loading loading;
+    struct loaded *loaded = loaded_new();
+    if (!loaded)
+        return STATUS_NO_MEMORY;
+    loading_init(&loading, loaded, problems);
+    enum status status = loading_parse(&loading, text, name);
+    return loading_end(&loading, loaded, status, name, ret_config);
+}
+
+enum status config_load(const char *path, struct config **ret_config, struct buffer *problems)
+{
+    struct problems list = { .out = problems };
+    struct buffer content;
+    struct error err;
+    enum status status = file_read(path, CONFIG_BYTES_MAX, false, &content, &err);
+    if (status != STATUS_OK) {
+        problem_add(&list, (struct place){ .file = path }, "cannot be read: %s", err.text);
+        return status;
+    }
+    status = config_parse(buffer_slice(&content), path, ret_config, problems);
+    buffer_release(&content);
+    return status;
+}
+
+enum status config_default(struct config **ret_config)
+{
+    struct buffer problems;
+    struct config *config;
+    buffer_init(&problems, WARNING_BYTES_MAX);
+    enum status status = config_parse(SLICE(""), "defaults", &config, &problems);
+    buffer_release(&problems);
+    if (status != STATUS_OK)
+        return status;
+    config->path = NULL;
+    *ret_config = config;
+    return STATUS_OK;
+}
+
+/* The one destination of a configuration that is a preset by itself. */
+static enum status preset_finish(struct loading *loading, struct loaded *loaded, struct slice name)
+{
+    struct config *config = &loaded->config;
+    struct settings file = loading_settings(loading, "preset", SLICE(""), config);
+    struct place place = { "preset", 0, 0 };
+    struct slice text;
+    struct error err;
+    struct destination_draft draft;
+    enum status status = preset_text(name, &text, &err);
+    if (status != STATUS_OK) {
+        problem_add(&loading->problems, place, "%s", err.text);
+        return status;
+    }
+    const struct destination_draft *base = preset_draft(loading, name, SLICE(""), place);
+    if (!base)
+        return STATUS_INVALID;
+    draft = *base;
+    settings_default(&file, &file_section, config);
+    config->destinations = settings_alloc(&file, 1, sizeof *config->destinations);
+    struct settings own = loading_settings(loading, "preset", SLICE(""), &draft);
+    own.placed = &draft.placed;
+    own.subject = "the preset";
+    draft.config.name = settings_copy(&own, name);
+    draft.config.preset = draft.config.name;
+    destination_finish(&own, &draft, false, place, &loading->pool);
+    if (file.failed || own.failed)
+        return STATUS_NO_MEMORY;
+    config->destinations[0] = draft.config;
+    config->destination_count = 1;
+    return map_put(&loaded->by_name, slice_from(draft.config.name), &config->destinations[0]);
+}
+
+enum status config_preset(struct slice name, struct config **ret_config, struct buffer *problems)
+{
+    struct loading loading;
+    struct loaded *loaded = loaded_new();
+    if (!loaded)
+        return STATUS_NO_MEMORY;
+    loading_init(&loading, loaded, problems);
+    enum status status = preset_finish(&loading, loaded, name);
+    return loading_end(&loading, loaded, status, "preset", ret_config);
+}

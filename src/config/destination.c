@@ -1,0 +1,330 @@
+#include "config/destination.h"
+
+#include "config/checks.h"
+
+#include <string.h>
+
+enum { BAD_RULES_MAX = 10, LOCAL_BYTES_MAX = 64 << 20, KEY_BYTES_MAX = 32 << 20 };
+
+/* What a transport needs and which addresses it can use. */
+static const struct {
+    const char *name;
+    const char *schemes[2];
+    bool needs_url;
+} transports[] = {
+    [TRANSPORT_HTTP] = { "http", { "http://", "https://" }, true },
+    [TRANSPORT_SMTP] = { "smtp", { "smtp://", "smtps://" }, true },
+    [TRANSPORT_SES] = { "ses", { "http://", "https://" }, false },
+    [TRANSPORT_EXEC] = { "exec", { NULL, NULL }, false },
+    [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false },
+};
+
+struct finish {
+    struct settings *settings;
+    struct destination_draft *draft;
+    struct destination_config *config; /* draft->config */
+    bool real;
+    struct place place; /* of the destination */
+};
+
+#define FINISH_PROBLEM(finish, field, ...)                                                                                  \
+    problem_add((finish)->settings->problems, settings_place_of((finish)->settings, (field), (finish)->place), __VA_ARGS__)
+
+static bool scheme_fits(enum transport_kind transport, const char *url)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *scheme = transports[transport].schemes[i];
+        if (scheme && slice_has_prefix(slice_from(url), slice_from(scheme)))
+            return true;
+    }
+    return false;
+}
+
+/* False when nothing tells it. */
+static bool transport_derive(const struct destination_draft *draft, enum transport_kind *ret_transport)
+{
+    if (draft->transport != TRANSPORT_UNSAID)
+        *ret_transport = (enum transport_kind)draft->transport;
+    else if (draft->config.url && scheme_fits(TRANSPORT_HTTP, draft->config.url))
+        *ret_transport = TRANSPORT_HTTP;
+    else if (draft->config.url && scheme_fits(TRANSPORT_SMTP, draft->config.url))
+        *ret_transport = TRANSPORT_SMTP;
+    else if (!draft->config.url && draft->config.argv.count > 0)
+        *ret_transport = TRANSPORT_EXEC;
+    else if (!draft->config.url && draft->config.region)
+        *ret_transport = TRANSPORT_SES;
+    else
+        return false;
+    return true;
+}
+
+static void url_check(const struct finish *finish, const char *const *url, const char *name)
+{
+    enum transport_kind transport = finish->config->transport;
+    if (!*url || scheme_fits(transport, *url))
+        return;
+    if (transports[transport].schemes[0])
+        FINISH_PROBLEM(finish, url, "%s must start with %s or %s, because the transport is %s", name,
+                       transports[transport].schemes[0], transports[transport].schemes[1], transports[transport].name);
+    else
+        FINISH_PROBLEM(finish, url, "%s has no meaning with transport %s; remove it", name, transports[transport].name);
+}
+
+static void transport_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    if (!transport_derive(finish->draft, &config->transport)) {
+        config->transport = TRANSPORT_HTTP;
+        if (config->url)
+            FINISH_PROBLEM(finish, &config->url, "url must start with http://, https://, smtp:// or smtps://");
+        else if (finish->real)
+            problem_add(finish->settings->problems, finish->place,
+                        "%s needs a url; or argv for exec, region for ses, or transport: pull", finish->settings->subject);
+        return;
+    }
+    url_check(finish, &config->url, "url");
+    url_check(finish, &config->fallback_url, "fallback.url");
+    if (!finish->real)
+        return;
+    if (transports[config->transport].needs_url && !config->url)
+        problem_add(finish->settings->problems, finish->place, "%s needs a url that starts with %s or %s",
+                    finish->settings->subject, transports[config->transport].schemes[0],
+                    transports[config->transport].schemes[1]);
+    if (config->transport == TRANSPORT_EXEC && config->argv.count == 0)
+        problem_add(finish->settings->problems, finish->place, "%s needs argv, such as argv: [/usr/bin/send, \"{id}\"]",
+                    finish->settings->subject);
+    if (config->transport == TRANSPORT_SES && !config->region)
+        problem_add(finish->settings->problems, finish->place, "%s needs a region, such as region: eu-west-1",
+                    finish->settings->subject);
+}
+
+static void bounds_check(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    struct retry_policy *retry = &config->policy.retry;
+    if (retry->floor_ms > retry->cap_ms)
+        FINISH_PROBLEM(finish, &retry->floor_ms, "floor is longer than cap in retry; floor must be cap or less");
+    if (config->breaker.open_ms > config->breaker.open_max_ms)
+        FINISH_PROBLEM(finish, &config->breaker.open_ms,
+                       "open is longer than open_max in breaker; open must be open_max or less");
+    if (!config->tls.cert != !config->tls.key)
+        FINISH_PROBLEM(finish, config->tls.cert ? &config->tls.cert : &config->tls.key,
+                       "cert and key in tls belong together; give both or none");
+    if (config->contingency.ramp_count == 0)
+        FINISH_PROBLEM(finish, &config->contingency.ramp, "ramp needs at least one step, such as [5, 10, 25]");
+    for (size_t i = 1; i < config->contingency.ramp_count; i++)
+        if (config->contingency.ramp[i] <= config->contingency.ramp[i - 1]) {
+            FINISH_PROBLEM(finish, &config->contingency.ramp, "each step of ramp must be larger than the one before");
+            return;
+        }
+}
+
+static void doubt_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    struct policy *policy = &config->policy;
+    policy->can_verify = config->verify.url != NULL;
+    policy->verify_after_ms = config->verify.after_ms;
+    policy->poll_every_ms = config->poll.every_ms;
+    if (finish->real && policy->in_doubt == DOUBT_VERIFY && !policy->can_verify)
+        FINISH_PROBLEM(
+            finish, &policy->in_doubt,
+            "in_doubt is verify, but nothing tells where to ask; give verify.url, or set in_doubt: resend or park");
+}
+
+static void health_finish(const struct finish *finish)
+{
+    static const struct {
+        const char *scheme;
+        bool http;
+        enum health_kind kind;
+    } schemes[] = {
+        { "http://", true, HEALTH_JSON },
+        { "https://", true, HEALTH_JSON },
+        { "tcp://", false, HEALTH_TCP },
+        { "smtp://", false, HEALTH_SMTP },
+    };
+    struct health_config *health = &finish->config->health;
+    enum health_kind written = (enum health_kind)finish->draft->health_kind;
+    if (!health->url) {
+        health->kind = HEALTH_NONE;
+        /* A preset may say how to check and leave open where. */
+        struct place nowhere = { 0 };
+        struct place place = settings_place_of(finish->settings, &finish->draft->health_given, nowhere);
+        if (finish->real && place.file)
+            problem_add(finish->settings->problems, place, "health needs a url");
+        return;
+    }
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        if (!slice_has_prefix(slice_from(health->url), slice_from(schemes[i].scheme)))
+            continue;
+        bool asks_http = written == HEALTH_JSON || written == HEALTH_HTTP || written == HEALTH_WSDL;
+        health->kind = written == HEALTH_NONE ? schemes[i].kind : written;
+        if (written != HEALTH_NONE && asks_http != schemes[i].http)
+            FINISH_PROBLEM(finish, &health->url, "the url of health starts with %s, which does not fit its kind",
+                           schemes[i].scheme);
+        return;
+    }
+    FINISH_PROBLEM(finish, &health->url, "the url of health must start with http://, https://, tcp:// or smtp://");
+}
+
+static void windows_finish(const struct finish *finish)
+{
+    struct contingency_config *contingency = &finish->config->contingency;
+    size_t count = contingency->maintenance.count;
+    contingency->windows = count > 0 ? settings_alloc(finish->settings, count, sizeof *contingency->windows) : NULL;
+    for (size_t i = 0; i < count && contingency->windows; i++)
+        /* Checked when it was read: what could not be parsed is not in the list. */
+        (void)!maintenance_parse(slice_from(contingency->maintenance.items[i]), &contingency->windows[i]);
+}
+
+static void id_pattern_finish(const struct finish *finish, struct classifier_pool *pool)
+{
+    struct policy *policy = &finish->config->policy;
+    struct error err;
+    struct pattern *pattern;
+    if (!policy->id_pattern_text)
+        return;
+    enum status status = pattern_new(slice_from(policy->id_pattern_text), &pattern, &err);
+    if (status == STATUS_NO_MEMORY || (status == STATUS_OK && pool->keep_pattern(pool->owner, pattern) != STATUS_OK))
+        finish->settings->failed = true;
+    else if (status != STATUS_OK)
+        FINISH_PROBLEM(finish, &policy->id_pattern_text, "id_pattern does not work: %s", err.text);
+    else
+        policy->id_pattern = pattern;
+}
+
+/* All rules of a draft in one array, with their places. */
+struct flat_rules {
+    struct rule *rules;
+    struct place *places;
+    size_t count;
+};
+
+static bool rules_flatten(const struct destination_draft *draft, struct arena *scratch, struct flat_rules *ret_flat)
+{
+    size_t count = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+            count += draft->rules[tier][outcome].count;
+    struct flat_rules flat = { .rules = arena_alloc_array(scratch, count + 1, sizeof *flat.rules),
+                               .places = arena_alloc_array(scratch, count + 1, sizeof *flat.places) };
+    if (!flat.rules || !flat.places)
+        return false;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
+            const struct rule_list *list = &draft->rules[tier][outcome];
+            for (size_t i = 0; i < list->count; i++, flat.count++) {
+                flat.rules[flat.count] = (struct rule){ (enum rule_tier)tier, (enum outcome)outcome, list->items[i].token };
+                flat.places[flat.count] = list->items[i].place;
+            }
+        }
+    *ret_flat = flat;
+    return true;
+}
+
+/* Equal keys mean equal classifiers. */
+static struct slice rules_key(const struct flat_rules *flat, const char *code_namespace, struct arena *scratch)
+{
+    struct buffer key;
+    buffer_init(&key, KEY_BYTES_MAX);
+    buffer_append_text(&key, code_namespace);
+    for (size_t i = 0; i < flat->count; i++) {
+        buffer_append_byte(&key, '\0');
+        buffer_append_byte(&key, (char)('0' + flat->rules[i].tier));
+        buffer_append_byte(&key, (char)('A' + flat->rules[i].outcome));
+        buffer_append(&key, flat->rules[i].token);
+    }
+    struct slice none = { NULL, 0 };
+    struct slice copy = buffer_status(&key) == STATUS_OK ? arena_copy(scratch, buffer_slice(&key)) : none;
+    buffer_release(&key);
+    return copy;
+}
+
+static void flat_remove(struct flat_rules *flat, size_t index)
+{
+    size_t behind = flat->count - index - 1;
+    memmove(flat->rules + index, flat->rules + index + 1, behind * sizeof *flat->rules);
+    memmove(flat->places + index, flat->places + index + 1, behind * sizeof *flat->places);
+    flat->count--;
+}
+
+/* Compiles; each bad rule is a problem at its own place, and the others are looked at all the same. */
+static struct classifier *rules_compile(const struct finish *finish, struct flat_rules *flat)
+{
+    struct slice code_namespace = slice_from(finish->draft->code_namespace);
+    for (int bad = 0; bad < BAD_RULES_MAX; bad++) {
+        struct classifier *classifier;
+        struct error err;
+        size_t index;
+        enum status status = classifier_new(flat->rules, flat->count, code_namespace, &classifier, &index, &err);
+        if (status == STATUS_OK)
+            return classifier;
+        if (status == STATUS_NO_MEMORY) {
+            finish->settings->failed = true;
+            return NULL;
+        }
+        problem_add(finish->settings->problems, index < flat->count ? flat->places[index] : finish->place,
+                    "this rule does not work: %s", err.text);
+        if (status != STATUS_INVALID || index >= flat->count)
+            return NULL;
+        flat_remove(flat, index);
+    }
+    return NULL;
+}
+
+/* A classifier for rules that no destination had before. */
+static struct classifier *pool_add(const struct finish *finish, struct classifier_pool *pool, struct flat_rules *flat,
+                                   struct slice key)
+{
+    pool->rule_bytes += key.len;
+    if (pool->rule_bytes > POOL_RULE_BYTES_MAX) {
+        problem_add(finish->settings->problems, finish->place,
+                    "the different error rules of all destinations have more than %d bytes; share them in a preset",
+                    POOL_RULE_BYTES_MAX);
+        return NULL;
+    }
+    struct classifier *classifier = rules_compile(finish, flat);
+    if (!classifier)
+        return NULL;
+    struct slice kept = arena_copy(pool->scratch, key);
+    if (pool->keep_classifier(pool->owner, classifier) == STATUS_OK && kept.data &&
+        map_put(&pool->by_rules, kept, classifier) == STATUS_OK)
+        return classifier;
+    finish->settings->failed = true;
+    return NULL;
+}
+
+static void classifier_finish(const struct finish *finish, struct classifier_pool *pool)
+{
+    struct flat_rules flat;
+    struct arena local; /* the pool's scratch would grow with the number of destinations */
+    arena_init(&local, LOCAL_BYTES_MAX);
+    if (!rules_flatten(finish->draft, &local, &flat)) {
+        finish->settings->failed = true;
+    } else if (flat.count > RULES_MAX) {
+        problem_add(finish->settings->problems, finish->place, "%s has %zu error rules; the limit is %d",
+                    finish->settings->subject, flat.count, RULES_MAX);
+    } else {
+        struct slice key = rules_key(&flat, finish->draft->code_namespace, &local);
+        struct classifier *known = key.data ? map_get(&pool->by_rules, key) : NULL;
+        finish->settings->failed = finish->settings->failed || !key.data;
+        if (key.data)
+            finish->config->policy.classifier = known ? known : pool_add(finish, pool, &flat, key);
+    }
+    arena_release(&local);
+}
+
+void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,
+                        struct classifier_pool *pool)
+{
+    struct finish finish = { settings, draft, &draft->config, real, place };
+    draft->config.policy.name = draft->config.name;
+    transport_finish(&finish);
+    bounds_check(&finish);
+    doubt_finish(&finish);
+    health_finish(&finish);
+    windows_finish(&finish);
+    id_pattern_finish(&finish, pool);
+    classifier_finish(&finish, pool);
+}

@@ -1,0 +1,51 @@
+/*
+ * destination.h - a destination while it is being put together: preset first, then the file.
+ *
+ * A draft can be copied as a value: its lists and places are never changed in place, so that
+ * a preset is read once however many destinations start from it.
+ */
+#ifndef CONFIG_DESTINATION_H
+#define CONFIG_DESTINATION_H
+
+#include "base/map.h"
+#include "config/settings.h"
+
+enum { TIER_COUNT = TIER_FALLBACK + 1 };
+
+struct destination_draft {
+    struct destination_config config;
+    const char *extends;
+    int transport;   /* as written; TRANSPORT_UNSAID: told by the url */
+    int health_kind; /* as written; HEALTH_NONE: told by the url */
+    bool health_given;
+    int64_t attempts_max; /* 0: not given; becomes retries_max */
+    const char *code_namespace;
+    struct rule_list rules[TIER_COUNT][OUTCOME_COUNT];
+    const struct placed *placed;
+};
+
+enum { TRANSPORT_UNSAID = -1 };
+
+extern const struct section destination_section;
+
+/* Compiled classifiers by their rules: destinations with the same rules share one. */
+struct classifier_pool {
+    struct map by_rules;
+    struct arena *scratch;
+    size_t rule_bytes; /* of all different ones */
+    /* The classifier becomes the pool owner's, whatever happens after. */
+    enum status (*keep_classifier)(void *owner, struct classifier *classifier);
+    enum status (*keep_pattern)(void *owner, struct pattern *pattern);
+    void *owner;
+};
+
+enum { POOL_RULE_BYTES_MAX = 4 << 20 };
+
+/*
+ * The last step: derives, compiles and checks what needs several values. `real` is false for a
+ * preset by itself, which need not be complete. `place` stands for the destination in problems.
+ */
+void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,
+                        struct classifier_pool *pool);
+
+#endif

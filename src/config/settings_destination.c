@@ -1,0 +1,351 @@
+#include "config/checks.h"
+#include "config/destination.h"
+
+#define AT(member) offsetof(struct destination_draft, config.member)
+#define RETRY(member) AT(policy.retry.member)
+#define QUERY(member) offsetof(struct query_config, member)
+
+static const struct choice transports[] = {
+    { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "ses", TRANSPORT_SES },
+    { "exec", TRANSPORT_EXEC }, { "pull", TRANSPORT_PULL }, { NULL, 0 },
+};
+static const struct choice clamps[] = {
+    { "after", CLAMP_AFTER }, { "before", CLAMP_BEFORE }, { "saturate", CLAMP_SATURATE }, { NULL, 0 },
+};
+static const struct choice unknowns[] = {
+    { "transient", OUTCOME_TRANSIENT }, { "permanent", OUTCOME_PERMANENT }, { NULL, 0 },
+};
+static const struct choice doubts[] = {
+    { "verify", DOUBT_VERIFY }, { "resend", DOUBT_RESEND }, { "park", DOUBT_PARK }, { NULL, 0 },
+};
+static const struct choice health_kinds[] = {
+    { "json", HEALTH_JSON }, { "http", HEALTH_HTTP }, { "wsdl", HEALTH_WSDL },
+    { "tcp", HEALTH_TCP },   { "smtp", HEALTH_SMTP }, { NULL, 0 },
+};
+
+static const struct setting tls_rows[] = {
+    { "ca", SETTING_PATH, AT(tls.ca), .meaning = "Certificates to trust, in PEM. Without it the system's." },
+    { "cert", SETTING_PATH, AT(tls.cert), .meaning = "The client's certificate, in PEM." },
+    { "key", SETTING_PATH, AT(tls.key), .meaning = "The client's private key, in PEM." },
+    { "verify", SETTING_BOOL, AT(tls.verify), "true",
+      .meaning = "Check the server's certificate and name. Turn it off only to test." },
+};
+static const struct section tls_section = { .name = "tls", SECTION_ROWS(tls_rows) };
+
+static const struct setting retry_rows[] = {
+    { "max_retries", SETTING_COUNT, RETRY(retries_max), "5", "0", "1000000", .meaning = "Retries after the first attempt." },
+    { "max_attempts", SETTING_COUNT, offsetof(struct destination_draft, attempts_max), NULL, "1", "1000001",
+      .meaning = "The same, counted with the first attempt: max_retries + 1. Give one of the two." },
+    { "base", SETTING_DURATION, RETRY(base_ms), "30s", "1ms", "30d", .meaning = "The wait before the first retry." },
+    { "factor", SETTING_REAL, RETRY(factor), "2", "0.001", "1000", .meaning = "Each wait is this many times the one before." },
+    { "cap", SETTING_DURATION, RETRY(cap_ms), "1h", "1ms", "365d", .meaning = "No wait is longer." },
+    { "floor", SETTING_DURATION, RETRY(floor_ms), "0s", "0s", "365d", .meaning = "No wait is shorter." },
+    { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1", .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
+    { "clamp", SETTING_ENUM, RETRY(clamp), "after",
+      .meaning =
+          "Where floor and cap meet the spread. `after`: drawn evenly from what lies inside both. `before`: only the middle "
+      "is inside. `saturate`: drawn, then cut off.",
+      .choices = clamps },
+    { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
+      .meaning = "No retry later than this after the first attempt. 0s: no such limit." },
+    { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "24h", "0s", "365d",
+      .meaning = "A destination's own wish (Retry-After) is believed up to this." },
+    { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d", .meaning = "The shortest wait after a throttled answer." },
+    { "throttled_counts", SETTING_BOOL, RETRY(throttled_spends), "true",
+      .meaning = "Whether a throttled answer spends one of the retries." },
+};
+
+/* max_attempts is another way to say max_retries: the one that was written last counts. */
+static void retry_after(struct settings *settings, const struct node *node, void *base)
+{
+    struct destination_draft *draft = base;
+    const struct node *attempts = node_child(node, SLICE("max_attempts"));
+    const struct node *retries = node_child(node, SLICE("max_retries"));
+    if (!attempts || draft->attempts_max == 0)
+        return;
+    if (retries && draft->config.policy.retry.retries_max != draft->attempts_max - 1)
+        problem_add(settings->problems, settings_place(settings, attempts),
+                    "max_attempts counts the first attempt too, so it must be max_retries + 1; give only one of them");
+    draft->config.policy.retry.retries_max = draft->attempts_max - 1;
+    draft->attempts_max = 0;
+}
+
+static const struct section retry_section = { .name = "retry", SECTION_ROWS(retry_rows), .after = retry_after };
+
+#define RULES(tier, list_name, outcome, meaning_text) \
+    { list_name, SETTING_RULES, offsetof(struct destination_draft, rules[tier][outcome]), .meaning = meaning_text }
+#define RULE_LISTS(tier)                                                                                                  \
+    RULES(tier, "permanent", OUTCOME_PERMANENT, "This job will never be taken as it is: dead letter."),                   \
+        RULES(tier, "transient", OUTCOME_TRANSIENT, "Try again after a wait."),                                           \
+        RULES(tier, "throttled", OUTCOME_THROTTLED, "As transient, and slows the whole destination."),                    \
+        RULES(tier, "wait", OUTCOME_WAIT, "The destination is down or busy: wait for it, spend no attempt."),             \
+        RULES(tier, "blocked", OUTCOME_BLOCKED, "Credentials, certificate, account: pause the destination and alert."),   \
+        RULES(tier, "duplicate", OUTCOME_DUPLICATE, "It has the job already: verify, then complete."),                    \
+        RULES(tier, "accepted", OUTCOME_ACCEPTED, "Taken, and judged later: poll."),                                      \
+        RULES(tier, "in_doubt", OUTCOME_IN_DOUBT, "Sent, but what became of it is not known."),                           \
+        RULES(tier, "delivered", OUTCOME_DELIVERED, "Delivered, although the answer looks like an error."),               \
+        RULES(tier, "partial", OUTCOME_PARTIAL, "Some parts were taken, some were not.")
+
+static const struct setting exception_rows[] = { RULE_LISTS(TIER_EXCEPTION) };
+static const struct section exception_section = { .name = "errors.exceptions",
+                                                  SECTION_ROWS(exception_rows),
+                                                  .meaning = "Rules that are looked at before all others.",
+                                                  .same_as = "errors" };
+static const struct setting general_rows[] = { RULE_LISTS(TIER_FALLBACK) };
+static const struct section general_section = { .name = "errors.fallback",
+                                                SECTION_ROWS(general_rows),
+                                                .meaning = "Rules for what no rule of the lists above knows: what is "
+                                                           "known of the protocol in general.",
+                                                .same_as = "errors" };
+static const struct setting errors_rows[] = {
+    RULE_LISTS(TIER_MAIN),
+    { "exceptions", SETTING_SECTION, 0, .meaning = "The same lists, looked at first.", .section = &exception_section },
+    { "fallback", SETTING_SECTION, 0, .meaning = "The same lists, looked at last.", .section = &general_section },
+    { "unknown", SETTING_ENUM, AT(policy.unknown), "transient", .meaning = "What an error is that no rule knows.",
+      .choices = unknowns },
+    { "namespace", SETTING_TEXT, offsetof(struct destination_draft, code_namespace),
+      .meaning = "Whose codes the bare numbers in an error's text are: smtp, sifen.", .check = check_namespace },
+};
+static const struct section errors_section = { .name = "errors", SECTION_ROWS(errors_rows) };
+
+static const struct setting query_rows[] = {
+    { "url", SETTING_URL, QUERY(url), .meaning = "Where to ask. `{id}` and `{tenant}` are filled in.",
+      .check = check_http_url },
+    { "method", SETTING_TEXT, QUERY(method), "GET", .meaning = "How to ask.", .check = check_method },
+    { "body", SETTING_TEXT, QUERY(body), .meaning = "What to send along. `{id}` and `{tenant}` are filled in." },
+    { "delivered", SETTING_TEXT_LIST, QUERY(delivered), "2xx", .meaning = "Answers that mean: it is there, and good." },
+    { "absent", SETTING_TEXT_LIST, QUERY(absent), "404", .meaning = "Answers that mean: it never arrived." },
+    { "pending", SETTING_TEXT_LIST, QUERY(pending), "", .meaning = "Answers that mean: not judged yet." },
+    { "rejected", SETTING_TEXT_LIST, QUERY(rejected), "", .meaning = "Answers that mean: judged, and refused." },
+    { "error_code", SETTING_TEXT_LIST, QUERY(error_code), "http.status",
+      .meaning = "Where the answer's code is; the first that is found.", .check = check_error_code },
+    { "after", SETTING_DURATION, QUERY(after_ms), "0s", "0s", "30d", .meaning = "Wait before the first question. 0s: as before a retry." },
+    { "every", SETTING_DURATION, QUERY(every_ms), "1m", "1s", "30d", .meaning = "Between questions." },
+    { "times", SETTING_COUNT, QUERY(times), "30", "1", "1000000", .meaning = "Questions at most; then a person must look." },
+};
+static const struct section verify_section = { .name = "verify",
+                                               SECTION_ROWS(query_rows),
+                                               .meaning = "Asking whether a job arrived, after doubt." };
+static const struct section poll_section = { .name = "poll",
+                                             SECTION_ROWS(query_rows),
+                                             .meaning = "Asking how an accepted job was judged.",
+                                             .same_as = "verify" };
+
+static const struct setting sign_rows[] = {
+    { "secrets", SETTING_TEXT_LIST, AT(sign.secrets),
+      .meaning =
+          "Keys of the Standard Webhooks signature, `whsec_...`. The first is the current one; the others are still sent "
+      "during a rotation.",
+      .check = check_secret, .secret = true },
+};
+static const struct section sign_section = { .name = "sign", SECTION_ROWS(sign_rows) };
+
+static const struct setting redrive_rows[] = {
+    { "after", SETTING_DURATION, AT(dead.redrive_after_ms), "0s", "0s", "365d",
+      .meaning = "Send dead letters back to work by itself after this time. 0s: never." },
+    { "times", SETTING_COUNT, AT(dead.redrive_times), "1", "0", "1000", .meaning = "How often for one job." },
+};
+static const struct section redrive_section = { .name = "dead.auto_redrive", SECTION_ROWS(redrive_rows) };
+static const struct setting dead_rows[] = {
+    { "ttl", SETTING_DURATION, AT(dead.ttl_ms), "30d", "0s", "36500d", .meaning = "How long dead letters are kept. 0s: until purged." },
+    { "max", SETTING_COUNT, AT(dead.max), "100000", "1", "1000000000",
+      .meaning = "How many are kept. When it is full the destination holds and alerts; nothing is dropped." },
+    { "auto_redrive", SETTING_SECTION, 0, .meaning = "Trying dead letters again by itself.", .section = &redrive_section },
+};
+static const struct section dead_section = { .name = "dead", SECTION_ROWS(dead_rows) };
+
+static const struct setting fairness_rows[] = {
+    { "round_robin", SETTING_BOOL, AT(fairness.round_robin), "true", .meaning = "Tenants take turns." },
+    { "batch", SETTING_COUNT, AT(fairness.batch), "3", "1", "10000", .meaning = "Jobs of one tenant in a row." },
+    { "base_priority", SETTING_COUNT, AT(fairness.base_priority), "5", "1", "100",
+      .meaning = "What a tenant starts with; it is more urgent the longer it has not had a turn." },
+    { "weights", SETTING_WEIGHTS, AT(fairness.weights), NULL, "1", "1000",
+      .meaning = "Turns of a tenant or tier for each turn of the others." },
+};
+static const struct section fairness_section = { .name = "fairness", SECTION_ROWS(fairness_rows) };
+
+static const struct setting factor_rows[] = {
+    { "critical", SETTING_REAL, RETRY(delay_factor[PRIORITY_CRITICAL]), "1", "0.001", "1000", .meaning = "For critical jobs." },
+    { "high", SETTING_REAL, RETRY(delay_factor[PRIORITY_HIGH]), "1", "0.001", "1000", .meaning = "For jobs of high priority." },
+    { "normal", SETTING_REAL, RETRY(delay_factor[PRIORITY_NORMAL]), "1", "0.001", "1000", .meaning = "For all others." },
+};
+static const struct section factor_section = { .name = "priority.delay_factor", SECTION_ROWS(factor_rows) };
+static const struct setting priority_rows[] = {
+    { "aging", SETTING_DURATION, AT(aging_ms), "1h", "1s", "365d", .meaning = "A job that waited this long counts as one class more urgent." },
+    { "delay_factor", SETTING_SECTION, 0, .meaning = "Waits are multiplied by this.", .section = &factor_section },
+};
+static const struct section priority_section = { .name = "priority", SECTION_ROWS(priority_rows) };
+
+static const struct setting rate_rows[] = {
+    { "total", SETTING_RATE, AT(rate_total), .meaning = "Sends of the destination. Without it there is no limit." },
+    { "per_tenant", SETTING_RATE, AT(rate_per_tenant), .meaning = "Sends of one tenant. Without it there is no limit." },
+};
+static const struct section rate_section = { .name = "rate", SECTION_ROWS(rate_rows) };
+
+static const struct setting cycle_rows[] = {
+    { "every", SETTING_DURATION, AT(cycle_every_ms), "0s", "0s", "1d", .meaning = "Send in rounds this far apart. 0s: continuously." },
+    { "batch", SETTING_COUNT, AT(cycle_batch), "100", "1", "1000000", .meaning = "Jobs in one round." },
+};
+static const struct section cycle_section = { .name = "cycle", SECTION_ROWS(cycle_rows) };
+
+static const struct setting breaker_rows[] = {
+    { "enabled", SETTING_BOOL, AT(breaker.enabled), .meaning = "On when the section is there; `false` turns off a preset's." },
+    { "window", SETTING_DURATION, AT(breaker.window_ms), "60s", "1s", "1d", .meaning = "The time that is looked at." },
+    { "min_calls", SETTING_COUNT, AT(breaker.min_calls), "20", "1", "1000000", .meaning = "With fewer sends in the window nothing is judged." },
+    { "failure_rate", SETTING_REAL, AT(breaker.failure_rate), "0.5", "0.001", "1", .meaning = "Opens at this share of failures." },
+    { "slow", SETTING_DURATION, AT(breaker.slow_ms), "30s", "1ms", "1h", .meaning = "A send that takes longer is slow." },
+    { "slow_rate", SETTING_REAL, AT(breaker.slow_rate), "1", "0.001", "1", .meaning = "Opens at this share of slow sends." },
+    { "open", SETTING_DURATION, AT(breaker.open_ms), "30s", "1ms", "1d", .meaning = "How long it stays open the first time." },
+    { "open_max", SETTING_DURATION, AT(breaker.open_max_ms), "5m", "1ms", "30d", .meaning = "It doubles each time up to this." },
+    { "probes", SETTING_COUNT, AT(breaker.probes), "5", "1", "1000", .meaning = "Good sends that close it again." },
+};
+
+static bool *breaker_given(void *base)
+{
+    return &((struct destination_draft *)base)->config.breaker.enabled;
+}
+
+static const struct section breaker_section = { .name = "breaker",
+                                                SECTION_ROWS(breaker_rows),
+                                                .meaning = "Stops sending when too many sends fail. Absent: none.",
+                                                .given = breaker_given };
+
+static const struct setting expect_rows[] = {
+    { "status", SETTING_TEXT, AT(health.expect_status), "UP", .meaning = "The status in the answer that means well.",
+      .check = check_line },
+    { "services", SETTING_TEXT_LIST, AT(health.expect_services), "", .meaning = "The services that must all be well." },
+};
+static const struct section expect_section = { .name = "health.expect", SECTION_ROWS(expect_rows) };
+static const struct setting health_rows[] = {
+    { "url", SETTING_URL, AT(health.url),
+      .meaning = "What to ask: http://, https://, tcp://host:port or smtp://host:port. Without it there is no check." },
+    { "kind", SETTING_ENUM, offsetof(struct destination_draft, health_kind),
+      .meaning = "`json`: status and services in the answer. `http`: any 2xx. `wsdl`: 2xx with definitions in it. `tcp`: a "
+      "connection. `smtp`: a greeting. Without it tcp and smtp by the url, else json.",
+      .choices = health_kinds },
+    { "every", SETTING_DURATION, AT(health.every_ms), "30s", "1s", "1d", .meaning = "Between checks." },
+    { "timeout", SETTING_DURATION, AT(health.timeout_ms), "5s", "1ms", "5m", .meaning = "A check that takes longer has failed." },
+    { "failures", SETTING_COUNT, AT(health.failures), "3", "1", "1000", .meaning = "Failed checks in a row that mean down." },
+    { "expect", SETTING_SECTION, 0, .meaning = "What a good answer says.", .section = &expect_section },
+    { "headers", SETTING_HEADERS, AT(health.headers), .meaning = "Headers of the request." },
+};
+
+static bool *health_given(void *base)
+{
+    return &((struct destination_draft *)base)->health_given;
+}
+
+static const struct section health_section = { .name = "health",
+                                               SECTION_ROWS(health_rows),
+                                               .meaning = "Asks the destination how it is. Absent: not asked.",
+                                               .given = health_given };
+
+static const struct setting contingency_rows[] = {
+    { "enabled", SETTING_BOOL, AT(contingency.enabled),
+      .meaning = "On when the section is there; `false` turns off a preset's." },
+    { "ramp", SETTING_COUNT_LIST, AT(contingency.ramp), "5, 10, 25", "1", "1000000",
+      .meaning = "Jobs in one go on the way back, step by step." },
+    { "stable", SETTING_DURATION, AT(contingency.stable_ms), "15m", "1s", "30d", .meaning = "Well for this long is back to normal." },
+    { "check", SETTING_DURATION, AT(contingency.check_ms), "5m", "1s", "1d", .meaning = "Between looks whether it is back." },
+    { "maintenance", SETTING_TEXT_LIST, AT(contingency.maintenance), "",
+      .meaning =
+          "When the destination is known to be away, in UTC: `Sun 02:00-04:00`, `Mon-Fri 22:00-23:30`, `daily 02:00-04:00`.",
+      .check = check_maintenance },
+    { "activate_on_single_event", SETTING_BOOL, AT(contingency.activate_on_single_event), "false",
+      .meaning = "One sign of an outage is enough; else several must agree." },
+};
+
+static bool *contingency_given(void *base)
+{
+    return &((struct destination_draft *)base)->config.contingency.enabled;
+}
+
+static const struct section contingency_section = { .name = "contingency",
+                                                    SECTION_ROWS(contingency_rows),
+                                                    .meaning = "Holds jobs while the destination is down, and comes back "
+                                                               "in steps. Absent: none.",
+                                                    .given = contingency_given };
+
+static const struct setting fallback_rows[] = {
+    { "url", SETTING_URL, AT(fallback_url), .meaning = "Where to send while the destination is down." },
+};
+static const struct section fallback_section = { .name = "fallback", SECTION_ROWS(fallback_rows) };
+
+static const struct setting alerts_rows[] = {
+    { "pending", SETTING_COUNT, AT(alerts.pending), "0", "0", "1000000000", .meaning = "Alert at this many waiting jobs. 0: never." },
+    { "dead", SETTING_COUNT, AT(alerts.dead), "0", "0", "1000000000", .meaning = "Alert at this many dead letters. 0: never." },
+    { "dead_per_tenant", SETTING_COUNT, AT(alerts.dead_per_tenant), "0", "0", "1000000000",
+      .meaning = "Alert at this many dead letters of one tenant. 0: never." },
+    { "dead_rate", SETTING_REAL, AT(alerts.dead_rate), "0", "0", "1", .meaning = "Alert at this share of jobs that end dead. 0: never." },
+    { "age", SETTING_DURATION, AT(alerts.age_ms), "0s", "0s", "365d", .meaning = "Alert when the oldest job waits this long. 0s: never." },
+};
+static const struct section alerts_section = { .name = "alerts", SECTION_ROWS(alerts_rows) };
+
+static const struct setting destination_rows[] = {
+    { "preset", SETTING_TEXT, AT(preset),
+      .meaning = "What to start from: the name of a built-in preset, or the path of a file. Only in a configuration." },
+    { "extends", SETTING_TEXT, offsetof(struct destination_draft, extends),
+      .meaning = "What a preset itself starts from. Only in a preset file." },
+    { "description", SETTING_TEXT, AT(description), .meaning = "One line for people.", .check = check_line },
+    { "transport", SETTING_ENUM, offsetof(struct destination_draft, transport),
+      .meaning = "How jobs are sent. Without it the url tells.", .choices = transports },
+    { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp:// or smtps://." },
+    { "region", SETTING_TEXT, AT(region), .meaning = "The region of ses, such as eu-west-1.", .check = check_line },
+    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, of http (basic), or the key id of ses.",
+      .check = check_line },
+    { "password", SETTING_TEXT, AT(password), .meaning = "Its password or secret key; best as `${file:...}`.",
+      .check = check_line, .secret = true },
+    { "argv", SETTING_TEXT_LIST, AT(argv), "", .meaning = "The program of exec and its arguments." },
+    { "allow_private", SETTING_BOOL, AT(allow_private), "false",
+      .meaning = "Let it connect to loopback and private addresses." },
+    { "method", SETTING_TEXT, AT(method), "POST", .meaning = "The HTTP method.", .check = check_method },
+    { "content_type", SETTING_TEXT, AT(content_type), .meaning = "The media type of jobs that do not say theirs.",
+      .check = check_line },
+    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request." },
+    { "proxy", SETTING_URL, AT(proxy), .meaning = "A proxy to send through." },
+    { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
+    { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },
+    { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
+    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time." },
+    { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
+    { "success", SETTING_TEXT_LIST, AT(success), "2xx",
+      .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
+    { "error_code", SETTING_TEXT_LIST, AT(error_code), "http.status",
+      .meaning =
+          "Where the answer's code is; the first that is found: `xpath:...`, `json:/pointer`, `header:Name`, `pattern:/re/`, "
+      "`http.status`, `smtp.reply`.",
+      .check = check_error_code },
+    { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
+    { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
+    { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
+      .meaning =
+          "Sent, and the answer is lost. `verify`: ask whether it arrived. `resend`: the destination tolerates the same job "
+      "twice. `park`: set aside for a person.",
+      .choices = doubts },
+    { "verify", SETTING_SECTION, AT(verify), .meaning = "How to ask whether it arrived.", .section = &verify_section },
+    { "poll", SETTING_SECTION, AT(poll), .meaning = "How to ask how it was judged.", .section = &poll_section },
+    { "sign", SETTING_SECTION, 0, .meaning = "Signing requests.", .section = &sign_section },
+    { "id_pattern", SETTING_TEXT, AT(policy.id_pattern_text), .meaning = "A pattern that the whole of each id must match." },
+    { "job_ttl", SETTING_DURATION, AT(job_ttl_ms), "0s", "0s", "3650d", .meaning = "A job that is older is dead. 0s: no limit." },
+    { "dead", SETTING_SECTION, 0, .meaning = "Dead letters.", .section = &dead_section },
+    { "fairness", SETTING_SECTION, 0, .meaning = "Turns between tenants.", .section = &fairness_section },
+    { "priority", SETTING_SECTION, 0, .meaning = "Urgent jobs first.", .section = &priority_section },
+    { "rate", SETTING_SECTION, 0, .meaning = "How fast to send.", .section = &rate_section },
+    { "cycle", SETTING_SECTION, 0, .meaning = "Sending in rounds.", .section = &cycle_section },
+    { "breaker", SETTING_SECTION, 0, .meaning = "Circuit breaker.", .section = &breaker_section },
+    { "health", SETTING_SECTION, 0, .meaning = "Health check.", .section = &health_section },
+    { "contingency", SETTING_SECTION, 0, .meaning = "What to do in an outage.", .section = &contingency_section },
+    { "fallback", SETTING_SECTION, 0, .meaning = "A second address.", .section = &fallback_section },
+    { "adaptive_backoff", SETTING_BOOL, AT(adaptive_backoff), "false",
+      .meaning = "Wait longer while most attempts of the destination fail." },
+    { "alerts", SETTING_SECTION, 0, .meaning = "When to raise an alert.", .section = &alerts_section },
+    { "status_words", SETTING_WORDS, AT(status_words),
+      .meaning = "The word that a job shows as its status: `{ pending: PENDING, dead: FAILED }`.", .check = check_line },
+};
+
+const struct section destination_section = {
+    .name = "",
+    SECTION_ROWS(destination_rows),
+    .meaning = "One destination, under its name: letters, digits, `_`, `-` and `.`, at most 64. A preset file has the same "
+               "settings at its top.",
+};

@@ -1,0 +1,62 @@
+#include "config/checks.h"
+#include "config/loading.h"
+
+#define AT(member) offsetof(struct config, member)
+#define NOTIFY(member) offsetof(struct notify_config, member)
+
+static const struct choice durabilities[] = {
+    { "always", DURABILITY_ALWAYS }, { "everysec", DURABILITY_EVERYSEC }, { NULL, 0 },
+};
+
+static const struct setting limits_rows[] = {
+    { "payload", SETTING_SIZE, AT(payload_bytes_max), "1MB", "1KB", "64MB", .meaning = "The largest payload of a job." },
+    { "pending", SETTING_COUNT, AT(pending_max), "10000000", "1", "1000000000", .meaning = "Jobs not done yet; more are refused with 503." },
+    { "disk_free", SETTING_SIZE, AT(disk_free_bytes), "256MB", "0", "1024TB", .meaning = "With less free disk no job is taken." },
+    { "connections", SETTING_COUNT, AT(connections_max), "1024", "1", "100000", .meaning = "Connections of clients at the same time." },
+};
+static const struct section limits_section = { .name = "limits", SECTION_ROWS(limits_rows) };
+
+static const struct setting retention_rows[] = {
+    { "completed", SETTING_DURATION, AT(retention_completed_ms), "24h", "0s", "36500d", .meaning = "How long completed jobs are kept." },
+    { "audit", SETTING_DURATION, AT(retention_audit_ms), "1826d", "0s", "36500d", .meaning = "How long the audit trail is kept." },
+};
+static const struct section retention_section = { .name = "retention", SECTION_ROWS(retention_rows) };
+
+static const struct setting auth_rows[] = {
+    { "tokens_file", SETTING_PATH, AT(tokens_file),
+      .meaning = "The file with the tokens that clients must send. Required when listening beyond loopback." },
+};
+static const struct section auth_section = { .name = "auth", SECTION_ROWS(auth_rows) };
+
+static const struct setting notify_rows[] = {
+    { "name", SETTING_TEXT, NOTIFY(name), .meaning = "What it is called in logs.", .check = check_name },
+    { "webhook", SETTING_URL, NOTIFY(webhook), .meaning = "Where to post. Give this or email.", .check = check_http_url },
+    { "email", SETTING_TEXT, NOTIFY(email), .meaning = "Who gets mail. Needs through.", .check = check_email },
+    { "through", SETTING_TEXT, NOTIFY(through), .meaning = "The destination that sends the mail: smtp or ses.",
+      .check = check_name },
+    { "on", SETTING_TEXT_LIST, NOTIFY(on), "critical", .meaning = "Which events: a severity or names of events.",
+      .check = check_event },
+};
+const struct section notify_section = { .name = "notify",
+                                        SECTION_ROWS(notify_rows),
+                                        .meaning = "A list: each item tells somebody about events." };
+
+static const struct setting file_rows[] = {
+    { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
+    { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
+      .meaning =
+          "Where jobs are kept: `sqlite:PATH`, `memory`, `postgres://...`, `redis://...`.",
+      .check = check_store, .secret = true },
+    { "durability", SETTING_ENUM, AT(durability), "always",
+      .meaning = "`always`: synced to disk before the answer. `everysec`: once a second; a crash can lose the last second.",
+      .choices = durabilities },
+    { "limits", SETTING_SECTION, 0, .meaning = "What is refused.", .section = &limits_section },
+    { "retention", SETTING_SECTION, 0, .meaning = "What is kept.", .section = &retention_section },
+    { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
+    { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about events.", .section = &notify_section,
+      .special = notify_apply },
+    { "destinations", SETTING_SPECIAL, AT(destinations), .meaning = "Where jobs go, by name.",
+      .section = &destination_section, .special = destinations_apply },
+};
+
+const struct section file_section = { .name = "", SECTION_ROWS(file_rows) };

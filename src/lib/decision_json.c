@@ -1,0 +1,226 @@
+#include "lib/decision_json.h"
+
+#include "base/json.h"
+#include "lib/question.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { REASON_BYTES_MAX = 160 };
+
+static const char *const problem_names[QUESTION_PROBLEM_COUNT] = {
+    [QUESTION_OK] = "OK",
+    [QUESTION_INVALID_JSON] = "INVALID_JSON",
+    [QUESTION_UNKNOWN_POLICY] = "UNKNOWN_POLICY",
+    [QUESTION_INVALID_ID] = "INVALID_ID",
+    [QUESTION_INVALID_ERROR_MESSAGE] = "INVALID_ERROR_MESSAGE",
+    [QUESTION_INVALID_RETRY_COUNT] = "INVALID_RETRY_COUNT",
+    [QUESTION_INVALID_TIME] = "INVALID_TIME",
+};
+
+const char *question_problem_name(enum question_problem problem)
+{
+    assert(problem < QUESTION_PROBLEM_COUNT);
+    return problem_names[problem];
+}
+
+const char *decision_error_code(enum verdict verdict)
+{
+    static const char *const codes[VERDICT_COUNT] = {
+        [VERDICT_BLOCK] = "PERMANENT_ERROR",        [VERDICT_SPLIT] = "PERMANENT_ERROR",
+        [VERDICT_PERMANENT] = "PERMANENT_ERROR",    [VERDICT_PARK] = "PERMANENT_ERROR",
+        [VERDICT_EXHAUSTED] = "MAX_RETRIES_EXCEEDED", [VERDICT_EXPIRED] = "EXPIRED",
+    };
+    assert(verdict < VERDICT_COUNT);
+    return codes[verdict];
+}
+
+enum status decision_time_parse(struct slice text, instant *ret_at, struct error *err)
+{
+    instant at;
+    enum status status = instant_parse(text, &at, err);
+    if (status != STATUS_OK)
+        return status;
+    if (at < INSTANT_MIN || at > DECISION_NOW_MAX)
+        return error_set(err, STATUS_INVALID, "time \"%.*s\" is outside the years 1 to 9998", SLICE_ARG(text));
+    *ret_at = at;
+    return STATUS_OK;
+}
+
+void decision_json_problem(enum question_problem problem, struct slice detail, struct buffer *out)
+{
+    assert(problem != QUESTION_OK);
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_text(&json, "error", question_problem_name(problem));
+    json_member_string(&json, "detail", detail);
+    json_object_end(&json);
+}
+
+/* What the retries are spent on, as the subject of "..., retry 2 of 5". */
+static const char *retry_subject(const struct decision *decision)
+{
+    if (!decision->known)
+        return "Unknown error";
+    switch (decision->outcome) {
+    case OUTCOME_THROTTLED:
+        return "Too many requests";
+    case OUTCOME_IN_DOUBT:
+        return "Answer lost";
+    default:
+        return "Transient error";
+    }
+}
+
+static const char *stop_reason(const struct decision *decision)
+{
+    bool duplicate = decision->outcome == OUTCOME_DUPLICATE;
+    switch (decision->verdict) {
+    case VERDICT_COMPLETE:
+        return duplicate ? "Arrived with an earlier attempt" : "Delivered";
+    case VERDICT_BLOCK:
+        return "Destination refuses us (credentials, certificate or account), an operator must act";
+    case VERDICT_SPLIT:
+        return "Taken in part, treat each part by its own outcome";
+    case VERDICT_EXPIRED:
+        return "Deadline exceeded, the next try would come after it";
+    case VERDICT_PARK:
+        return "Answer lost, a person must find out whether it arrived";
+    default:
+        if (!decision->known)
+            return "Unknown error, which this policy does not retry";
+        return duplicate ? "Destination has it already, not retried" : "Permanent error, not retried";
+    }
+}
+
+static struct slice reason_text(const struct policy *policy, const struct decision *decision, char text[REASON_BYTES_MAX])
+{
+    int64_t retries_max = policy->retry.retries_max;
+    char limit[UNITS_TEXT_BYTES];
+    bool throttled = decision->outcome == OUTCOME_THROTTLED;
+    int len;
+    switch (decision->verdict) {
+    case VERDICT_RETRY:
+        len = snprintf(text, REASON_BYTES_MAX, "%s, retry %" PRId64 " of %" PRId64, retry_subject(decision),
+                       decision->retry_count, retries_max);
+        break;
+    case VERDICT_HOLD:
+        len = snprintf(text, REASON_BYTES_MAX, "%s, waits without spending a retry, %" PRId64 " of %" PRId64 " used",
+                       throttled ? "Too many requests" : "Destination unavailable", decision->retry_count, retries_max);
+        break;
+    case VERDICT_VERIFY:
+        len = snprintf(text, REASON_BYTES_MAX, "%s, verify before sending again",
+                       decision->outcome == OUTCOME_DUPLICATE ? "Destination may have it already" : "Answer lost");
+        break;
+    case VERDICT_POLL:
+        len = snprintf(text, REASON_BYTES_MAX, "Accepted and not judged yet, poll for the result");
+        break;
+    case VERDICT_EXHAUSTED:
+        duration_format(policy->retry.elapsed_max_ms, limit);
+        if (decision->reason == REASON_ELAPSED)
+            len = snprintf(text, REASON_BYTES_MAX,
+                           "Maximum time exceeded, the next retry would come more than %s after the first attempt", limit);
+        else
+            len = snprintf(text, REASON_BYTES_MAX, "Maximum retries exceeded, %" PRId64 " allowed", retries_max);
+        break;
+    default:
+        return slice_from(stop_reason(decision));
+    }
+    assert(len > 0 && len < REASON_BYTES_MAX);
+    return (struct slice){ text, (size_t)len };
+}
+
+/* What was added to the documents' own members. */
+static void write_additions(struct json_writer *json, const struct decision *decision)
+{
+    json_member_text(json, "outcome", outcome_name(decision->outcome));
+    json_member_text(json, "action", verdict_name(decision->verdict));
+    if (decision->rule.len > 0)
+        json_member_string(json, "rule", decision->rule);
+}
+
+static void write_next(struct json_writer *json, const struct policy *policy, struct slice error,
+                       const struct decision *decision)
+{
+    char reason[REASON_BYTES_MAX];
+    json_member_bool(json, "shouldRetry", decision->verdict != VERDICT_POLL);
+    json_member_int(json, "retryCount", decision->retry_count);
+    json_member_int(json, "maxRetries", policy->retry.retries_max);
+    json_member_int(json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
+    json_member_int(json, "backoffMs", decision->delay_ms);
+    json_member_instant(json, "nextRetryTime", decision->next_at);
+    json_member_string(json, "retryReason", reason_text(policy, decision, reason));
+    json_member_text(json, "errorClassification", outcome_label(decision->outcome, decision->known));
+    json_member_string(json, "originalError", error);
+}
+
+static void write_end(struct json_writer *json, const struct policy *policy, struct slice error,
+                      const struct decision *decision)
+{
+    char reason[REASON_BYTES_MAX];
+    const char *code = decision_error_code(decision->verdict);
+    json_member_bool(json, "shouldRetry", false);
+    if (code)
+        json_member_text(json, "errorCode", code);
+    json_member_text(json, "errorClassification", outcome_label(decision->outcome, decision->known));
+    json_member_int(json, "retryCount", decision->retry_count);
+    json_member_int(json, "maxRetries", policy->retry.retries_max);
+    json_member_string(json, "retryReason", reason_text(policy, decision, reason));
+    json_member_string(json, "originalError", error);
+}
+
+static struct answer refuse(enum question_problem problem, const char *detail, struct buffer *out)
+{
+    decision_json_problem(problem, slice_from(detail), out);
+    return (struct answer){ .problem = problem };
+}
+
+static struct answer refuse_id(const struct policy *policy, struct slice id, struct buffer *out)
+{
+    struct error err;
+    const char *problem = policy_id_problem(policy, id);
+    assert(problem);
+    if (policy->id_pattern && !slice_is_blank(id) && id.len <= JOB_ID_BYTES_MAX)
+        error_set(&err, STATUS_INVALID, "claimId or id: %s; policy %s wants %s", problem, policy->name,
+                  policy->id_pattern_text);
+    else
+        error_set(&err, STATUS_INVALID, "claimId or id: %s; give one of 1 to 255 bytes", problem);
+    return refuse(QUESTION_INVALID_ID, err.text, out);
+}
+
+struct answer decision_json_decide(const struct policy *policy, const struct decide_request *request, struct buffer *out)
+{
+    struct decision decision;
+    switch (decide(policy, request, &decision)) {
+    case PROBLEM_ID:
+        return refuse_id(policy, request->id, out);
+    case PROBLEM_ERROR_MESSAGE:
+        return refuse(QUESTION_INVALID_ERROR_MESSAGE,
+                      "submissionError is missing or blank; give the text of the error that the attempt ended with", out);
+    case PROBLEM_RETRY_COUNT:
+        return refuse(QUESTION_INVALID_RETRY_COUNT, "retryCount is negative; give a whole number from 0", out);
+    case PROBLEM_NONE:
+        break;
+    }
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    if (verdict_goes_on(decision.verdict))
+        write_next(&json, policy, request->text, &decision);
+    else
+        write_end(&json, policy, request->text, &decision);
+    write_additions(&json, &decision);
+    json_object_end(&json);
+    return (struct answer){ .problem = QUESTION_OK, .decision = decision };
+}
+
+struct answer decision_json_answer(const struct decider *decider, struct slice text, struct buffer *out)
+{
+    struct question question;
+    struct error err;
+    enum question_problem problem = question_read(decider, text, &question, &err);
+    struct answer answer = problem == QUESTION_OK ? decision_json_decide(question.policy, &question.request, out)
+                                                  : refuse(problem, err.text, out);
+    question_release(&question);
+    return answer;
+}

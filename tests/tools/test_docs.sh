@@ -1,0 +1,87 @@
+#!/bin/sh
+# The man page and the completions load, and say what the program says. $INSIST is the program.
+# shellcheck disable=SC2317 # check() calls the functions
+set -eu
+cd "$(dirname "$0")/../.."
+insist=${INSIST:-build/insist}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+ln -s "$(realpath "$insist")" "$folder/insist"
+PATH=$folder:$PATH
+number=0
+failed=0
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    number=$((number + 1))
+    if "$@" >"$folder/out" 2>&1; then
+        echo "ok $number - $name"
+    else
+        echo "not ok $number - $name"
+        sed 's/^/# /' "$folder/out"
+        failed=1
+    fi
+}
+
+commands() {
+    insist help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'
+}
+
+options() { # [COMMAND]
+    insist help "$@" | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u
+}
+
+page_is_clean() {
+    command -v groff >/dev/null || { echo "groff is missing"; return 1; }
+    complaints=$(groff -man -ww -z -Tutf8 docs/insist.1 2>&1)
+    [ -z "$complaints" ] || { echo "$complaints"; return 1; }
+}
+
+page_has_commands() {
+    [ -n "$(commands)" ] || { echo "insist help lists no command"; return 1; }
+    commands | sort >"$folder/expected"
+    sed -n 's/^\.SS //p' docs/insist.1 | sort | diff "$folder/expected" -
+}
+
+page_has_options() {
+    [ -n "$(options)" ] || { echo "insist help lists no option"; return 1; }
+    sed 's/\\-/-/g' docs/insist.1 >"$folder/page"
+    for option in $(options) $(for command in $(commands); do options "$command"; done); do
+        grep -qwe "$option" "$folder/page" || { echo "no $option"; return 1; }
+    done
+}
+
+complete_in_bash() { # WORD...: what bash offers for the last word
+    bash -c 'source completions/insist.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _insist; printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+}
+
+bash_offers() { # EXPECTED WORD...
+    expected=$1
+    shift
+    complete_in_bash "$@" >"$folder/offered"
+    grep -qxe "$expected" "$folder/offered" || { echo "offered:"; cat "$folder/offered"; return 1; }
+}
+
+bash_offers_all_commands() {
+    commands | sort >"$folder/expected"
+    [ -s "$folder/expected" ] && complete_in_bash insist "" | sort | diff "$folder/expected" -
+}
+
+parses() { # SHELL FILE
+    command -v "$1" >/dev/null || return 0
+    "$1" -n "$2"
+}
+
+check "the man page has no fault" page_is_clean
+check "the man page has exactly the program's commands" page_has_commands
+check "the man page has the program's options" page_has_options
+check "bash completes every command" bash_offers_all_commands
+check "bash completes the beginning of a command" bash_offers decide insist de
+check "bash completes a command's option" bash_offers --retry-count insist decide --re
+check "bash completes a policy" bash_offers tiss insist decide --policy t
+check "bash completes a command after an option with a value" bash_offers decide insist --output json d
+check "the completion for zsh parses" parses zsh completions/insist.zsh
+check "the completion for fish parses" parses fish completions/insist.fish
+echo "1..$number"
+exit $failed
