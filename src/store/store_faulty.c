@@ -120,16 +120,26 @@ static enum status faulty_reader_job(struct store_reader *base, struct slice ten
     return reader->inner->ops->reader_job(reader->inner, tenant, id, with_payload, memory, ret_job, err);
 }
 
-static enum status faulty_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
-                                      struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
-                                      struct error *err)
+static enum status faulty_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                         struct job *ret_job, struct error *err)
 {
     struct faulty_reader *reader = reader_of(base);
     enum status status = fault_next(reader->store, FAULTY_READ, err);
     if (status != STATUS_OK)
         return status;
-    return reader->inner->ops->reader_jobs(reader->inner, filter, max, with_payload, memory, ret_jobs, ret_count, ret_next_seq,
-                                           err);
+    return reader->inner->ops->reader_job_seq(reader->inner, seq, with_payload, memory, ret_job, err);
+}
+
+static enum status faulty_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max,
+                                      bool with_payload, struct arena *memory, struct job **ret_jobs, size_t *ret_count,
+                                      int64_t *ret_next_seq, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_jobs(reader->inner, filter, max, with_payload, memory, ret_jobs, ret_count,
+                                           ret_next_seq, err);
 }
 
 static enum status faulty_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
@@ -143,7 +153,8 @@ static enum status faulty_reader_events(struct store_reader *base, int64_t after
 }
 
 static enum status faulty_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
-                                         struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err)
+                                         struct arena *memory, struct event **ret_events, size_t *ret_count,
+                                         struct error *err)
 {
     struct faulty_reader *reader = reader_of(base);
     enum status status = fault_next(reader->store, FAULTY_READ, err);
@@ -181,6 +192,7 @@ static const struct store_ops faulty_ops = {
     .reader = faulty_reader,
     .reader_close = faulty_reader_close,
     .reader_job = faulty_reader_job,
+    .reader_job_seq = faulty_reader_job_seq,
     .reader_jobs = faulty_reader_jobs,
     .reader_events = faulty_reader_events,
     .reader_history = faulty_reader_history,

@@ -305,6 +305,7 @@ static void every_read_can_fail(void **state)
         enum status absent = fails ? STATUS_CORRUPT : STATUS_NOT_FOUND;
         store_faulty_set(store, FAULTY_READ, fails, true, STATUS_CORRUPT);
         assert_int_equal(ops->reader_job(reader, SLICE("t"), SLICE("j"), true, &memory, &job, &err), absent);
+        assert_int_equal(ops->reader_job_seq(reader, 1, true, &memory, &job, &err), absent);
         assert_int_equal(ops->reader_jobs(reader, &filter, 9, true, &memory, &jobs, &count, &next, &err), good);
         assert_int_equal(ops->reader_events(reader, 0, 9, &memory, &events, &count, &err), good);
         assert_int_equal(ops->reader_history(reader, SLICE("t"), SLICE("j"), 9, &memory, &events, &count, &err), good);
@@ -314,7 +315,7 @@ static void every_read_can_fail(void **state)
         if (!fails)
             ops->reader_close(second);
     }
-    assert_int_equal(store_faulty_count(store, FAULTY_READ), 15);
+    assert_int_equal(store_faulty_count(store, FAULTY_READ), 17);
     assert_int_equal(ops->backup(store, "nowhere", &err), STATUS_UNSUPPORTED); /* handed on */
     ops->reader_close(reader);
     ops->close(store);
