@@ -107,7 +107,8 @@ enum status memory_reader_jobs(struct store_reader *base, const struct job_filte
     return reader_unlock(store, STATUS_OK, err);
 }
 
-static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory, struct event *ret_event)
+static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
+                              struct event *ret_event)
 {
     struct slice data = { event->data, event->data_len };
     struct event copy = {
