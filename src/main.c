@@ -1,7 +1,15 @@
-#include <stdio.h>
+#include "cli/cli.h"
+#include "store/store_memory.h"
+#include "store/store_sqlite.h"
 
-int main(void)
+/* The only place that names the backends. */
+const struct store_backend store_backends[] = {
+    { "sqlite:", store_sqlite_open },
+    { "memory:", store_memory_open },
+    { 0 },
+};
+
+int main(int argc, char **argv)
 {
-    puts(INSIST_VERSION);
-    return 0;
+    return cli_main(argc, argv);
 }

@@ -30,10 +30,13 @@ enum status api_start(struct api *api, struct error *err) MUST_CHECK;
 /* Refuses new work with 503 from now on; answers what is under way. */
 void api_stop_accepting(struct api *api);
 /*
- * Answers what is under way, then ends the thread. The writer's and the engine's threads must still run, and
- * engine_stop must have been called, which ends the waiting of pull workers. Nothing of the API's is with
- * the writer or the engine any more when it returns.
+ * Takes no more connections; once what is under way is answered, the thread ends and api_stopped is true. The writer
+ * must go on meanwhile and the engine's mailbox be drained, and engine_stop must have been called, which ends the
+ * waiting of pull workers.
  */
+void api_stop(struct api *api);
+bool api_stopped(const struct api *api);
+/* Waits for the thread to end. Nothing of the API's is with the writer or the engine any more. Accepts NULL. */
 void api_free(struct api *api);
 
 /* From any thread. The address it listens on stays. */

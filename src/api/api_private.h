@@ -9,6 +9,7 @@
 #include "api/call.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum {
     HEADER_BYTES_MAX = 16 * 1024,
@@ -43,6 +44,7 @@ struct api {
     struct mailbox *mailbox;
     pthread_t thread;
     bool started;
+    atomic_bool ended; /* the thread is through */
     bool stopping; /* only the API's thread reads and writes it */
     bool draining;
     size_t calls; /* under way */

@@ -322,6 +322,7 @@ static void *api_main(void *context)
     event_base_loop(api->loop, EVLOOP_NO_EXIT_ON_EMPTY);
     for (int i = 0; i < FLUSH_TURNS; i++)
         event_base_loop(api->loop, EVLOOP_NONBLOCK); /* the last answers are still in libevent's buffers */
+    atomic_store(&api->ended, true);
     return NULL;
 }
 
@@ -482,14 +483,23 @@ void api_may_end(struct api *api)
         event_base_loopbreak(api->loop);
 }
 
+void api_stop(struct api *api)
+{
+    if (api->started)
+        post_order(api, NULL, NULL, on_stop);
+}
+
+bool api_stopped(const struct api *api)
+{
+    return !api->started || atomic_load(&api->ended);
+}
+
 void api_free(struct api *api)
 {
     if (!api)
         return;
-    if (api->started) {
-        post_order(api, NULL, NULL, on_stop);
+    if (api->started)
         pthread_join(api->thread, NULL);
-    }
     if (api->http)
         evhttp_free(api->http);
     if (api->pulse.timer)

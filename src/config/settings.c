@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 1024 };
+enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 256 };
 
 /* ramp and ramp_count of a contingency, or any such two. */
 struct count_list {
@@ -55,6 +55,11 @@ const char *settings_copy(struct settings *settings, struct slice text)
     return copy ? copy : "";
 }
 
+bool settings_over(const struct settings *settings)
+{
+    return settings->failed || settings->problems->count > PROBLEMS_MAX;
+}
+
 static void place_keep(struct settings *settings, const struct node *node, const void *field)
 {
     if (!settings->placed)
@@ -101,7 +106,8 @@ static bool item_text(struct settings *settings, const struct setting *row, cons
     if (node->kind != NODE_SCALAR)
         problem_add(settings->problems, place, "an item of %s must be text, not %s", row->name, node_kind_name(node));
     else if (node_is_null(node))
-        problem_add(settings->problems, place, "an item of %s has no value; put it in quotes if the word is meant", row->name);
+        problem_add(settings->problems, place, "an item of %s has no value; put it in quotes if the word is meant",
+                    row->name);
     else if (node->value.len == 0)
         problem_add(settings->problems, place, "an item of %s is empty", row->name);
     else {
@@ -113,7 +119,8 @@ static bool item_text(struct settings *settings, const struct setting *row, cons
         if (node->private || row->secret)
             problem_add(settings->problems, place, "an item of %s %s", row->name, wrong);
         else
-            problem_add(settings->problems, place, "an item of %s is \"%s\"; it %s", row->name, quote(node->value).text, wrong);
+            problem_add(settings->problems, place, "an item of %s is \"%s\"; it %s", row->name, quote(node->value).text,
+                        wrong);
     }
     return false;
 }
@@ -216,7 +223,8 @@ static bool pair_check(struct settings *settings, const struct setting *row, con
             problem_add(settings->problems, key_place(settings, node), "the name \"%s\" in %s %s", quote(node->key).text,
                         row->name, wrong);
         else if (!header_value_ok(node->value))
-            problem_add(settings->problems, place, "the value of \"%s\" in %s has a line break", quote(node->key).text, row->name);
+            problem_add(settings->problems, place, "the value of \"%s\" in %s has a line break", quote(node->key).text,
+                        row->name);
         else
             return true;
         return false;
@@ -233,7 +241,8 @@ static bool pair_check(struct settings *settings, const struct setting *row, con
 }
 
 /* What was there stays; equal names are replaced. */
-static void pairs_apply(struct settings *settings, const struct setting *row, const struct node *node, struct pair_list *list)
+static void pairs_apply(struct settings *settings, const struct setting *row, const struct node *node,
+                        struct pair_list *list)
 {
     struct pair_list grown = { NULL, list->count };
     grown.items = list_grow(settings, settings->memory, row, node, list->items, list->count, sizeof *grown.items);
@@ -243,9 +252,9 @@ static void pairs_apply(struct settings *settings, const struct setting *row, co
         if (!pair_check(settings, row, item))
             continue;
         size_t at = 0;
-        while (at < grown.count && !(row->kind == SETTING_HEADERS
-                                         ? slice_equal_nocase(slice_from(grown.items[at].name), item->key)
-                                         : slice_equal(slice_from(grown.items[at].name), item->key)))
+        while (at < grown.count &&
+               !(row->kind == SETTING_HEADERS ? slice_equal_nocase(slice_from(grown.items[at].name), item->key)
+                                              : slice_equal(slice_from(grown.items[at].name), item->key)))
             at++;
         if (at == grown.count)
             grown.count++;
@@ -336,7 +345,7 @@ static void unknown_problem(struct settings *settings, const struct section *sec
 {
     struct nearest nearest = { .wanted = node->key };
     char where[QUOTED_BYTES_MAX * 2 + 8] = "";
-    for (size_t i = 0; i < section->count && settings->problems->count < PROBLEMS_MAX; i++)
+    for (size_t i = 0; i < section->count; i++)
         nearest_offer(&nearest, section->rows[i].name);
     if (section->name[0] || settings->subject)
         snprintf(where, sizeof where, " in %s", section->name[0] ? section->name : settings->subject);
@@ -360,10 +369,11 @@ static bool append_check(struct settings *settings, const struct setting *row, c
                          const struct node *node)
 {
     if (!kind_is_list(row->kind))
-        problem_add(settings->problems, key_place(settings, node), "\"%s\": only lists take a +; write %s", quote(node->key).text,
-                    row->name);
+        problem_add(settings->problems, key_place(settings, node), "\"%s\": only lists take a +; write %s",
+                    quote(node->key).text, row->name);
     else if (node_child(mapping, slice_from(row->name)))
-        problem_add(settings->problems, key_place(settings, node), "%s is there beside %s+; write one of them", row->name, row->name);
+        problem_add(settings->problems, key_place(settings, node), "%s is there beside %s+; write one of them", row->name,
+                    row->name);
     else
         return true;
     return false;
@@ -375,7 +385,7 @@ void settings_apply(struct settings *settings, const struct section *section, co
         *section->given(base) = true;
         place_keep(settings, mapping, section->given(base));
     }
-    for (const struct node *node = mapping->first; node && !settings->failed; node = node->next) {
+    for (const struct node *node = mapping->first; node && !settings_over(settings); node = node->next) {
         bool append = slice_has_suffix(node->key, SLICE("+"));
         struct slice name = { node->key.data, node->key.len - (append ? 1 : 0) };
         const struct setting *row = row_find(section, name);

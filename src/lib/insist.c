@@ -274,7 +274,7 @@ static int request_from_question(const struct insist_question *question, struct 
         .id = text_slice(question->id, question->id_len),
         .code = text_slice(question->code, question->code_len),
         .text = text_slice(question->error, question->error_len),
-        .outcome = question->flags & INSIST_FLAG_IN_DOUBT ? OUTCOME_IN_DOUBT : OUTCOME_NONE,
+        .outcome = (question->flags & INSIST_FLAG_IN_DOUBT) != 0 ? OUTCOME_IN_DOUBT : OUTCOME_NONE,
         .doubted = (question->flags & INSIST_FLAG_DOUBTED) != 0,
         .retry_count = question->retry_count,
         .priority = priority,

@@ -1,182 +1,127 @@
 #include "lib/question.h"
 
 #include <assert.h>
-#include <jansson.h>
 
 enum { QUOTED_BYTES_MAX = 64 };
 
-/* NULL for a member that is absent or null. */
-static json_t *member(const struct question *question, const char *name)
+static const struct value *value_of(const struct question *question, enum member member)
 {
-    json_t *value = json_object_get(question->document, name);
-    return json_is_null(value) ? NULL : value;
+    return &question->members.values[member];
 }
 
-static struct slice text_of(const json_t *value)
+/* The member's text; empty when it is absent. False when it is something else. */
+static bool read_text(const struct question *question, enum member member, struct slice *ret_text, const char *wanted,
+                      struct error *err)
 {
-    return (struct slice){ json_string_value(value), json_string_length(value) };
+    const struct value *value = value_of(question, member);
+    if (value->kind != VALUE_TEXT && value->kind != VALUE_ABSENT) {
+        error_set(err, STATUS_INVALID, "%s must be %s", member_name(member), wanted);
+        return false;
+    }
+    *ret_text = value->kind == VALUE_TEXT ? value->text : SLICE("");
+    return true;
 }
 
-/*
- * Whether a number that ends at `end` is the value of `name` in the outermost object. Only
- * for text that jansson found right up to there.
- */
-static bool number_belongs_to(struct slice text, size_t end, struct slice name)
+static enum question_problem find_policy(const struct decider *decider, struct slice name, struct question *question,
+                                         struct error *err)
 {
-    struct slice last = SLICE("");
-    size_t depth = 0;
-    for (size_t i = 0; i < end && i < text.len; i++) {
-        char c = text.data[i];
-        if (c == '{' || c == '[')
-            depth++;
-        else if (c == '}' || c == ']')
-            depth--;
-        if (c != '"')
-            continue;
-        size_t start = ++i;
-        while (i < end && text.data[i] != '"')
-            i += text.data[i] == '\\' ? 2 : 1;
-        if (depth == 1 && i < end)
-            last = (struct slice){ text.data + start, i - start };
-    }
-    return depth == 1 && slice_equal(last, name);
-}
-
-static enum question_problem parse(struct slice text, struct question *question, struct error *err)
-{
-    json_error_t error;
-    if (text.len > DECISION_QUESTION_BYTES_MAX) {
-        error_set(err, STATUS_LIMIT, "the question is longer than the limit of %d bytes; shorten submissionError",
-                  DECISION_QUESTION_BYTES_MAX);
-        return QUESTION_INVALID_JSON;
-    }
-    if (slice_is_blank(text)) {
-        error_set(err, STATUS_INVALID, "the question is empty; give a JSON object");
-        return QUESTION_INVALID_JSON;
-    }
-    question->document = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (question->document && json_is_object((json_t *)question->document))
+    if (decider->policies)
+        return policy_set_find(decider->policies, name, &question->policy, err) == STATUS_OK ? QUESTION_OK
+                                                                                           : QUESTION_UNKNOWN_POLICY;
+    const char *loaded = decider->policy ? decider->policy->name : "";
+    if (slice_equal(name, slice_from(loaded)))
         return QUESTION_OK;
-    if (question->document) {
-        error_set(err, STATUS_INVALID, "not a JSON object; write {\"claimId\":...,\"submissionError\":...}");
-        return QUESTION_INVALID_JSON;
-    }
-    if (json_error_code(&error) == json_error_numeric_overflow &&
-        number_belongs_to(text, (size_t)error.position, SLICE("retryCount"))) {
-        error_set(err, STATUS_INVALID, "retryCount does not fit into 64 bits; give a whole number from 0");
-        return QUESTION_INVALID_RETRY_COUNT;
-    }
-    error_set(err, STATUS_INVALID, "not valid JSON at byte %d: %s", error.position, error.text);
-    return QUESTION_INVALID_JSON;
+    error_set(err, STATUS_NOT_FOUND, "policy \"%.*s\" is not the one that is loaded, \"%s\"; leave it out or name that",
+              (int)(name.len < QUOTED_BYTES_MAX ? name.len : QUOTED_BYTES_MAX), name.data, loaded);
+    return QUESTION_UNKNOWN_POLICY;
 }
 
 static enum question_problem read_policy(const struct decider *decider, struct question *question, struct error *err)
 {
-    json_t *value = member(question, "policy");
+    struct slice name;
     question->policy = decider->policy;
-    if (!value && decider->policy)
-        return QUESTION_OK;
-    if (!json_is_string(value)) {
-        error_set(err, STATUS_INVALID, value ? "policy must be a string: the name of a preset or destination"
-                                             : "no policy is given; name a preset or destination as policy");
+    if (!read_text(question, MEMBER_POLICY, &name, "a string: the name of a preset or destination", err))
         return QUESTION_UNKNOWN_POLICY;
-    }
-    struct slice name = text_of(value);
-    if (decider->policies)
-        return policy_set_find(decider->policies, name, &question->policy, err) == STATUS_OK ? QUESTION_OK
-                                                                                           : QUESTION_UNKNOWN_POLICY;
-    if (decider->policy && slice_equal(name, slice_from(decider->policy->name)))
+    if (value_of(question, MEMBER_POLICY)->kind == VALUE_TEXT)
+        return find_policy(decider, name, question, err);
+    if (decider->policy)
         return QUESTION_OK;
-    error_set(err, STATUS_NOT_FOUND, "policy \"%.*s\" is not the one that is loaded, \"%s\"; leave it out or name that",
-              (int)(name.len < QUOTED_BYTES_MAX ? name.len : QUOTED_BYTES_MAX), name.data,
-              decider->policy ? decider->policy->name : "");
+    error_set(err, STATUS_INVALID, "no policy is given; name a preset or destination as policy");
     return QUESTION_UNKNOWN_POLICY;
 }
 
 static enum question_problem read_needed(struct question *question, struct error *err)
 {
-    json_t *id = member(question, "claimId");
-    json_t *error = member(question, "submissionError");
-    json_t *retry_count = member(question, "retryCount");
-    if (!id)
-        id = member(question, "id");
-    if (id && !json_is_string(id)) {
-        error_set(err, STATUS_INVALID, "claimId or id must be a string");
+    struct decide_request *request = &question->request;
+    bool claim = value_of(question, MEMBER_CLAIM_ID)->kind != VALUE_ABSENT;
+    if (!read_text(question, claim ? MEMBER_CLAIM_ID : MEMBER_ID, &request->id, "a string", err))
         return QUESTION_INVALID_ID;
-    }
-    if (error && !json_is_string(error)) {
-        error_set(err, STATUS_INVALID, "submissionError must be a string");
+    if (!read_text(question, MEMBER_SUBMISSION_ERROR, &request->text, "a string", err))
         return QUESTION_INVALID_ERROR_MESSAGE;
-    }
-    if (retry_count && !json_is_integer(retry_count)) {
+    const struct value *count = value_of(question, MEMBER_RETRY_COUNT);
+    if (count->kind != VALUE_INTEGER && count->kind != VALUE_ABSENT) {
         error_set(err, STATUS_INVALID, "retryCount must be a whole number from 0");
         return QUESTION_INVALID_RETRY_COUNT;
     }
-    question->request.id = id ? text_of(id) : SLICE("");
-    question->request.text = error ? text_of(error) : SLICE("");
-    question->request.retry_count = retry_count ? json_integer_value(retry_count) : 0;
+    request->retry_count = count->integer;
     return QUESTION_OK;
 }
 
 /* Leaves *ret_at alone when the question has no such member. */
-static bool read_time(const struct question *question, const char *name, instant *ret_at, struct error *err)
+static bool read_time(const struct question *question, enum member member, instant *ret_at, struct error *err)
 {
     struct error problem;
-    json_t *value = member(question, name);
-    if (!value)
-        return true;
-    if (!json_is_string(value)) {
-        error_set(err, STATUS_INVALID, "%s must be a string like \"2025-01-12T10:40:00Z\"", name);
+    struct slice text;
+    if (!read_text(question, member, &text, "a string like \"2025-01-12T10:40:00Z\"", err))
         return false;
-    }
-    if (decision_time_parse(text_of(value), ret_at, &problem) == STATUS_OK)
+    if (value_of(question, member)->kind == VALUE_ABSENT || decision_time_parse(text, ret_at, &problem) == STATUS_OK)
         return true;
-    error_set(err, STATUS_INVALID, "%s: %.400s", name, problem.text);
+    error_set(err, STATUS_INVALID, "%s: %.400s", member_name(member), problem.text);
     return false;
 }
 
 static bool read_times(struct question *question, struct error *err)
 {
     struct decide_request *request = &question->request;
-    instant last_at;
-    return read_time(question, "now", &request->now, err) && read_time(question, "lastSubmissionTime", &last_at, err) &&
-           read_time(question, "firstSubmissionTime", &request->first_at, err) &&
-           read_time(question, "deadline", &request->deadline, err);
+    instant last_at; /* checked, not used */
+    return read_time(question, MEMBER_NOW, &request->now, err) &&
+           read_time(question, MEMBER_LAST_SUBMISSION_TIME, &last_at, err) &&
+           read_time(question, MEMBER_FIRST_SUBMISSION_TIME, &request->first_at, err) &&
+           read_time(question, MEMBER_DEADLINE, &request->deadline, err);
 }
 
-static bool read_count(const struct question *question, const char *name, int64_t *ret_value, struct error *err)
+static bool read_count(const struct question *question, enum member member, int64_t *ret_value, struct error *err)
 {
-    json_t *value = member(question, name);
-    if (!value)
+    const struct value *value = value_of(question, member);
+    if (value->kind == VALUE_ABSENT)
         return true;
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
-        error_set(err, STATUS_INVALID, "%s must be a whole number from 0", name);
+    if (value->kind != VALUE_INTEGER || value->integer < 0) {
+        error_set(err, STATUS_INVALID, "%s must be a whole number from 0", member_name(member));
         return false;
     }
-    *ret_value = json_integer_value(value);
+    *ret_value = value->integer;
     return true;
 }
 
-static bool read_flag(const struct question *question, const char *name, bool *ret_value, struct error *err)
+static bool read_flag(const struct question *question, enum member member, bool *ret_value, struct error *err)
 {
-    json_t *value = member(question, name);
-    if (value && !json_is_boolean(value)) {
-        error_set(err, STATUS_INVALID, "%s must be true or false", name);
+    enum value_kind kind = value_of(question, member)->kind;
+    if (kind != VALUE_ABSENT && kind != VALUE_TRUE && kind != VALUE_FALSE) {
+        error_set(err, STATUS_INVALID, "%s must be true or false", member_name(member));
         return false;
     }
-    *ret_value = json_is_true(value);
+    *ret_value = kind == VALUE_TRUE;
     return true;
 }
 
 static bool read_priority(const struct question *question, enum priority *ret_priority, struct error *err)
 {
-    json_t *value = member(question, "priority");
-    if (!value)
+    const struct value *value = value_of(question, MEMBER_PRIORITY);
+    if (value->kind == VALUE_ABSENT)
         return true;
-    json_int_t number = json_integer_value(value); /* 0 when it is none */
-    char digit = (char)('0' + (number >= 1 && number <= 9 ? number : 0));
-    struct slice name = json_is_string(value) ? text_of(value) : (struct slice){ &digit, 1 };
-    if (priority_from_name(name, ret_priority))
+    bool digit = value->kind == VALUE_INTEGER && value->integer >= 1 && value->integer <= 9;
+    char text = (char)('0' + (digit ? value->integer : 0));
+    if (priority_from_name(value->kind == VALUE_TEXT ? value->text : (struct slice){ &text, 1 }, ret_priority))
         return true;
     error_set(err, STATUS_INVALID, "priority must be critical, high or normal");
     return false;
@@ -185,19 +130,16 @@ static bool read_priority(const struct question *question, enum priority *ret_pr
 static bool read_rest(struct question *question, struct error *err)
 {
     struct decide_request *request = &question->request;
-    json_t *code = member(question, "code");
     int64_t seed = 0;
-    if (code && !json_is_string(code)) {
-        error_set(err, STATUS_INVALID, "code must be a string like \"http:503\"");
-        return false;
-    }
-    request->code = code ? text_of(code) : SLICE("");
-    if (!read_priority(question, &request->priority, err) ||
-        !read_count(question, "retryAfterMs", &request->retry_after_ms, err) || !read_count(question, "seed", &seed, err))
+    bool in_doubt;
+    if (!read_text(question, MEMBER_CODE, &request->code, "a string like \"http:503\"", err) ||
+        !read_priority(question, &request->priority, err) ||
+        !read_count(question, MEMBER_RETRY_AFTER_MS, &request->retry_after_ms, err) ||
+        !read_count(question, MEMBER_SEED, &seed, err))
         return false;
     request->seed = (uint64_t)seed;
-    bool in_doubt = false;
-    if (!read_flag(question, "inDoubt", &in_doubt, err) || !read_flag(question, "doubted", &request->doubted, err))
+    if (!read_flag(question, MEMBER_IN_DOUBT, &in_doubt, err) ||
+        !read_flag(question, MEMBER_DOUBTED, &request->doubted, err))
         return false;
     request->outcome = in_doubt ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
     return true;
@@ -207,12 +149,14 @@ enum question_problem question_read(const struct decider *decider, struct slice 
                                     struct error *err)
 {
     assert(decider->now >= INSTANT_MIN && decider->now <= DECISION_NOW_MAX);
-    *ret_question = (struct question){ .request = { .priority = PRIORITY_NORMAL,
-                                                    .retry_after_ms = -1,
-                                                    .now = decider->now,
-                                                    .first_at = INSTANT_NONE,
-                                                    .deadline = INSTANT_NONE } };
-    enum question_problem problem = parse(text, ret_question, err);
+    ret_question->request = (struct decide_request){
+        .priority = PRIORITY_NORMAL,
+        .retry_after_ms = -1,
+        .now = decider->now,
+        .first_at = INSTANT_NONE,
+        .deadline = INSTANT_NONE,
+    };
+    enum question_problem problem = members_read(text, &ret_question->members, err);
     if (problem == QUESTION_OK)
         problem = read_policy(decider, ret_question, err);
     if (problem == QUESTION_OK)
@@ -226,6 +170,5 @@ enum question_problem question_read(const struct decider *decider, struct slice 
 
 void question_release(struct question *question)
 {
-    json_decref(question->document);
-    question->document = NULL;
+    members_release(&question->members);
 }

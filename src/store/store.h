@@ -50,7 +50,7 @@ struct job {
     enum priority priority;
     enum job_step step;
     int64_t rank;       /* order inside the lane, smaller first: see rank_of */
-    int64_t generation; /* 1, and one more each redrive */
+    int64_t generation; /* 1, and one more each redrive of the dead job */
     int64_t attempts;   /* sends begun in this generation, counted before they are tried */
     int64_t attempts_total;
     int64_t retry_count; /* retries spent in this generation */
@@ -84,7 +84,7 @@ struct op_insert {
     struct slice destination, tenant, id; /* id empty: the store makes one, ordered by time */
     enum priority priority;
     int64_t rank;
-    instant run_at; /* in the past or now: ready at once */
+    instant run_at; /* in the past or now: ready at once; INSTANT_NONE: now */
     instant deadline;
     struct slice content_type, headers, correlation_id, metadata, payload;
     /* results */
@@ -93,7 +93,10 @@ struct op_insert {
     bool ret_existed; /* the same id with the same body was there; nothing changed */
 };
 
-/* OP_CLAIM: leases up to `max` ready jobs of a lane. Counts the attempt of those whose step is STEP_SEND. */
+/*
+ * OP_CLAIM: leases up to `max` ready jobs of a lane. Counts the attempt of those whose step is STEP_SEND. A lane that
+ * never was has none ready.
+ */
 struct op_claim {
     int64_t lane;
     size_t max;
@@ -104,7 +107,10 @@ struct op_claim {
     size_t ret_count;
 };
 
-/* OP_SETTLE: the end of a lease. STATUS_CONFLICT: the token is stale, nothing changed. */
+/*
+ * OP_SETTLE: the end of a lease. STATUS_CONFLICT: the token is stale or the job is gone, nothing changed. OUTCOME_NONE
+ * says nothing about the last attempt: class, code and, when `error` is empty, error stay as they were.
+ */
 struct op_settle {
     int64_t seq;
     int64_t token;
@@ -131,7 +137,12 @@ struct op_extend {
     instant lease_until;
 };
 
-/* OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE: by name. STATUS_NOT_FOUND; STATUS_CONFLICT where the state forbids it. */
+/*
+ * OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE: by name. STATUS_NOT_FOUND; STATUS_CONFLICT where the state forbids it.
+ * A dead job that is redriven starts a new generation and loses a deadline that has passed. A waiting one is only
+ * hurried: what it has spent stays spent, and it keeps its step. A priority can change while pending, waiting and
+ * running; the rank that a settlement brings stands. A corrected payload does not change what OP_INSERT compares with.
+ */
 struct op_job {
     struct slice tenant, id;
     enum priority priority; /* OP_PRIORITIZE */
@@ -155,8 +166,9 @@ struct lane_ready {
 
 /*
  * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
- * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and completed jobs past
- * forget_at are deleted, the former with an event. Overdue first come first.
+ * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
+ * forget_at are deleted, the former with an event. A time has come when it is not after `now`. Overdue first come
+ * first, by (time, seq). A running job is left alone, whatever its deadline.
  */
 struct op_promote {
     size_t max;
@@ -228,7 +240,8 @@ enum event_type {
 
 /*
  * One change. `data` is a JSON object of facts for its event, made by the caller, never with payload
- * or secrets; empty is allowed. The store adds what it alone knows as columns: job, lane, time, state.
+ * or secrets; empty is allowed; over EVENT_DATA_BYTES_MAX the operation is STATUS_LIMIT. The store adds what
+ * it alone knows as columns: job, lane, time, state.
  */
 struct store_op {
     enum op_kind kind;
@@ -255,7 +268,7 @@ struct event {
     int64_t attempt;
     struct slice destination, tenant, job; /* empty: of no job */
     struct slice data;                     /* JSON object or empty */
-    int64_t previous;                      /* event of the same job, 0: none */
+    int64_t previous;                      /* event of the same job, 0: none; an id used again starts anew */
     unsigned char hash[EVENT_HASH_BYTES];  /* over the one before and all of the above */
 };
 
@@ -272,7 +285,7 @@ struct lane {
 
 struct store_settings {
     bool sync_always;      /* else the caller calls store_sync each second */
-    int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL */
+    int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
 };
 
 struct store;
@@ -316,7 +329,7 @@ struct store_ops {
     /* Events after `after`, oldest first. */
     enum status (*reader_events)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                  struct event **ret_events, size_t *ret_count, struct error *err);
-    /* The newest `max` events of one job, oldest first; also of a job that is deleted. */
+    /* The newest `max` events of one name, oldest first; also of jobs that are deleted. */
     enum status (*reader_history)(struct store_reader *reader, struct slice tenant, struct slice id, size_t max,
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
     /* All lanes that have or had jobs, in order of id, from `after` on. */
@@ -340,8 +353,7 @@ struct store_reader {
 /* A way to open a store, by the start of its address. src/main.c has the table; only it names the backends. */
 struct store_backend {
     const char *scheme; /* "sqlite:"; NULL ends the table */
-    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store,
-                        struct error *err);
+    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store, struct error *err);
 };
 
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */

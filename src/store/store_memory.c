@@ -77,6 +77,8 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK ||
         memory_job_add(store, insert, id, seq, lane, &job) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    if (job->job.run_at == INSTANT_NONE)
+        job->job.run_at = now;
     job->job.created_at = now;
     job->ready = is_due(insert->run_at, now);
     insert->ret_id = id;
@@ -113,7 +115,7 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     claim->ret_jobs = NULL;
     claim->ret_count = 0;
     if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
-        return STATUS_NOT_FOUND;
+        return STATUS_OK; /* a lane that never was has nothing ready */
     struct memory_lane *lane = store->lane_list[claim->lane - 1];
     size_t count = (size_t)lane->counts.ready < claim->max ? (size_t)lane->counts.ready : claim->max;
     if (count == 0)
@@ -171,14 +173,16 @@ static enum status settle_texts(struct memory_store *store, struct memory_job *j
     struct slice error = error_cut(settle->error);
     bool happened = settle->outcome != OUTCOME_NONE; /* else there is nothing new to say about the last attempt */
     enum status status = STATUS_OK;
-    if (happened || settle->code.len > 0)
+    if (happened)
         status = memory_text_set(store, &job->job.last_code, settle->code);
     if (status == STATUS_OK && (happened || error.len > 0))
         status = memory_text_set(store, &job->job.last_error, error);
     if (status == STATUS_OK && settle->reference.len > 0)
         status = memory_text_set(store, &job->job.reference, settle->reference);
-    if (status == STATUS_OK && job->job.state == STATE_DEAD)
-        status = memory_text_set(store, &job->job.dead_code, settle->dead_code);
+    if (status == STATUS_OK && job->job.state == STATE_DEAD) {
+        bool unnamed = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0;
+        status = memory_text_set(store, &job->job.dead_code, unnamed ? SLICE("EXPIRED") : settle->dead_code);
+    }
     return status;
 }
 
@@ -280,8 +284,9 @@ static enum status apply_prioritize(struct memory_store *store, instant now, str
     struct memory_job *job = job_named(store, &op->job);
     if (!job)
         return STATUS_NOT_FOUND;
-    if (job->job.state != STATE_PENDING && job->job.state != STATE_WAITING)
-        return STATUS_CONFLICT; /* invariant 3 for a running one; the others have nothing to wait for */
+    enum job_state state = job->job.state;
+    if (state != STATE_PENDING && state != STATE_WAITING && state != STATE_RUNNING)
+        return STATUS_CONFLICT;
     if (memory_job_change(store, job) != STATUS_OK)
         return STATUS_NO_MEMORY;
     job->job.priority = op->job.priority;
@@ -289,33 +294,23 @@ static enum status apply_prioritize(struct memory_store *store, instant now, str
     return job_changed(store, job, now, EVENT_TYPE_PRIORITIZED, op->data);
 }
 
-/*
- * A new generation. A dead job starts over; a waiting one is hurried and keeps its step: what is in doubt or accepted
- * must not be sent twice because somebody was impatient. The last error stays to be read. A deadline that has passed
- * would kill the job again at once, so it goes.
- */
-static void start_over(struct memory_job *job, const struct op_job *redrive, instant now)
+/* A dead job starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
+static void start_over(struct memory_job *job, instant now)
 {
-    if (job->job.state == STATE_DEAD) {
-        job->job.step = STEP_SEND;
-        job->job.doubted = false;
-    }
-    job->job.state = STATE_PENDING;
     job->job.generation++;
     job->job.attempts = 0;
     job->job.retry_count = 0;
     job->job.step_count = 0;
-    job->job.redrives_auto += redrive->automatic ? 1 : 0;
+    job->job.step = STEP_SEND;
+    job->job.doubted = false;
     job->job.first_at = INSTANT_NONE;
-    job->job.run_at = now;
-    job->job.rank = redrive->rank;
     job->job.dead_at = INSTANT_NONE;
     job->job.expires_at = INSTANT_NONE;
     if (is_due(job->job.deadline, now))
         job->job.deadline = INSTANT_NONE;
-    job->ready = true;
 }
 
+/* A waiting job is only hurried: what is in doubt or accepted is not sent twice because somebody was impatient. */
 static enum status apply_redrive(struct memory_store *store, instant now, struct store_op *op)
 {
     struct memory_job *job = job_named(store, &op->job);
@@ -325,9 +320,15 @@ static enum status apply_redrive(struct memory_store *store, instant now, struct
         return STATUS_CONFLICT;
     if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    start_over(job, &op->job, now);
+    if (job->job.state == STATE_DEAD)
+        start_over(job, now);
     if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    job->job.state = STATE_PENDING;
+    job->job.run_at = now;
+    job->job.rank = op->job.rank;
+    job->job.redrives_auto += op->job.automatic ? 1 : 0;
+    job->ready = true;
     op->job.ret_state = job->job.state;
     return job_changed(store, job, now, EVENT_TYPE_REDRIVEN, op->data);
 }
@@ -599,9 +600,9 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     }
     store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED };
     store->pending_max = settings->pending_max;
-    table_init(&store->names);
-    table_init(&store->lanes);
-    table_init(&store->destinations);
+    names_init(&store->names);
+    names_init(&store->lanes);
+    names_init(&store->destinations);
     *ret_store = &store->store;
     return STATUS_OK;
 }

@@ -107,7 +107,8 @@ enum status memory_reader_jobs(struct store_reader *base, const struct job_filte
     return reader_unlock(store, STATUS_OK, err);
 }
 
-static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory, struct event *ret_event)
+static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
+                              struct event *ret_event)
 {
     struct slice data = { event->data, event->data_len };
     struct event copy = {
@@ -219,7 +220,7 @@ enum status memory_reader_destination(struct store_reader *base, struct slice na
                                       struct slice *ret_state, struct error *err)
 {
     struct memory_store *store = reader_lock(base);
-    struct table_link *link = table_find(&store->destinations, name, SLICE(""));
+    struct names_link *link = names_find(&store->destinations, name, SLICE(""));
     enum status status = STATUS_NOT_FOUND;
     if (link) {
         struct slice state = arena_copy(memory, CONTAINER_OF(link, struct memory_destination, link)->state);

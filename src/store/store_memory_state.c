@@ -48,7 +48,7 @@ static void name_release(struct memory_store *store, struct memory_name *name)
 {
     if (--name->references > 0)
         return;
-    table_remove(&store->names, &name->link);
+    names_remove(&store->names, &name->link);
     free(name);
 }
 
@@ -205,12 +205,12 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         *undo->text = undo->text_before;
         break;
     case UNDO_LANE_NEW:
-        table_remove(&store->lanes, &undo->lane->link);
+        names_remove(&store->lanes, &undo->lane->link);
         store->lane_count--;
         free(undo->lane);
         break;
     case UNDO_DESTINATION_NEW:
-        table_remove(&store->destinations, &undo->destination->link);
+        names_remove(&store->destinations, &undo->destination->link);
         free(undo->destination);
         break;
     }
@@ -267,7 +267,7 @@ void memory_commit(struct memory_store *store)
 enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
                             struct memory_lane **ret_lane)
 {
-    struct table_link *link = table_find(&store->lanes, destination, tenant);
+    struct names_link *link = names_find(&store->lanes, destination, tenant);
     if (link) {
         *ret_lane = CONTAINER_OF(link, struct memory_lane, link);
         return STATUS_OK;
@@ -289,7 +289,7 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     char *at = lane->text;
     lane->link.first = text_put(&at, destination);
     lane->link.second = text_put(&at, tenant);
-    table_add(&store->lanes, &lane->link);
+    names_add(&store->lanes, &lane->link);
     store->lane_list[store->lane_count++] = lane;
     lane->id = (int64_t)store->lane_count;
     undo->lane = lane;
@@ -308,7 +308,7 @@ static struct memory_name *name_get(struct memory_store *store, struct slice ten
         char *at = name->text;
         name->link.first = text_put(&at, tenant);
         name->link.second = text_put(&at, id);
-        table_add(&store->names, &name->link);
+        names_add(&store->names, &name->link);
     }
     name->references++;
     return name;
@@ -443,7 +443,7 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
 enum status memory_destination_get(struct memory_store *store, struct slice name,
                                    struct memory_destination **ret_destination)
 {
-    struct table_link *link = table_find(&store->destinations, name, SLICE(""));
+    struct names_link *link = names_find(&store->destinations, name, SLICE(""));
     if (link) {
         *ret_destination = CONTAINER_OF(link, struct memory_destination, link);
         return STATUS_OK;
@@ -458,7 +458,7 @@ enum status memory_destination_get(struct memory_store *store, struct slice name
     destination->link.first = text_put(&at, name);
     destination->link.second = SLICE("");
     destination->state = SLICE("");
-    table_add(&store->destinations, &destination->link);
+    names_add(&store->destinations, &destination->link);
     undo->destination = destination;
     *ret_destination = destination;
     return STATUS_OK;
@@ -533,7 +533,7 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
 
 struct memory_name *memory_name_find(const struct memory_store *store, struct slice tenant, struct slice id)
 {
-    struct table_link *link = table_find(&store->names, tenant, id);
+    struct names_link *link = names_find(&store->names, tenant, id);
     return link ? CONTAINER_OF(link, struct memory_name, link) : NULL;
 }
 
@@ -581,7 +581,7 @@ void memory_clear(struct memory_store *store)
     for (size_t i = 0; i < store->events_count; i++)
         free(store->events[store->events_start + i]);
     size_t cursor = 0;
-    for (struct table_link *link; (link = table_pop(&store->names, &cursor));) {
+    for (struct names_link *link; (link = names_pop(&store->names, &cursor));) {
         struct memory_name *name = CONTAINER_OF(link, struct memory_name, link);
         struct memory_job *job = name->job;
         name->references = 2; /* the events are gone and the table does not have it any more */
@@ -590,16 +590,16 @@ void memory_clear(struct memory_store *store)
         free(name);
     }
     cursor = 0;
-    for (struct table_link *link; (link = table_pop(&store->destinations, &cursor));) {
+    for (struct names_link *link; (link = names_pop(&store->destinations, &cursor));) {
         struct memory_destination *destination = CONTAINER_OF(link, struct memory_destination, link);
         text_free(destination->state);
         free(destination);
     }
     for (size_t i = 0; i < store->lane_count; i++)
         free(store->lane_list[i]);
-    table_release(&store->names);
-    table_release(&store->lanes);
-    table_release(&store->destinations);
+    names_release(&store->names);
+    names_release(&store->lanes);
+    names_release(&store->destinations);
     free(store->lane_list);
     free(store->events);
     free(store->undos);

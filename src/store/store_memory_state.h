@@ -9,13 +9,13 @@
 #define STORE_STORE_MEMORY_STATE_H
 
 #include "store/store.h"
-#include "store/store_memory_table.h"
+#include "store/store_memory_names.h"
 #include "store/store_memory_tree.h"
 
 #include <pthread.h>
 
 struct memory_lane {
-    struct table_link link; /* destination, tenant */
+    struct names_link link; /* destination, tenant */
     int64_t id;
     struct tree ready; /* by (rank, seq) */
     struct lane_counts counts;
@@ -26,7 +26,7 @@ struct memory_lane {
 
 /* A job's name. It outlives the job for as long as an event of it is kept. */
 struct memory_name {
-    struct table_link link; /* tenant, id */
+    struct names_link link; /* tenant, id */
     struct memory_job *job; /* NULL: deleted */
     int64_t last_event;
     size_t references; /* jobs not yet freed, and events */
@@ -63,7 +63,7 @@ struct memory_event {
 };
 
 struct memory_destination {
-    struct table_link link; /* name, nothing */
+    struct names_link link; /* name, nothing */
     struct slice state;
     char text[];
 };
@@ -109,7 +109,7 @@ struct memory_store {
     int64_t pending_max;
     int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
-    struct table names, lanes, destinations;
+    struct names names, lanes, destinations;
     struct memory_lane **lane_list; /* by id - 1 */
     size_t lane_capacity, lane_count;
     struct tree jobs, leases, timers;

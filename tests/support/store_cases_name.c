@@ -55,7 +55,7 @@ static void states_allow_what_the_table_says(void **state)
         { OP_PRIORITIZE, "cancelled", STATUS_CONFLICT, STATE_CANCELLED },
         { OP_PRIORITIZE, "nobody", STATUS_NOT_FOUND, STATE_NONE },
         { OP_PRIORITIZE, "pending", STATUS_OK, STATE_PENDING },
-        { OP_PRIORITIZE, "running", STATUS_CONFLICT, STATE_RUNNING },
+        { OP_PRIORITIZE, "running", STATUS_OK, STATE_RUNNING },
         { OP_PRIORITIZE, "waiting", STATUS_OK, STATE_WAITING },
         { OP_CANCEL, "pending", STATUS_OK, STATE_CANCELLED },
         { OP_REDRIVE, "waiting", STATUS_OK, STATE_PENDING },
@@ -156,6 +156,25 @@ static void prioritize_works_while_waiting(void **state)
     assert_text(take(f, lane).id, "a");
 }
 
+static void prioritize_while_running_keeps_the_lease(void **state)
+{
+    struct store_fixture *f = *state;
+    int64_t lane = put(f, "a");
+    struct job job = take(f, lane);
+    struct store_op op = job_op(OP_PRIORITIZE, "t", "a");
+    op.job.priority = PRIORITY_HIGH;
+    op.job.rank = 5;
+    assert_run(f, &op, STATUS_OK);
+    struct job after = read_job(f, "t", "a");
+    assert_int_equal(after.priority, PRIORITY_HIGH);
+    assert_int_equal(after.lease_token, job.lease_token);
+    assert_int_equal(after.lease_until, job.lease_until);
+    assert_int_equal(ready_in(f, lane), 0);
+    struct store_op settle = settle_op(&job, EVENT_RETRY);
+    assert_run(f, &settle, STATUS_OK);
+    assert_int_equal(read_job(f, "t", "a").priority, PRIORITY_HIGH);
+}
+
 static void redrive_gives_a_dead_job_a_new_generation(void **state)
 {
     struct store_fixture *f = *state;
@@ -244,13 +263,14 @@ static void redrive_makes_a_waiting_job_due(void **state)
     assert_int_equal(after.state, STATE_PENDING);
     assert_int_equal(after.run_at, f->now);
     assert_int_equal(after.rank, 3);
-    assert_int_equal(after.generation, 2);
-    assert_int_equal(after.attempts + after.retry_count + after.step_count, 0);
-    assert_int_equal(after.attempts_total, 1);
+    assert_int_equal(after.generation, 1); /* only hurried: what it has spent stays spent */
+    assert_int_equal(after.attempts, 1);
+    assert_int_equal(after.retry_count, 1);
+    assert_int_equal(after.step_count, 1);
     assert_int_equal(after.step, STEP_VERIFY); /* nothing in doubt is sent again for being hurried */
     assert_true(after.doubted);
     assert_int_equal(ready_in(f, lane), 1);
-    assert_int_equal(take(f, lane).attempts, 0);
+    assert_int_equal(take(f, lane).attempts, 1);
     assert_true(promote(f).ret_next_at == INSTANT_NONE);
 }
 
@@ -349,6 +369,7 @@ const struct store_case store_cases_name[] = {
     { "a scheduled job can be cancelled", a_scheduled_job_can_be_cancelled },
     { "prioritize reorders what is queued", prioritize_reorders_what_is_queued },
     { "prioritize works while waiting", prioritize_works_while_waiting },
+    { "prioritize while running keeps the lease", prioritize_while_running_keeps_the_lease },
     { "redrive gives a dead job a new generation", redrive_gives_a_dead_job_a_new_generation },
     { "redrive counts those by the clock", redrive_counts_those_by_the_clock },
     { "redrive makes a waiting job due", redrive_makes_a_waiting_job_due },

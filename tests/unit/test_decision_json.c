@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/decision_json.h"
+#include "lib/members.h"
 
 #define NOW "2025-01-12T10:40:00Z"
 enum { NOW_S = 1736678400 };
@@ -205,8 +205,8 @@ static const struct verdict_case {
       "Transient error, retry 1 of 3", 1, 60000 },
     { "asked to wait longer", EVERY "\"SLOW\",\"retryAfterMs\":300000}", true, NULL, "TRANSIENT", "retry",
       "Transient error, retry 1 of 3", 1, 300000 },
-    { "the code decides", EVERY "\"who knows\",\"code\":\"http:BAD\"}", false, "PERMANENT_ERROR", "UNKNOWN", "dead",
-      "Unknown error, which this policy does not retry", 0, -1 },
+    { "the code decides", EVERY "\"who knows\",\"code\":\"http:BAD\"}", false, "PERMANENT_ERROR", "PERMANENT", "dead",
+      "Permanent error, not retried", 0, -1 },
     { "null is absent", EVERY "\"SLOW\",\"retryCount\":null,\"code\":null,\"priority\":null,\"deadline\":null,\"seed\":null,"
       "\"inDoubt\":null,\"retryAfterMs\":null,\"claimId\":null}", true, NULL, "TRANSIENT", "retry", "Transient error, retry 1 of 3", 1, 60000 },
     { "others are ignored", EVERY "\"SLOW\",\"errorMessage\":7,\"x\":{\"retryCount\":-1}}", true, NULL, "TRANSIENT", "retry",
@@ -327,6 +327,58 @@ static void bad_questions_are_answered(void **state)
     }
 }
 
+/* Columns: whether the plain reader takes it. What it takes, jansson must read in the same way. */
+static const struct { const char *text; bool plain; } plain_cases[] = {
+    { TISS ERR "}", true },
+    { " {\t\"id\" : \"a\" , \"retryCount\" : -0 ,\r\n\"inDoubt\":true,\"doubted\":false,\"now\":null} ", true },
+    { "{\"id\":\"\xc3\xa9\xf0\x9f\x98\x80\x7f\",\"seed\":999999999999999999}", true },
+    { "{\"id\":\"\"}", true },
+    { "{}", false },
+    { "{\"id\":\"a\\n\"}", false },
+    { "{\"id\":\"a\",\"id\":\"a\"}", false },
+    { "{\"x\":1,\"x\":2}", false },
+    { "{\"x\":[]}", false },
+    { "{\"x\":1.0}", false },
+    { "{\"x\":1e0}", false },
+    { "{\"x\":01}", false },
+    { "{\"x\":-}", false },
+    { "{\"x\":+1}", false },
+    { "{\"x\":1000000000000000000}", false },
+    { "{\"x\":tru}", false },
+    { "{\"x\":truely}", false },
+    { "{\"x\":1,}", false },
+    { "{\"x\":1}}", false },
+    { "{\"x\" 1}", false },
+    { "{\"x\":", false },
+    { "{\"x", false },
+    { "{\"x\":\"\xed\xa0\x80\"}", false },
+    { "{\"x\":\"\xe2\x82", false },
+    { "{\"x\":\"a\tb\"}", false },
+};
+
+static void both_readers_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof plain_cases / sizeof *plain_cases; i++) {
+        struct members plain, any;
+        struct error err;
+        struct slice question = slice_from(plain_cases[i].text);
+        bool taken = members_read_plain(question, &plain);
+        if (taken != plain_cases[i].plain)
+            fail_msg("%s", plain_cases[i].text);
+        enum question_problem problem = members_read_any(question, &any, &err);
+        if (taken) {
+            assert_int_equal(problem, QUESTION_OK);
+            for (int m = 0; m < MEMBER_COUNT; m++) {
+                assert_int_equal(plain.values[m].kind, any.values[m].kind);
+                assert_int_equal(plain.values[m].integer, any.values[m].integer);
+                assert_true(slice_equal(plain.values[m].text, any.values[m].text));
+            }
+        }
+        members_release(&any);
+    }
+}
+
 static void unknown_policy_names_the_nearest(void **state)
 {
     struct fixture *fixture = *state;
@@ -411,6 +463,7 @@ int main(void)
         cmocka_unit_test(poll_is_no_retry),
         cmocka_unit_test(throttled_answer_names_itself),
         cmocka_unit_test(bad_questions_are_answered),
+        cmocka_unit_test(both_readers_agree),
         cmocka_unit_test(unknown_policy_names_the_nearest),
         cmocka_unit_test(long_questions),
         cmocka_unit_test(s1_idempotent_analysis),

@@ -1,0 +1,99 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/policies.h"
+#include "config/config.h"
+
+static void append_json(const struct config *config, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_name(&json, "file");
+    if (config->path)
+        json_put_string(&json, slice_from(config->path));
+    else
+        json_put_null(&json);
+    json_member_text(&json, "store", config->store);
+    json_name(&json, "destinations");
+    json_array_begin(&json);
+    for (size_t i = 0; i < config->destination_count; i++)
+        json_put_string(&json, slice_from(config->destinations[i].name));
+    json_array_end(&json);
+    json_object_end(&json);
+    buffer_append_byte(out, '\n');
+}
+
+static void append_summary(const struct cli *cli, const struct config *config, struct buffer *out)
+{
+    if (cli->json) {
+        append_json(config, out);
+        return;
+    }
+    buffer_printf(out, "%s: valid; %zu destination%s, listens on %s:%d\n", config->path ? config->path : "built-in defaults",
+                  config->destination_count, config->destination_count == 1 ? "" : "s", config->listen.host,
+                  config->listen.port);
+}
+
+static int check(const struct cli *cli, const char *path, struct buffer *out)
+{
+    struct config *config = NULL;
+    struct buffer problems;
+    buffer_init(&problems, PROBLEMS_BYTES_MAX);
+    enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
+    problems_print(&problems);
+    int code = EXIT_DONE;
+    if (status == STATUS_OK)
+        append_summary(cli, config, out);
+    else
+        code = cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid",
+                        path ? path : "the built-in configuration");
+    config_unref(config);
+    buffer_release(&problems);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *path = NULL;
+    bool reference = false;
+    const struct option_row rows[] = {
+        { "config", 'c', &path, NULL },
+        { "reference", '\0', NULL, &reference },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_check, rows, argc, argv, 1, &arguments, &code))
+        return code;
+    if (arguments.count == 1 && path)
+        return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, arguments.items[0]);
+    if (arguments.count == 1)
+        path = arguments.items[0];
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    if (reference)
+        config_reference(&out);
+    else
+        code = check(cli, path ? path : cli_config_path(), &out);
+    if (code == EXIT_DONE)
+        code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "validate a configuration",
+    .help = "usage: insist check [-c FILE] [--reference]\n\n"
+            "Reads a configuration as `insist serve` would and says what is wrong with it, one problem a line as\n"
+            "file:line:column. Without -c: ./insist.yaml, then /etc/insist/insist.yaml, then the built-in defaults.\n\n"
+            "Options:\n"
+            "  -c, --config FILE   the file\n"
+            "      --reference     print the reference of all settings, as Markdown\n"
+            "  -o, --output json   the summary as a JSON object\n\n"
+            "Exit codes: 0 valid; 2 not valid.\n\n"
+            "Examples:\n"
+            "  insist check -c insist.yaml\n"
+            "  insist check --reference > configuration.md\n",
+    .run = run,
+};

@@ -1,0 +1,152 @@
+#include "cli/cli.h"
+
+#include "cli/options.h"
+#include "config/problems.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void message(const char *format, va_list args)
+{
+    fputs("insist: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int cli_fail(int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message(format, args);
+    va_end(args);
+    return code;
+}
+
+int cli_usage(const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message(format, args);
+    va_end(args);
+    fprintf(stderr, "Try `insist help%s%s`.\n", command ? " " : "", command ? command : "");
+    return EXIT_USAGE;
+}
+
+enum status cli_write(int descriptor, struct slice bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t written = write(descriptor, bytes.data, bytes.len);
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
+            return STATUS_IO;
+        if (written < 0 && errno == EAGAIN) { /* somebody made the descriptor non-blocking */
+            struct pollfd wanted = { .fd = descriptor, .events = POLLOUT };
+            poll(&wanted, 1, -1);
+        }
+        if (written > 0)
+            bytes = slice_from_offset(bytes, (size_t)written);
+    }
+    return STATUS_OK;
+}
+
+int cli_print(const struct buffer *out, int code)
+{
+    if (buffer_status(out) != STATUS_OK)
+        return cli_fail(EXIT_FAILED, "the output does not fit into memory");
+    if (cli_write(STDOUT_FILENO, buffer_slice(out)) != STATUS_OK)
+        return cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
+    return code;
+}
+
+int cli_read_stdin(struct buffer *ret_text)
+{
+    enum { STEP_BYTES = 64 << 10 };
+    buffer_clear(ret_text);
+    for (;;) {
+        char *room = buffer_reserve(ret_text, STEP_BYTES);
+        if (!room)
+            return cli_fail(EXIT_FAILED, "no memory for standard input");
+        ssize_t got = read(STDIN_FILENO, room, STEP_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return cli_fail(EXIT_FAILED, "cannot read standard input: %s", strerror(errno));
+        if (got == 0)
+            return EXIT_DONE;
+        buffer_commit(ret_text, (size_t)got);
+        if (ret_text->len > CLI_STDIN_BYTES_MAX)
+            return cli_fail(EXIT_USAGE, "standard input is longer than the limit of %d bytes", CLI_STDIN_BYTES_MAX);
+    }
+}
+
+const struct command *command_find(struct slice name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (slice_equal(name, slice_from(commands[i]->name)))
+            return commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    struct nearest nearest = { .wanted = slice_from(name) };
+    for (size_t i = 0; commands[i]; i++)
+        nearest_offer(&nearest, commands[i]->name);
+    if (nearest.name)
+        return cli_usage(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name, nearest.name);
+    return cli_usage(NULL, "there is no command \"%s\"", name);
+}
+
+/* An empty variable is as if it was not set. */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* The word `name` as a command without arguments: for --help and --version. */
+static int run_alone(struct cli *cli, const char *name)
+{
+    char word[32];
+    snprintf(word, sizeof word, "%s", name);
+    char *argv[] = { word, NULL };
+    return command_find(slice_from(name))->run(cli, 1, argv);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli = { .server = environment("INSIST_SERVER"), .token = environment("INSIST_TOKEN") };
+    struct arguments none;
+    int first = argc;
+    const char *terminal = environment("TERM");
+    cli.color = isatty(STDOUT_FILENO) && !environment("NO_COLOR") && terminal && strcmp(terminal, "dumb") != 0;
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error, with a message */
+
+    int code = options_read(&cli, NULL, NULL, argc, argv, &none, &first);
+    if (code != EXIT_DONE)
+        return code;
+    if (cli.version)
+        return run_alone(&cli, "version");
+    if (first == argc && cli.help)
+        return run_alone(&cli, "help");
+    if (first == argc)
+        return cli_usage(NULL, "no command is given");
+    const struct command *command = command_find(slice_from(argv[first]));
+    if (!command)
+        return unknown_command(argv[first]);
+    return command->run(&cli, argc - first, argv + first);
+}
+
+const char *cli_config_path(void)
+{
+    static const char *const places[] = { "insist.yaml", "/etc/insist/insist.yaml" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (access(places[i], F_OK) == 0)
+            return places[i];
+    return NULL;
+}

@@ -1,0 +1,72 @@
+/*
+ * cli.h - what all commands share: the options before the command, messages, exit codes.
+ *
+ * A command is one file that defines one `struct command`, and one row of the table in
+ * commands.c. Help, suggestions and dispatch read that table.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "base/buffer.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "store/store.h"
+
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2, /* wrong use, or invalid input */
+    EXIT_PERMANENT = 10,
+    EXIT_EXHAUSTED = 11,
+};
+
+enum { CLI_OUTPUT_BYTES_MAX = 64 << 20, CLI_STDIN_BYTES_MAX = 1 << 20 };
+
+/* The options that every command takes, before or after its name. */
+struct cli {
+    const char *server; /* --server or INSIST_SERVER; NULL: the default */
+    const char *token;  /* --token or INSIST_TOKEN; NULL: none */
+    const char *output; /* "table" or "json"; NULL: the command's own default */
+    bool json;          /* --output json */
+    bool color;         /* standard output is a terminal and NO_COLOR is not set */
+    bool help;
+    bool version;
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line of the list */
+    const char *help;    /* usage, options, examples */
+    /* argv[0] is the command's name. Returns an exit code. */
+    int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+/* All commands in the order of the list; NULL ends. */
+extern const struct command *const commands[];
+/* NULL when there is none of that name. */
+const struct command *command_find(struct slice name);
+
+/* The whole program: options, dispatch, messages. */
+int cli_main(int argc, char **argv);
+
+/* How stores are opened; src/main.c has the table. */
+extern const struct store_backend store_backends[];
+
+/* Where a configuration is looked for without -c. NULL: there is none, the built-in defaults hold. */
+const char *cli_config_path(void);
+
+/* "insist: " and the message, on standard error. Returns `code`, for `return cli_fail(...)`. */
+int cli_fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+/* For wrong use: the message, and where the help is. Returns EXIT_USAGE. */
+int cli_usage(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Writes all of the buffer to standard output. Returns `code`, or EXIT_FAILED after a message. */
+int cli_print(const struct buffer *out, int code);
+
+/* Writes all bytes to a descriptor; STATUS_IO with errno kept. */
+enum status cli_write(int descriptor, struct slice bytes) MUST_CHECK;
+
+/* All of standard input, refused beyond CLI_STDIN_BYTES_MAX. Returns an exit code after its message. */
+int cli_read_stdin(struct buffer *ret_text);
+
+#endif

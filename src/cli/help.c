@@ -1,0 +1,56 @@
+#include "cli/commands.h"
+#include "cli/options.h"
+
+static void append_list(struct buffer *out)
+{
+    buffer_append_text(out, "usage: insist [--server URL] [--token T] [--output table|json] COMMAND ...\n\n"
+                            "Delivers work to services that fail: stores it, sends it, decides, waits, and says why.\n\n"
+                            "Commands:\n");
+    for (size_t i = 0; commands[i]; i++)
+        buffer_printf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    buffer_append_text(out, "\nOptions of every command:\n"
+                            "  --server URL           the daemon to talk to (INSIST_SERVER; http://127.0.0.1:7878)\n"
+                            "  --token T              the token to show it (INSIST_TOKEN)\n"
+                            "  -o, --output FORMAT    table or json\n"
+                            "  -h, --help             this text, or a command's own\n"
+                            "  -V, --version          the version\n\n"
+                            "Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 10 permanent error;\n"
+                            "11 retries exhausted. NO_COLOR switches colours off.\n\n"
+                            "`insist help COMMAND` shows a command's options and examples.\n");
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct buffer out;
+    int code;
+    cli->help = cli->help && argc > 1; /* `insist --help` comes here and wants the list */
+    if (!command_options(cli, &command_help, NULL, argc, argv, 1, &arguments, &code))
+        return code;
+
+    const struct command *command = NULL;
+    if (arguments.count == 1) {
+        command = command_find(slice_from(arguments.items[0]));
+        if (!command)
+            return cli_usage(NULL, "there is no command \"%s\"", arguments.items[0]);
+    }
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    if (command)
+        buffer_append_text(&out, command->help);
+    else
+        append_list(&out);
+    code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+const struct command command_help = {
+    .name = "help",
+    .summary = "the list of commands, or one command's help",
+    .help = "usage: insist help [COMMAND]\n\n"
+            "Shows the list of commands, or the options and examples of one.\n\n"
+            "Examples:\n"
+            "  insist help\n"
+            "  insist help decide\n",
+    .run = run,
+};

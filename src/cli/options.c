@@ -1,0 +1,164 @@
+#include "cli/options.h"
+
+#include "config/problems.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const struct option_row *find_by_name(const struct option_row *rows, struct slice name)
+{
+    for (; rows && rows->name; rows++)
+        if (slice_equal(name, slice_from(rows->name)))
+            return rows;
+    return NULL;
+}
+
+static const struct option_row *find_by_letter(const struct option_row *rows, char letter)
+{
+    for (; rows && rows->name; rows++)
+        if (rows->letter == letter)
+            return rows;
+    return NULL;
+}
+
+static int unknown_option(const char *command, const struct option_row *rows, const struct option_row *globals,
+                          struct slice name)
+{
+    struct nearest nearest = { .wanted = name };
+    for (; rows && rows->name; rows++)
+        nearest_offer(&nearest, rows->name);
+    for (; globals->name; globals++)
+        nearest_offer(&nearest, globals->name);
+    if (nearest.name)
+        return cli_usage(command, "there is no option --%.*s; did you mean --%s?", SLICE_ARG(name), nearest.name);
+    return cli_usage(command, "there is no option --%.*s", SLICE_ARG(name));
+}
+
+struct reader {
+    const char *command;
+    const struct option_row *rows, *globals;
+    int argc;
+    char **argv;
+    int next; /* index of what was not read yet */
+};
+
+/* The value behind the option, or the next argument. */
+static int take_value(struct reader *reader, const struct option_row *row, const char *attached)
+{
+    if (row->flag && attached)
+        return cli_usage(reader->command, "option --%s takes no value", row->name);
+    if (row->flag) {
+        *row->flag = true;
+        return EXIT_DONE;
+    }
+    if (!attached && reader->next == reader->argc)
+        return cli_usage(reader->command, "option --%s needs a value", row->name);
+    *row->value = attached ? attached : reader->argv[reader->next++];
+    return EXIT_DONE;
+}
+
+static int read_long(struct reader *reader, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    struct slice name = { text, equals ? (size_t)(equals - text) : strlen(text) };
+    const struct option_row *row = find_by_name(reader->rows, name);
+    if (!row)
+        row = find_by_name(reader->globals, name);
+    if (!row)
+        return unknown_option(reader->command, reader->rows, reader->globals, name);
+    return take_value(reader, row, equals ? equals + 1 : NULL);
+}
+
+/* Letters of options without a value may stand together; what follows one with a value is the value. */
+static int read_short(struct reader *reader, const char *letters)
+{
+    for (; *letters; letters++) {
+        const struct option_row *row = find_by_letter(reader->rows, *letters);
+        if (!row)
+            row = find_by_letter(reader->globals, *letters);
+        if (!row)
+            return cli_usage(reader->command, "there is no option -%c", *letters);
+        if (row->value)
+            return take_value(reader, row, letters[1] ? letters + 1 : NULL);
+        *row->flag = true;
+    }
+    return EXIT_DONE;
+}
+
+static int check_output(struct cli *cli, const char *command)
+{
+    if (!cli->output)
+        return EXIT_DONE;
+    cli->json = strcmp(cli->output, "json") == 0;
+    if (!cli->json && strcmp(cli->output, "table") != 0)
+        return cli_usage(command, "--output is table or json, not \"%s\"", cli->output);
+    return EXIT_DONE;
+}
+
+int options_read(struct cli *cli, const char *command, const struct option_row *rows, int argc, char **argv,
+                 struct arguments *ret_arguments, int *ret_consumed)
+{
+    /* The last row is known only before the command. */
+    const struct option_row globals[] = {
+        { "server", '\0', &cli->server, NULL }, { "token", '\0', &cli->token, NULL }, { "output", 'o', &cli->output, NULL },
+        { "help", 'h', NULL, &cli->help },      { command ? NULL : "version", 'V', NULL, &cli->version },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct reader reader = { command, rows, globals, argc, argv, 1 };
+    bool ended = false;
+    ret_arguments->count = 0;
+    while (reader.next < argc) {
+        const char *text = argv[reader.next];
+        bool option = !ended && text[0] == '-' && text[1] != '\0';
+        if (!option && ret_consumed)
+            break;
+        reader.next++;
+        int code = EXIT_DONE;
+        if (option && strcmp(text, "--") == 0)
+            ended = true;
+        else if (option)
+            code = text[1] == '-' ? read_long(&reader, text + 2) : read_short(&reader, text + 1);
+        else if (ret_arguments->count == OPTIONS_ARGUMENTS_MAX)
+            code = cli_usage(command, "more than %d arguments", OPTIONS_ARGUMENTS_MAX);
+        else
+            ret_arguments->items[ret_arguments->count++] = text;
+        if (code != EXIT_DONE)
+            return code;
+    }
+    if (ret_consumed)
+        *ret_consumed = reader.next;
+    return check_output(cli, command);
+}
+
+bool command_options(struct cli *cli, const struct command *command, const struct option_row *rows, int argc, char **argv,
+                     size_t arguments_max, struct arguments *ret_arguments, int *ret_code)
+{
+    *ret_code = options_read(cli, command->name, rows, argc, argv, ret_arguments, NULL);
+    if (*ret_code != EXIT_DONE)
+        return false;
+    if (cli->help) {
+        struct buffer out;
+        buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+        buffer_append_text(&out, command->help);
+        *ret_code = cli_print(&out, EXIT_DONE);
+        buffer_release(&out);
+        return false;
+    }
+    if (ret_arguments->count > arguments_max) {
+        *ret_code = cli_usage(command->name, "unexpected argument \"%s\"", ret_arguments->items[arguments_max]);
+        return false;
+    }
+    return true;
+}
+
+int option_count(const char *command, const char *name, const char *text, int64_t low, int64_t high, int64_t *ret_value)
+{
+    int64_t value;
+    if (!text)
+        return EXIT_DONE;
+    if (!slice_to_int64(slice_from(text), &value) || value < low || value > high)
+        return cli_usage(command, "--%s is a whole number from %" PRId64 " to %" PRId64 ", not \"%s\"", name, low, high,
+                         text);
+    *ret_value = value;
+    return EXIT_DONE;
+}

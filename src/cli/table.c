@@ -1,0 +1,95 @@
+#include "cli/table.h"
+
+#include "base/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+void table_init(struct table *table, const struct table_column *columns, size_t column_count)
+{
+    assert(column_count > 0 && column_count <= TABLE_COLUMNS_MAX);
+    *table = (struct table){ .columns = columns, .column_count = column_count };
+    buffer_init(&table->cells, CLI_OUTPUT_BYTES_MAX);
+    for (size_t i = 0; i < column_count; i++)
+        table->widths[i] = slice_from(columns[i].title).len;
+}
+
+void table_release(struct table *table)
+{
+    buffer_release(&table->cells);
+}
+
+/* Characters, taking each UTF-8 sequence as one. */
+static size_t width_of(struct slice text)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < text.len; i++)
+        width += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return width;
+}
+
+void table_cell(struct table *table, struct slice text)
+{
+    size_t column = table->cell_count++ % table->column_count;
+    size_t start = table->cells.len;
+    for (size_t i = 0; i < text.len;) {
+        size_t len = utf8_sequence_len(slice_from_offset(text, i));
+        bool control = len == 1 && ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f);
+        if (len == 0 || control)
+            buffer_append_byte(&table->cells, '?');
+        else
+            buffer_append(&table->cells, (struct slice){ text.data + i, len });
+        i += len > 0 ? len : 1;
+    }
+    size_t width = width_of(slice_from_offset(buffer_slice(&table->cells), start));
+    buffer_append_byte(&table->cells, '\0');
+    if (width > table->widths[column])
+        table->widths[column] = width;
+}
+
+void table_cell_text(struct table *table, const char *text)
+{
+    table_cell(table, slice_from(text));
+}
+
+void table_cell_int(struct table *table, int64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, value);
+    table_cell_text(table, digits);
+}
+
+static void append_padded(const struct table *table, size_t column, struct slice text, struct buffer *out)
+{
+    bool last = column + 1 == table->column_count;
+    bool right = table->columns[column].right;
+    size_t missing = table->widths[column] - width_of(text);
+    for (size_t i = 0; right && i < missing; i++)
+        buffer_append_byte(out, ' ');
+    buffer_append(out, text);
+    for (size_t i = 0; !right && !last && i < missing; i++)
+        buffer_append_byte(out, ' ');
+    buffer_append_text(out, last ? "\n" : "  ");
+}
+
+void table_append(const struct table *table, const struct cli *cli, struct buffer *out)
+{
+    assert(table->cell_count % table->column_count == 0);
+    if (buffer_status(&table->cells) != STATUS_OK) {
+        out->failure = buffer_status(&table->cells);
+        return;
+    }
+    if (cli->color)
+        buffer_append_text(out, "\033[1m");
+    for (size_t i = 0; i < table->column_count; i++)
+        append_padded(table, i, slice_from(table->columns[i].title), out);
+    if (cli->color)
+        buffer_append_text(out, "\033[0m");
+    struct slice rest = buffer_slice(&table->cells);
+    for (size_t i = 0; i < table->cell_count; i++) {
+        struct slice cell = { rest.data, slice_find(rest, '\0') };
+        append_padded(table, i % table->column_count, cell, out);
+        rest = slice_from_offset(rest, cell.len + 1);
+    }
+}

@@ -1,0 +1,84 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <jansson.h>
+#include <libxml/xmlversion.h>
+#include <openssl/crypto.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <sqlite3.h>
+#include <yaml.h>
+
+enum { VERSION_BYTES_MAX = 64 };
+
+struct library {
+    const char *name, *version;
+};
+
+static void append_text(const struct library *libraries, size_t count, bool verbose, struct buffer *out)
+{
+    buffer_printf(out, "insist %s\n", INSIST_VERSION);
+    for (size_t i = 0; verbose && i < count; i++)
+        buffer_printf(out, "  %-10s %s\n", libraries[i].name, libraries[i].version);
+}
+
+static void append_json(const struct library *libraries, size_t count, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_text(&json, "version", INSIST_VERSION);
+    json_name(&json, "libraries");
+    json_object_begin(&json);
+    for (size_t i = 0; i < count; i++)
+        json_member_text(&json, libraries[i].name, libraries[i].version);
+    json_object_end(&json);
+    json_object_end(&json);
+    buffer_append_byte(out, '\n');
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    bool verbose = false;
+    const struct option_row rows[] = { { "verbose", 'v', NULL, &verbose }, { NULL, '\0', NULL, NULL } };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_version, rows, argc, argv, 0, &arguments, &code))
+        return code;
+
+    char pcre2[VERSION_BYTES_MAX] = "";
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    const struct library libraries[] = {
+        { "jansson", jansson_version_str() },
+        { "libcurl", curl_version_info(CURLVERSION_NOW)->version },
+        { "libevent", event_get_version() },
+        { "libxml2", LIBXML_DOTTED_VERSION },
+        { "libyaml", yaml_get_version_string() },
+        { "openssl", OpenSSL_version(OPENSSL_VERSION_STRING) },
+        { "pcre2", pcre2 },
+        { "sqlite", sqlite3_libversion() },
+    };
+    size_t count = sizeof libraries / sizeof *libraries;
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    if (cli->json)
+        append_json(libraries, count, &out);
+    else
+        append_text(libraries, count, verbose, &out);
+    code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+const struct command command_version = {
+    .name = "version",
+    .summary = "the version, and those of the libraries",
+    .help = "usage: insist version [--verbose]\n\n"
+            "Prints the version; with -v, --verbose or -o json also those of the libraries in use.\n\n"
+            "Examples:\n"
+            "  insist version\n"
+            "  insist version --verbose\n",
+    .run = run,
+};

@@ -1,0 +1,51 @@
+# shellcheck shell=sh disable=SC2034 # those who source it use the variables
+# Sourced by the cases: TAP lines, and a folder of one's own.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
+insist=${INSIST:-$root/build/insist}
+[ -x "$insist" ] || { echo "Bail out! there is no $insist"; exit 1; }
+build=${INSIST_BUILD:-$root/build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+failures=0
+
+# run COMMAND...: leaves $work/out, $work/err and $code.
+run() {
+    "$@" >"$work/out" 2>"$work/err"
+    code=$?
+}
+
+# ask ARGUMENTS...: runs insist.
+ask() {
+    run "$insist" "$@"
+}
+
+# check NAME COMMAND...: one test, passed when the command succeeds.
+check() {
+    test_name=$1
+    shift
+    number=$((number + 1))
+    if "$@" >"$work/check" 2>&1; then
+        echo "ok $number - $test_name"
+    else
+        failures=$((failures + 1))
+        echo "not ok $number - $test_name"
+        { cat "$work/check"; echo "exit ${code:-}"; head -c 1000 "$work/out"; head -c 1000 "$work/err"; } 2>/dev/null | sed 's/^/# /'
+    fi
+}
+
+# ended CODE TEXT...: how the last run ended, and that its outputs have each of the texts.
+ended() {
+    [ "$code" = "$1" ] || { echo "exit $code, not $1"; return 1; }
+    shift
+    for text in "$@"; do
+        cat "$work/out" "$work/err" | grep -qF -e "$text" || { echo "no: $text"; return 1; }
+    done
+}
+
+finish() {
+    echo "1..$number"
+    [ "$failures" = 0 ]
+}
