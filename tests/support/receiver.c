@@ -411,6 +411,9 @@ static void *serve(void *context)
     } else if (begin_tls(connection)) {
         while (serve_one(connection)) {
         }
+    } else {
+        shutdown(connection->fd, SHUT_WR); /* the alert must arrive before anything is thrown away */
+        line_hang(connection);
     }
     if (connection->ssl && SSL_is_init_finished(connection->ssl))
         SSL_shutdown(connection->ssl);
