@@ -39,7 +39,7 @@ library_packages := jansson libpcre2-8 yaml-0.1
 packages := $(library_packages) libevent libevent_pthreads libevent_openssl libcurl libxml-2.0 sqlite3 openssl
 
 # pkg-config is asked once and the answer kept: it costs more than a compilation.
-without_packages := clean help format install-deps
+without_packages := clean help format wrap
 ifneq ($(filter-out $(without_packages),$(or $(MAKECMDGOALS),all)),)
 -include build/packages.mk
 endif
@@ -62,7 +62,7 @@ HARDENING := -fstack-protector-strong $(if $(instrumented),,-D_FORTIFY_SOURCE=2)
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing $(WARNINGS) $(OPTIMIZE) $(HARDENING) \
              -Iinclude -Isrc -I$(B)/gen -DINSIST_VERSION='"$(VERSION)"' $(package_cflags) \
              $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
-             $(if $(COVERAGE),--coverage -O0) $(CFLAGS)
+             $(if $(COVERAGE),--coverage -fprofile-update=atomic -O0) $(CFLAGS)
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LDLIBS_ALL = $(package_libs) -lpthread -lm $(LDLIBS)
 
@@ -81,7 +81,8 @@ library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
-program_objects := $(program_sources:src/%.c=$(B)/obj/%.o)
+api_files := src/api/openapi.json src/api/root.html
+program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -114,6 +115,11 @@ $(B)/gen/presets.list: always
 $(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
 	$(say) EMBED presets
 	$(run)tools/embed presets $(presets) > $@.part && mv $@.part $@
+
+$(B)/gen/api.c: $(api_files) tools/embed
+	@mkdir -p $(@D)
+	$(say) EMBED api
+	$(run)tools/embed api $(api_files) > $@.part && mv $@.part $@
 
 # With every symbol, for the program and the unit tests.
 $(B)/obj/library.a: $(library_objects)
@@ -190,7 +196,7 @@ stage-unit: $(unit_programs)
 
 # The rules of the house, and the tools that keep them.
 stage-house: $(B)/insist
-	@$(runtests) --stage house tools/tidy $(call script_tests,tools)
+	@$(runtests) --stage house tools/tidy $(call script_tests,tools) $(call script_tests,docs)
 
 # One of the cases builds the examples against the plain library.
 stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
@@ -282,9 +288,14 @@ bench: all
 	@if [ -x bench/run ]; then INSIST=$(B)/insist bench/run; else echo "bench: there is no bench/run" >&2; exit 1; fi
 
 c_files = $(shell find src include tests bench -name node_modules -prune -o -name '*.[ch]' -print 2>/dev/null)
-.PHONY: format lint
+.PHONY: format wrap lint
 format:
 	clang-format -i $(c_files)
+
+# Only the lines that tidy finds too long, from the last to the first so that their numbers hold.
+wrap:
+	@tools/tidy | sed -n 's/^# \(.*\.[ch]\):\([0-9]*\): [0-9]* columns.*/\1 \2/p' | sort -k1,1 -k2,2nr | \
+	    while read -r file line; do clang-format -i --lines=$$line:$$line "$$file"; done
 
 lint: $(B)/gen/presets.c
 	@tools/tidy
@@ -339,7 +350,8 @@ help:
 	@echo "make coverage        branches of the unit tests, build/coverage"
 	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
 	@echo "make bench           measurements"
-	@echo "make format, lint    clang-format; clang-tidy, cppcheck, shellcheck, tools/tidy"
+	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
+	@echo "make lint            clang-tidy, cppcheck, shellcheck, tools/tidy"
 	@echo "make install         PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR="
 	@echo "make uninstall, clean"
 	@echo "Options: SANITIZE=address,undefined or thread, CC=clang, WERROR=1, V=1, JOBS=$(JOBS), CFLAGS, LDFLAGS"

@@ -4,18 +4,6 @@
 #include "cli/policies.h"
 #include "config/config.h"
 
-#include <unistd.h>
-
-/* Where a configuration is looked for without -c. NULL: there is none, the built-in defaults hold. */
-static const char *default_path(void)
-{
-    static const char *const places[] = { "insist.yaml", "/etc/insist/insist.yaml" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (access(places[i], F_OK) == 0)
-            return places[i];
-    return NULL;
-}
-
 static void append_json(const struct config *config, struct buffer *out)
 {
     struct json_writer json = json_writer(out);
@@ -86,7 +74,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (reference)
         config_reference(&out);
     else
-        code = check(cli, path ? path : default_path(), &out);
+        code = check(cli, path ? path : cli_config_path(), &out);
     if (code == EXIT_DONE)
         code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

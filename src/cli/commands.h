@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 
+extern const struct command command_serve;
 extern const struct command command_decide;
 extern const struct command command_classify;
 extern const struct command command_backoff;

@@ -168,8 +168,9 @@ bool maintenance_window_has(const struct maintenance_window *window, instant at)
 const char *check_maintenance(struct slice text)
 {
     struct maintenance_window window;
-    return maintenance_parse(text, &window) ? NULL : "must be days and times in UTC such as \"Sun 02:00-04:00\", "
-                                                      "\"Mon-Fri 22:00-23:30\" or \"daily 02:00-04:00\"";
+    return maintenance_parse(text, &window) ? NULL
+                                            : "must be days and times in UTC such as \"Sun 02:00-04:00\", "
+                                              "\"Mon-Fri 22:00-23:30\" or \"daily 02:00-04:00\"";
 }
 
 const char *check_secret(struct slice text)

@@ -112,10 +112,11 @@ static struct loaded *loaded_new(void)
 
 static void loading_init(struct loading *loading, struct loaded *loaded, struct buffer *problems)
 {
-    *loading = (struct loading){ .memory = &loaded->memory,
-                                 .problems = { .out = problems },
-                                 .config = &loaded->config,
-                                 .pool = { .keep_classifier = keep_classifier, .keep_pattern = keep_pattern, .owner = loaded } };
+    *loading =
+        (struct loading){ .memory = &loaded->memory,
+                          .problems = { .out = problems },
+                          .config = &loaded->config,
+                          .pool = { .keep_classifier = keep_classifier, .keep_pattern = keep_pattern, .owner = loaded } };
     arena_init(&loading->scratch, SCRATCH_MEMORY_MAX);
     loading->pool.scratch = &loading->scratch;
     map_init(&loading->pool.by_rules, (uint64_t)(uintptr_t)loading);
@@ -180,7 +181,8 @@ static bool destination_start(struct settings *settings, const struct node *node
     const struct node *extends = node_child(node, SLICE("extends"));
     *draft = loading->defaults;
     if (extends)
-        problem_add(settings->problems, settings_place(settings, extends), "a destination starts from a preset with preset, not extends");
+        problem_add(settings->problems, settings_place(settings, extends),
+                    "a destination starts from a preset with preset, not extends");
     if (!preset || preset->kind != NODE_SCALAR || preset->broken || preset->value.len == 0)
         return true;
     const struct destination_draft *base =
@@ -203,8 +205,9 @@ static void destination_apply(struct settings *settings, const struct node *node
         return;
     }
     if (node->kind != NODE_MAPPING && !node_is_null(node)) {
-        problem_add(settings->problems, settings_place(settings, node), "destination \"%s\" must be settings such as { url: ... }, not %s",
-                    node->key.data, node_kind_name(node));
+        problem_add(settings->problems, settings_place(settings, node),
+                    "destination \"%s\" must be settings such as { url: ... }, not %s", node->key.data,
+                    node_kind_name(node));
         return;
     }
     bool started = destination_start(settings, node, &draft);
@@ -229,14 +232,16 @@ void destinations_apply(struct settings *settings, const struct node *node, void
     (void)field;
     if (node->kind != NODE_MAPPING && !node_is_null(node)) {
         problem_add(settings->problems, settings_place(settings, node),
-                    "destinations must be names and settings such as { claims: { url: ... } }, not %s", node_kind_name(node));
+                    "destinations must be names and settings such as { claims: { url: ... } }, not %s",
+                    node_kind_name(node));
         return;
     }
     if (node->count > DESTINATIONS_MAX) {
-        problem_add(settings->problems, settings_place(settings, node), "there are %zu destinations; the limit is %d", node->count,
-                    DESTINATIONS_MAX);
+        problem_add(settings->problems, settings_place(settings, node), "there are %zu destinations; the limit is %d",
+                    node->count, DESTINATIONS_MAX);
         return;
     }
+    config->destination_count = 0; /* a key that is there twice is a problem, but the second is read too */
     config->destinations = settings_alloc(settings, node->count + 1, sizeof *config->destinations);
     if (!config->destinations)
         return;
@@ -266,6 +271,7 @@ void notify_apply(struct settings *settings, const struct node *node, void *fiel
                         "notify must be a list such as [{ name: ops, webhook: https://... }], not %s", node_kind_name(node));
         return;
     }
+    config->notify_count = 0;
     config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
     for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
         struct notify_config *notify = &config->notify[config->notify_count++];
@@ -308,7 +314,8 @@ static void file_finish(struct settings *settings, const struct node *root)
         if (through && !mail)
             warn(loading, place, "notify sends mail through a destination that is not there");
         else if (mail && mail->transport != TRANSPORT_SMTP && mail->transport != TRANSPORT_SES)
-            problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses", through);
+            problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses",
+                        through);
     }
 }
 
@@ -341,8 +348,8 @@ static enum status loading_end(struct loading *loading, struct loaded *loaded, e
     else if (status == STATUS_OK && loading->problems.count > 0)
         status = STATUS_INVALID;
     if (status == STATUS_NO_MEMORY)
-        problem_add(&loading->problems, (struct place){ .file = name }, "reading it needs more memory than there is, or than %d MB",
-                    CONFIG_MEMORY_MAX >> 20);
+        problem_add(&loading->problems, (struct place){ .file = name },
+                    "reading it needs more memory than there is, or than %d MB", CONFIG_MEMORY_MAX >> 20);
     loading_release(loading);
     if (status == STATUS_OK)
         *ret_config = &loaded->config;

@@ -27,7 +27,7 @@ struct finish {
     struct place place; /* of the destination */
 };
 
-#define FINISH_PROBLEM(finish, field, ...) \
+#define FINISH_PROBLEM(finish, field, ...)                                                                                  \
     problem_add((finish)->settings->problems, settings_place_of((finish)->settings, (field), (finish)->place), __VA_ARGS__)
 
 static bool scheme_fits(enum transport_kind transport, const char *url)
@@ -105,7 +105,8 @@ static void bounds_check(const struct finish *finish)
     if (retry->floor_ms > retry->cap_ms)
         FINISH_PROBLEM(finish, &retry->floor_ms, "floor is longer than cap in retry; floor must be cap or less");
     if (config->breaker.open_ms > config->breaker.open_max_ms)
-        FINISH_PROBLEM(finish, &config->breaker.open_ms, "open is longer than open_max in breaker; open must be open_max or less");
+        FINISH_PROBLEM(finish, &config->breaker.open_ms,
+                       "open is longer than open_max in breaker; open must be open_max or less");
     if (!config->tls.cert != !config->tls.key)
         FINISH_PROBLEM(finish, config->tls.cert ? &config->tls.cert : &config->tls.key,
                        "cert and key in tls belong together; give both or none");
@@ -126,8 +127,9 @@ static void doubt_finish(const struct finish *finish)
     policy->verify_after_ms = config->verify.after_ms;
     policy->poll_every_ms = config->poll.every_ms;
     if (finish->real && policy->in_doubt == DOUBT_VERIFY && !policy->can_verify)
-        FINISH_PROBLEM(finish, &policy->in_doubt,
-                       "in_doubt is verify, but nothing tells where to ask; give verify.url, or set in_doubt: resend or park");
+        FINISH_PROBLEM(
+            finish, &policy->in_doubt,
+            "in_doubt is verify, but nothing tells where to ask; give verify.url, or set in_doubt: resend or park");
 }
 
 static void health_finish(const struct finish *finish)
@@ -213,8 +215,7 @@ static bool rules_flatten(const struct destination_draft *draft, struct arena *s
         for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++) {
             const struct rule_list *list = &draft->rules[tier][outcome];
             for (size_t i = 0; i < list->count; i++, flat.count++) {
-                flat.rules[flat.count] =
-                    (struct rule){ (enum rule_tier)tier, (enum outcome)outcome, list->items[i].token };
+                flat.rules[flat.count] = (struct rule){ (enum rule_tier)tier, (enum outcome)outcome, list->items[i].token };
                 flat.places[flat.count] = list->items[i].place;
             }
         }

@@ -162,8 +162,8 @@ static enum status read_pair(struct reader *reader, const yaml_event_t *event, i
     const struct node *other = map_get(seen, key);
     *ret_node = other ? NULL : node;
     if (other)
-        problem_add(reader->problems, mark_place(reader, event->start_mark), "\"%s\" is given twice; it stands on line %u too",
-                    quote(key).text, other->key_line);
+        problem_add(reader->problems, mark_place(reader, event->start_mark),
+                    "\"%s\" is given twice; it stands on line %u too", quote(key).text, other->key_line);
     else if (map_put(seen, key, node) != STATUS_OK)
         return STATUS_NO_MEMORY;
     return STATUS_OK;
@@ -234,8 +234,7 @@ static enum status read_stream(struct reader *reader, struct node **ret_root)
         enum status status = event_next(reader, &event);
         yaml_event_type_t type = event.type;
         if (status == STATUS_OK && type == YAML_DOCUMENT_START_EVENT && root)
-            status = refuse(reader, event.start_mark, STATUS_INVALID,
-                            "a second document starts here; a file has only one");
+            status = refuse(reader, event.start_mark, STATUS_INVALID, "a second document starts here; a file has only one");
         else if (status == STATUS_OK && (type == YAML_SCALAR_EVENT || type == YAML_SEQUENCE_START_EVENT ||
                                          type == YAML_MAPPING_START_EVENT || type == YAML_ALIAS_EVENT))
             status = read_value(reader, &event, 0, &root);
@@ -308,8 +307,7 @@ enum status document_parse(struct slice text, const char *file, struct arena *ar
 bool node_is_null(const struct node *node)
 {
     return node->kind == NODE_SCALAR && node->plain && !node->private &&
-           (node->value.len == 0 || slice_equal(node->value, SLICE("~")) ||
-            slice_equal_nocase(node->value, SLICE("null")));
+           (node->value.len == 0 || slice_equal(node->value, SLICE("~")) || slice_equal_nocase(node->value, SLICE("null")));
 }
 
 const char *node_kind_name(const struct node *node)

@@ -176,7 +176,8 @@ static enum status expand_scalar(struct expansion *expansion, struct node *node)
     bool filled = expand_text(expansion, node->value, place, &node->private);
     expansion->expanded_bytes += expansion->text.len;
     if (buffer_status(&expansion->text) != STATUS_OK || expansion->expanded_bytes > EXPANDED_BYTES_MAX) {
-        problem_add(expansion->problems, place, "what references bring in has more than %d bytes in all", EXPANDED_BYTES_MAX);
+        problem_add(expansion->problems, place, "what references bring in has more than %d bytes in all",
+                    EXPANDED_BYTES_MAX);
         return STATUS_LIMIT;
     }
     if (!filled) {

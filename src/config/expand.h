@@ -16,7 +16,8 @@ enum status document_expand(struct node *root, const char *file, struct slice fo
                             struct problems *problems) MUST_CHECK;
 
 /* Reads a whole file of up to `limit` bytes; STATUS_LIMIT when it has more. */
-enum status file_read(const char *path, size_t limit, bool regular_only, struct buffer *ret_content, struct error *err) MUST_CHECK;
+enum status file_read(const char *path, size_t limit, bool regular_only, struct buffer *ret_content,
+                      struct error *err) MUST_CHECK;
 /* The part of a path up to and with its last slash; may be empty. */
 struct slice path_folder(const char *path);
 

@@ -30,7 +30,8 @@ struct settings loading_settings(struct loading *loading, const char *file, stru
  * The draft of a preset, read once. `name` is a built-in's name or a path from `folder`; `place` is where
  * it is asked for. NULL: there is a problem, or memory is out.
  */
-const struct destination_draft *preset_draft(struct loading *loading, struct slice name, struct slice folder, struct place place);
+const struct destination_draft *preset_draft(struct loading *loading, struct slice name, struct slice folder,
+                                             struct place place);
 
 /* Rows of the file itself. */
 extern const struct section file_section;

@@ -39,13 +39,15 @@ enum status preset_text(struct slice name, struct slice *ret_text, struct error 
         nearest_offer(&nearest, file->stem);
     }
     if (nearest.name)
-        return error_set(err, STATUS_NOT_FOUND, "there is no preset \"%s\"; did you mean \"%s\"?", quote(name).text, nearest.name);
+        return error_set(err, STATUS_NOT_FOUND, "there is no preset \"%s\"; did you mean \"%s\"?", quote(name).text,
+                         nearest.name);
     return error_set(err, STATUS_NOT_FOUND, "there is no preset \"%s\"; \"insist presets\" lists them", quote(name).text);
 }
 
 static bool is_path(struct slice name)
 {
-    return slice_find(name, '/') < name.len || slice_has_suffix(name, SLICE(".yaml")) || slice_has_suffix(name, SLICE(".yml"));
+    return slice_find(name, '/') < name.len || slice_has_suffix(name, SLICE(".yaml")) ||
+           slice_has_suffix(name, SLICE(".yml"));
 }
 
 /* What the preset is known by: a built-in's name as it is, a file by its path. */
@@ -73,7 +75,8 @@ static bool source_open(struct loading *loading, const char *key, struct place p
         source->file = key;
         source->folder = path_folder(key);
         if (file_read(key, DOCUMENT_BYTES_MAX, true, &source->content, &err) != STATUS_OK) {
-            problem_add(&loading->problems, place, "the preset file \"%s\" cannot be read: %s", quote(slice_from(key)).text, err.text);
+            problem_add(&loading->problems, place, "the preset file \"%s\" cannot be read: %s", quote(slice_from(key)).text,
+                        err.text);
             return false;
         }
         source->text = buffer_slice(&source->content);
@@ -115,14 +118,16 @@ static bool preset_apply(struct loading *loading, const struct preset_source *so
     }
     settings.placed = &draft->placed;
     if (preset)
-        problem_add(&loading->problems, settings_place(&settings, preset), "a preset starts from another with extends, not preset");
+        problem_add(&loading->problems, settings_place(&settings, preset),
+                    "a preset starts from another with extends, not preset");
     settings_apply(&settings, &destination_section, root, draft);
     draft->config.preset = NULL;
     loading->failed = loading->failed || settings.failed;
     return !loading->failed;
 }
 
-static bool preset_load(struct loading *loading, const char *key, struct place place, int depth, struct destination_draft *draft)
+static bool preset_load(struct loading *loading, const char *key, struct place place, int depth,
+                        struct destination_draft *draft)
 {
     struct preset_source source;
     struct node *root;
@@ -167,7 +172,8 @@ static const struct destination_draft *preset_read(struct loading *loading, stru
     return entry->broken ? NULL : &entry->draft;
 }
 
-const struct destination_draft *preset_draft(struct loading *loading, struct slice name, struct slice folder, struct place place)
+const struct destination_draft *preset_draft(struct loading *loading, struct slice name, struct slice folder,
+                                             struct place place)
 {
     return preset_read(loading, name, folder, place, 0);
 }

@@ -27,8 +27,8 @@ static const char introduction[] =
     "| list | `[a, b]`, or one item a line after `- ` |\n"
     "| path | from the folder of the file it stands in |\n"
     "\n"
-    "An empty text `\"\"` takes back what a preset gave: the default counts again. A name may be given once in each section. Anchors, aliases, tags and a\n"
-    "second document are refused. A file has at most 4 MB.\n"
+    "An empty text `\"\"` takes back what a preset gave: the default counts again. A name may be given once in each\n"
+    "section. Anchors, aliases, tags and a second document are refused. A file has at most 4 MB.\n"
     "\n"
     "### References\n"
     "\n"
@@ -43,8 +43,8 @@ static const char introduction[] =
     "\n"
     "### Presets\n"
     "\n"
-    "`preset: NAME` starts a destination from a built-in preset, and `preset: ./file.yaml` from a file of your own; a name with a\n"
-    "`/` or the ending `.yaml` is a file. What the destination says itself comes on top:\n"
+    "`preset: NAME` starts a destination from a built-in preset, and `preset: ./file.yaml` from a file of your own; a name\n"
+    "with a `/` or the ending `.yaml` is a file. What the destination says itself comes on top:\n"
     "\n"
     "- a single value replaces the preset's;\n"
     "- a list replaces the preset's list, but with a `+` at its name it is added: `permanent+: [CARD_EXPIRED]`;\n"
@@ -65,10 +65,10 @@ static const char introduction[] =
     "| `http:5xx` `sifen:*` `sifen:1300-2699` | all codes of the namespace that look so, or lie between |\n"
     "| `/no such .* user/` | a PCRE2 pattern over the text; case does not matter |\n"
     "\n"
-    "When several match, the first of these wins: `exceptions`; the permanent rules of the lists themselves; the lists by the code,\n"
-    "then `fallback` by the code; the lists by the text, then `fallback` by the text. Inside each of these the order is permanent,\n"
-    "blocked, duplicate, in_doubt, partial, accepted, delivered, throttled, wait, transient. What nothing matches is what `unknown`\n"
-    "says. `insist classify --policy NAME TEXT` shows which rule a text meets.\n";
+    "When several match, the first of these wins: `exceptions`; the permanent rules of the lists themselves; the lists by\n"
+    "the code, then `fallback` by the code; the lists by the text, then `fallback` by the text. Inside each of these the\n"
+    "order is permanent, blocked, duplicate, in_doubt, partial, accepted, delivered, throttled, wait, transient. What\n"
+    "nothing matches is what `unknown` says. `insist classify --policy NAME TEXT` shows which rule a text meets.\n";
 
 /* "|" would end the cell. */
 static void cell_append(struct buffer *out, const char *text)

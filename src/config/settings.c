@@ -106,7 +106,8 @@ static bool item_text(struct settings *settings, const struct setting *row, cons
     if (node->kind != NODE_SCALAR)
         problem_add(settings->problems, place, "an item of %s must be text, not %s", row->name, node_kind_name(node));
     else if (node_is_null(node))
-        problem_add(settings->problems, place, "an item of %s has no value; put it in quotes if the word is meant", row->name);
+        problem_add(settings->problems, place, "an item of %s has no value; put it in quotes if the word is meant",
+                    row->name);
     else if (node->value.len == 0)
         problem_add(settings->problems, place, "an item of %s is empty", row->name);
     else {
@@ -118,7 +119,8 @@ static bool item_text(struct settings *settings, const struct setting *row, cons
         if (node->private || row->secret)
             problem_add(settings->problems, place, "an item of %s %s", row->name, wrong);
         else
-            problem_add(settings->problems, place, "an item of %s is \"%s\"; it %s", row->name, quote(node->value).text, wrong);
+            problem_add(settings->problems, place, "an item of %s is \"%s\"; it %s", row->name, quote(node->value).text,
+                        wrong);
     }
     return false;
 }
@@ -221,7 +223,8 @@ static bool pair_check(struct settings *settings, const struct setting *row, con
             problem_add(settings->problems, key_place(settings, node), "the name \"%s\" in %s %s", quote(node->key).text,
                         row->name, wrong);
         else if (!header_value_ok(node->value))
-            problem_add(settings->problems, place, "the value of \"%s\" in %s has a line break", quote(node->key).text, row->name);
+            problem_add(settings->problems, place, "the value of \"%s\" in %s has a line break", quote(node->key).text,
+                        row->name);
         else
             return true;
         return false;
@@ -238,7 +241,8 @@ static bool pair_check(struct settings *settings, const struct setting *row, con
 }
 
 /* What was there stays; equal names are replaced. */
-static void pairs_apply(struct settings *settings, const struct setting *row, const struct node *node, struct pair_list *list)
+static void pairs_apply(struct settings *settings, const struct setting *row, const struct node *node,
+                        struct pair_list *list)
 {
     struct pair_list grown = { NULL, list->count };
     grown.items = list_grow(settings, settings->memory, row, node, list->items, list->count, sizeof *grown.items);
@@ -248,9 +252,9 @@ static void pairs_apply(struct settings *settings, const struct setting *row, co
         if (!pair_check(settings, row, item))
             continue;
         size_t at = 0;
-        while (at < grown.count && !(row->kind == SETTING_HEADERS
-                                         ? slice_equal_nocase(slice_from(grown.items[at].name), item->key)
-                                         : slice_equal(slice_from(grown.items[at].name), item->key)))
+        while (at < grown.count &&
+               !(row->kind == SETTING_HEADERS ? slice_equal_nocase(slice_from(grown.items[at].name), item->key)
+                                              : slice_equal(slice_from(grown.items[at].name), item->key)))
             at++;
         if (at == grown.count)
             grown.count++;
@@ -365,10 +369,11 @@ static bool append_check(struct settings *settings, const struct setting *row, c
                          const struct node *node)
 {
     if (!kind_is_list(row->kind))
-        problem_add(settings->problems, key_place(settings, node), "\"%s\": only lists take a +; write %s", quote(node->key).text,
-                    row->name);
+        problem_add(settings->problems, key_place(settings, node), "\"%s\": only lists take a +; write %s",
+                    quote(node->key).text, row->name);
     else if (node_child(mapping, slice_from(row->name)))
-        problem_add(settings->problems, key_place(settings, node), "%s is there beside %s+; write one of them", row->name, row->name);
+        problem_add(settings->problems, key_place(settings, node), "%s is there beside %s+; write one of them", row->name,
+                    row->name);
     else
         return true;
     return false;

@@ -57,15 +57,15 @@ struct setting {
     const char *name;
     enum setting_kind kind;
     size_t offset;
-    const char *fallback; /* the default as it would be written; NULL: none */
+    const char *fallback;  /* the default as it would be written; NULL: none */
     const char *min, *max; /* as written; NULL: no bound. Of a list's numbers too */
     const char *meaning;
-    const struct choice *choices;     /* of SETTING_ENUM */
-    const struct section *section;    /* of SETTING_SECTION; of SETTING_SPECIAL for the reference */
+    const struct choice *choices;  /* of SETTING_ENUM */
+    const struct section *section; /* of SETTING_SECTION; of SETTING_SPECIAL for the reference */
     /* NULL, or what is wrong with a text or a list's item: "must be ...". */
     const char *(*check)(struct slice text);
     void (*special)(struct settings *settings, const struct node *node, void *field); /* of SETTING_SPECIAL */
-    bool secret; /* its value is never shown */
+    bool secret;                                                                      /* its value is never shown */
 };
 
 struct section {
@@ -94,12 +94,12 @@ struct settings {
     struct arena *scratch; /* of what does not */
     struct problems *problems;
     const char *file;
-    struct slice folder; /* of the file, with its slash; may be empty */
-    const char *subject; /* which thing, in messages: "destination \"claims\""; NULL: the file itself */
-    void *root;          /* the whole: a struct config or a struct destination_draft */
+    struct slice folder;          /* of the file, with its slash; may be empty */
+    const char *subject;          /* which thing, in messages: "destination \"claims\""; NULL: the file itself */
+    void *root;                   /* the whole: a struct config or a struct destination_draft */
     const struct placed **placed; /* NULL: places are not kept */
-    bool failed;         /* memory is out; everything from then on is ignored */
-    void *context;       /* for SETTING_SPECIAL */
+    bool failed;                  /* memory is out; everything from then on is ignored */
+    void *context;                /* for SETTING_SPECIAL */
 };
 
 /* Gives every row of the section, and of those in it, its default. `base` is zeroed. */

@@ -42,7 +42,8 @@ static const struct setting retry_rows[] = {
     { "floor", SETTING_DURATION, RETRY(floor_ms), "0s", "0s", "365d", .meaning = "No wait is shorter." },
     { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1", .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
     { "clamp", SETTING_ENUM, RETRY(clamp), "after",
-      .meaning = "Where floor and cap meet the spread. `after`: drawn evenly from what lies inside both. `before`: only the middle "
+      .meaning =
+          "Where floor and cap meet the spread. `after`: drawn evenly from what lies inside both. `before`: only the middle "
       "is inside. `saturate`: drawn, then cut off.",
       .choices = clamps },
     { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
@@ -132,7 +133,8 @@ static const struct section poll_section = { .name = "poll",
 
 static const struct setting sign_rows[] = {
     { "secrets", SETTING_TEXT_LIST, AT(sign.secrets),
-      .meaning = "Keys of the Standard Webhooks signature, `whsec_...`. The first is the current one; the others are still sent "
+      .meaning =
+          "Keys of the Standard Webhooks signature, `whsec_...`. The first is the current one; the others are still sent "
       "during a rotation.",
       .check = check_secret, .secret = true },
 };
@@ -246,7 +248,8 @@ static const struct setting contingency_rows[] = {
     { "stable", SETTING_DURATION, AT(contingency.stable_ms), "15m", "1s", "30d", .meaning = "Well for this long is back to normal." },
     { "check", SETTING_DURATION, AT(contingency.check_ms), "5m", "1s", "1d", .meaning = "Between looks whether it is back." },
     { "maintenance", SETTING_TEXT_LIST, AT(contingency.maintenance), "",
-      .meaning = "When the destination is known to be away, in UTC: `Sun 02:00-04:00`, `Mon-Fri 22:00-23:30`, `daily 02:00-04:00`.",
+      .meaning =
+          "When the destination is known to be away, in UTC: `Sun 02:00-04:00`, `Mon-Fri 22:00-23:30`, `daily 02:00-04:00`.",
       .check = check_maintenance },
     { "activate_on_single_event", SETTING_BOOL, AT(contingency.activate_on_single_event), "false",
       .meaning = "One sign of an outage is enough; else several must agree." },
@@ -308,7 +311,8 @@ static const struct setting destination_rows[] = {
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
     { "error_code", SETTING_TEXT_LIST, AT(error_code), "http.status",
-      .meaning = "Where the answer's code is; the first that is found: `xpath:...`, `json:/pointer`, `header:Name`, `pattern:/re/`, "
+      .meaning =
+          "Where the answer's code is; the first that is found: `xpath:...`, `json:/pointer`, `header:Name`, `pattern:/re/`, "
       "`http.status`, `smtp.reply`.",
       .check = check_error_code },
     { "reference", SETTING_TEXT_LIST, AT(reference), "",
@@ -318,7 +322,8 @@ static const struct setting destination_rows[] = {
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
     { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
-      .meaning = "Sent, and the answer is lost. `verify`: ask whether it arrived. `resend`: the destination tolerates the same job "
+      .meaning =
+          "Sent, and the answer is lost. `verify`: ask whether it arrived. `resend`: the destination tolerates the same job "
       "twice. `park`: set aside for a person.",
       .choices = doubts },
     { "verify", SETTING_SECTION, AT(verify), .meaning = "How to ask whether it arrived.", .section = &verify_section },
