@@ -543,6 +543,39 @@ static void test_references(void **state)
     }
 }
 
+/* From the receipt of a lot to the question about it, as the preset has them. */
+static void test_sifen_lot(void **state)
+{
+    (void)state;
+    static const struct receiver_reply receipt = {
+        .body = "<env:Envelope xmlns:env=\"http://www.w3.org/2003/05/soap-envelope\"><env:Body>"
+                "<ns2:rResEnviLoteDe xmlns:ns2=\"http://ekuatia.set.gov.py/sifen/xsd\"><ns2:dCodRes>0300</ns2:dCodRes>"
+                "<ns2:dProtConsLote>154307038997779882</ns2:dProtConsLote></ns2:rResEnviLoteDe></env:Body></env:Envelope>",
+    };
+    static const struct receiver_reply judged = { .body = "<r><dCodResLot>0361</dCodResLot></r>" };
+    struct receiver_request request;
+    struct rig_send send, poll;
+    int port = receiver_port(receiver);
+    rig_configure(&rig, "preset: sifen, allow_private: true, url: 'http://127.0.0.1:%d/lote', verify: { url: 'http://127.0.0.1:%d/de' }, "
+                  "poll: { url: 'http://127.0.0.1:%d/consulta' }, health: { url: 'http://127.0.0.1:%d/health' }", port, port, port, port);
+    receiver_script(receiver, &receipt, 1);
+    rig_send(&rig, &send);
+    check(send.answer.outcome == OUTCOME_NONE && strcmp(send.code, "sifen:0300") == 0, "%s", send.code);
+    assert_string_equal(send.reference, "154307038997779882");
+
+    receiver_script(receiver, &judged, 1);
+    rig_prepare(&rig, &poll);
+    poll.job.step = STEP_POLL;
+    poll.job.reference = send.answer.reference;
+    send_prepared(&poll, &request);
+    check(poll.answer.query == QUERY_PENDING, "%s", poll.text);
+    assert_string_equal(request.method.data, "POST");
+    check(strstr(request.body.data, "<dProtConsLote>154307038997779882</dProtConsLote>"), "%s", request.body.data);
+    check_header(&request, "Content-Type", "application/xml; charset=utf-8");
+    check_header(&request, "User-Agent", "SIFEN-API/1.0");
+    receiver_request_release(&request);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
@@ -550,7 +583,7 @@ int main(void)
         TEST(test_own_headers),  TEST(test_traceparent), TEST(test_precedence), TEST(test_keys), TEST(test_methods_and_bodies), TEST(test_basic_login),
         TEST(test_fallback), TEST(test_refused), TEST(test_refused_settings), TEST(test_signature_vector), TEST(test_signed_request),
         TEST(test_questions),
-        TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references),
+        TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references), TEST(test_sifen_lot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
