@@ -184,7 +184,7 @@ static int print_summary(const struct listener *listener)
     struct buffer out;
     buffer_init(&out, LINE_BYTES_MAX);
     buffer_printf(&out, "%" PRIu64 " request%s", listener->total, listener->total == 1 ? "" : "s");
-    for (int fate = 0; fate < FLAKY_FATES; fate++)
+    for (enum flaky_fate fate = 0; fate < FLAKY_FATES; fate++)
         if (listener->counts[fate] > 0)
             buffer_printf(&out, ", %s %" PRIu64, flaky_fate_name(fate), listener->counts[fate]);
     buffer_append_byte(&out, '\n');

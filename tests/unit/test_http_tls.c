@@ -4,8 +4,17 @@
 #include "support/http_rig.h"
 #include "support/receiver.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct certificates files;
 static struct rig rig;
@@ -184,6 +193,98 @@ static void test_through_a_proxy(void **state)
     receiver_free(proxy);
 }
 
+/* --- HTTP/2, which the receiver does not speak and nginx does ---------------------------------- */
+
+static int free_port(void)
+{
+    struct receiver *receiver = receiver_new(NULL);
+    int port = receiver_port(receiver);
+    receiver_free(receiver);
+    return port;
+}
+
+static pid_t nginx_start(int port)
+{
+    char path[CERTIFICATE_PATH_BYTES * 2];
+    snprintf(path, sizeof path, "%s/nginx.conf", files.folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "daemon off; master_process off; pid %s/pid; error_log /dev/null;\nevents {}\n"
+            "http { access_log off; client_body_temp_path %s/b; proxy_temp_path %s/b; fastcgi_temp_path %s/b;\n"
+            "uwsgi_temp_path %s/b; scgi_temp_path %s/b; server { listen 127.0.0.1:%d ssl http2;\n"
+            "ssl_certificate %s; ssl_certificate_key %s;\n"
+            "location / { return 200 '$server_protocol $connection'; } location /lost { return 444; } } }\n",
+            files.folder, files.folder, files.folder, files.folder, files.folder, files.folder, port, files.server,
+            certificate_key(files.server));
+    fclose(file);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that fails must not leave it behind */
+        execl("/usr/sbin/nginx", "nginx", "-e", "/dev/null", "-p", files.folder, "-c", path, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Until somebody listens; false: nginx could not be started. */
+static bool nginx_await(pid_t pid, int port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    for (int i = 0; i < 500 && waitpid(pid, NULL, WNOHANG) == 0; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool there = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+        close(fd);
+        if (there)
+            return true;
+        nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
+    }
+    return false;
+}
+
+static void nginx_stop(pid_t pid)
+{
+    static const char *const left[] = { "nginx.conf", "pid" };
+    char path[CERTIFICATE_PATH_BYTES * 2];
+    kill(pid, SIGTERM);
+    waitpid(pid, NULL, 0);
+    for (size_t i = 0; i < COUNT_OF(left); i++) {
+        snprintf(path, sizeof path, "%s/%s", files.folder, left[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/b", files.folder);
+    rmdir(path);
+}
+
+static void test_http2(void **state)
+{
+    (void)state;
+    enum { SENDS = 60 };
+    int port = free_port();
+    if (access("/usr/sbin/nginx", X_OK) != 0)
+        skip();
+    pid_t pid = nginx_start(port);
+    assert_true(nginx_await(pid, port));
+    struct rig_send first, *sends = calloc(SENDS, sizeof *sends);
+    rig_configure(&rig, "url: 'https://127.0.0.1:%d/', allow_private: true, tls: { ca: '%s' }", port, files.ca);
+    rig_send(&rig, &first);
+    check(strncmp(first.text, "HTTP 200: HTTP/2.0 ", 19) == 0, "%s", first.text);
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_wait(&rig, &sends[i]);
+        check(sends[i].answer.outcome == OUTCOME_DELIVERED, "send %zu: %s", i, sends[i].text);
+        check(strcmp(sends[i].text, first.text) == 0, "send %zu is on a connection of its own: %s", i, sends[i].text);
+    }
+    free(sends);
+    /* A stream or connection that ends without an answer on a kept connection: not sent again. */
+    rig_configure(&rig, "url: 'https://127.0.0.1:%d/lost', allow_private: true, tls: { ca: '%s' }", port, files.ca);
+    rig_send(&rig, &first);
+    check(first.answer.outcome == OUTCOME_IN_DOUBT, "%s %s", first.code, first.text);
+    nginx_stop(pid);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
@@ -195,6 +296,7 @@ int main(void)
         TEST(test_connections_are_not_shared),
         TEST(test_lost_answers),
         TEST(test_through_a_proxy),
+        TEST(test_http2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
