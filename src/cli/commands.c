@@ -2,5 +2,5 @@
 
 const struct command *const commands[] = {
     &command_serve, &command_decide, &command_classify, &command_backoff, &command_check,
-    &command_presets, &command_version, &command_help,     NULL,
+    &command_presets, &command_listen, &command_version, &command_help,     NULL,
 };
