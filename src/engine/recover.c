@@ -16,8 +16,8 @@ static bool is_under_way(const struct engine *engine, int64_t seq)
 }
 
 /*
- * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question about a job
- * is simply asked again.
+ * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question counts as one without an
+ * answer, so that one that kills the process is not asked for ever.
  */
 static enum status settle_orphan(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op)
 {
@@ -25,7 +25,7 @@ static enum status settle_orphan(struct engine *engine, const struct job *job, s
     static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
     bool known = dest && dest->config;
     const struct answer answer = {
-        .attempted = known && job->step == STEP_SEND,
+        .attempted = known,
         .outcome = OUTCOME_IN_DOUBT,
         .text = SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
         .code = SLICE("insist:interrupted"),
@@ -42,6 +42,7 @@ static enum status settle_orphan(struct engine *engine, const struct job *job, s
     enum status status = settlement_make(&input, memory, op, &settlement);
     /* Unlike a send that never left, this one was counted and may have been made. */
     op->settle.attempt_undone = false;
+    op->settle.doubted = op->settle.doubted || job->step == STEP_SEND;
     return status;
 }
 
@@ -50,9 +51,12 @@ static void on_settled(struct batch *batch)
     struct engine *engine = batch->context;
     engine->batches_out--;
     engine->orphans_out = false;
-    if (batch->status == STATUS_OK)
-        engine->figures.recovered += (int64_t)batch->count;
-    engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
+    int64_t settled = 0;
+    for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++)
+        settled += batch->ops[i].status == STATUS_OK;
+    engine->figures.recovered += settled;
+    if (settled > 0)
+        engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
     batch_free(batch);
     engine_wake(engine);
 }
