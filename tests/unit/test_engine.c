@@ -461,15 +461,17 @@ static void a_pause_is_kept_behind_a_full_batch(void **state)
     struct world world = { .destination = hangs };
     struct error error;
     (void)state;
-    world_begin(&world, TO("http", ", concurrency: 600"), began);
-    for (int i = 0; i < 600; i++)
+    world_begin(&world, TO("http", ", concurrency: 1500"), began);
+    for (int i = 0; i < 1500; i++)
         world_add(&world, "d", "t", NULL, "x");
-    while (world.send_count < 600)
+    while (world.send_count < 1500)
         assert_true(world_step(&world));
     for (struct world_send *send = world.sends; send; send = send->next)
         send->at = world.now;
     while (world.sends) /* all answers are here before the engine runs */
         assert_true(world_step(&world));
+    engine_run(world.engine); /* one batch is with the store */
+    engine_run(world.engine); /* and the next is full */
     assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("now"), &error), STATUS_OK);
     world_run_for(&world, 1000);
     world_crash(&world);
@@ -530,9 +532,10 @@ static void a_stop_ends_although_the_store_refuses(void **state)
     world_add(&world, "d", "t", "one", "x");
     world_run_for(&world, 100);
     assert_int_equal(world.send_count, 1);
+    world.fail_applies = true;
+    world_run_for(&world, 65 * 1000); /* what is due cannot be promoted either */
     engine_stop(world.engine);
     world.sends->at = world.now;
-    world.fail_applies = true;
     world_run_for(&world, 30 * 1000);
     assert_int_equal(engine_under_way(world.engine), 0);
     world.fail_applies = false;
