@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 64 * 1024 };
+enum { LINE_BYTES_MAX = 64 * 1024, FIELD_BYTES_MAX = 4096 };
 
 static const char *const level_names[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"
@@ -36,11 +36,17 @@ bool log_level_from_name(struct slice name, enum log_level *ret_level)
     return false;
 }
 
+/* A line too long would be lost as a whole: rather the end of a text. */
+static struct slice shortened(struct slice text)
+{
+    return (struct slice){ text.data, text.len < FIELD_BYTES_MAX ? text.len : FIELD_BYTES_MAX };
+}
+
 static void write_field(struct json_writer *json, const struct field *field)
 {
     switch (field->kind) {
     case FIELD_KIND_TEXT:
-        json_member_string(json, field->name, field->text);
+        json_member_string(json, field->name, shortened(field->text));
         break;
     case FIELD_KIND_INT:
         json_member_int(json, field->name, field->number);

@@ -1,6 +1,6 @@
 #include "core/redact.h"
 
-enum { DIGITS_MASKED_FROM = 6 };
+enum { DIGITS_MASKED_FROM = 6, UTF8_BYTES_MAX = 4 };
 
 /* The length of a number written with separators, and how many digits it has. */
 static size_t number_len(struct slice text, size_t *ret_digits)
@@ -20,7 +20,8 @@ static size_t number_len(struct slice text, size_t *ret_digits)
 
 static bool is_mail_byte(char c)
 {
-    return ascii_is_alnum(c) || c == '.' || c == '_' || c == '-' || c == '+' || c == '%';
+    bool beyond_ascii = (unsigned char)c >= 0x80; /* a name may have its accents */
+    return ascii_is_alnum(c) || beyond_ascii || c == '.' || c == '_' || c == '-' || c == '+' || c == '%';
 }
 
 /* The length of an address at the start of `text`, or 0. */
@@ -37,29 +38,45 @@ static size_t address_len(struct slice text)
     return end > at + 1 ? end : 0;
 }
 
+/* After a digit too: a number may have ended inside what goes on as an address. */
 static bool word_starts(struct slice text, size_t index)
 {
-    return index == 0 || !is_mail_byte(text.data[index - 1]);
+    return index == 0 || !is_mail_byte(text.data[index - 1]) || ascii_is_digit(text.data[index - 1]);
+}
+
+/* The bytes of one character, so that a cut does not fall inside it. */
+static size_t character_len(struct slice text)
+{
+    size_t len = 1;
+    while (len < text.len && len < UTF8_BYTES_MAX && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len++;
+    return len;
+}
+
+/* What stands at `index`: how much of the text it is, and what is written for it. */
+static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
+{
+    struct slice rest = slice_from_offset(text, index);
+    size_t digits = 0;
+    size_t len = word_starts(text, index) ? address_len(rest) : 0;
+    if (len > 0) {
+        *ret_shown = SLICE("<address>");
+        return len;
+    }
+    len = ascii_is_digit(rest.data[0]) ? number_len(rest, &digits) : character_len(rest);
+    *ret_shown = digits >= DIGITS_MASKED_FROM ? SLICE("<number>") : (struct slice){ rest.data, len };
+    return len;
 }
 
 void redact(struct buffer *out, struct slice text, size_t len_max)
 {
-    size_t end = text.len < len_max ? text.len : len_max;
-    for (size_t i = 0; i < end;) {
-        struct slice rest = slice_from_offset(text, i);
-        size_t digits = 0;
-        size_t len = word_starts(text, i) ? address_len(rest) : 0;
-        if (len > 0) {
-            buffer_append(out, SLICE("<address>"));
-        } else if (ascii_is_digit(rest.data[0]) && (len = number_len(rest, &digits)) > 0) {
-            if (digits >= DIGITS_MASKED_FROM)
-                buffer_append(out, SLICE("<number>"));
-            else
-                buffer_append(out, (struct slice){ rest.data, len });
-        } else {
-            buffer_append_byte(out, rest.data[0]);
-            len = 1;
-        }
-        i += len;
+    size_t room = len_max;
+    for (size_t i = 0; i < text.len;) {
+        struct slice shown;
+        i += token_at(text, i, &shown);
+        if (shown.len > room)
+            return;
+        buffer_append(out, shown);
+        room -= shown.len;
     }
 }

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 
-/* Appends at most `len_max` bytes of the masked text. */
+/* Appends the masked text, at most `len_max` bytes of it: it ends before the first character or mask that does not fit. */
 void redact(struct buffer *out, struct slice text, size_t len_max);
 
 #endif

@@ -2,6 +2,7 @@
  * Claim, send, settle: the way of one attempt.
  */
 #include "base/log.h"
+#include "core/redact.h"
 #include "engine/engine_private.h"
 
 #include <assert.h>
@@ -50,7 +51,7 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
-    if (engine->stopping || engine->recovering)
+    if (engine->stopping || engine->recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         if (!dest->config || dest_dead_full(dest))
@@ -130,9 +131,13 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
 static void heed_settlement(struct engine *engine, struct dest *dest, const struct settlement *settlement, struct slice text)
 {
     if (settlement->blocks && !dest->gate.paused) {
+        struct buffer reason;
         struct error error;
-        if (engine_pause(engine, slice_from(dest->name), text, &error) != STATUS_OK)
+        buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
+        redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
+        if (engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error) != STATUS_OK)
             log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+        buffer_release(&reason);
     }
     if (settlement->dead) {
         dest->dead++;
@@ -212,14 +217,25 @@ static struct attempt *attempt_new(struct engine *engine, struct dest *dest, con
     return attempt;
 }
 
-/* A reload took the destination away between claim and send: give the job back untouched. */
-static void release_unsendable(struct attempt *attempt)
+/* Gives a claimed job back untouched. */
+static void release_unsent(struct attempt *attempt, const char *why)
 {
     static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
-    const struct answer answer = { .text = SLICE("the destination is not configured"), .retry_after_ms = -1 };
-    attempt->send.destination = &nowhere;
+    const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
+    if (!attempt->send.destination)
+        attempt->send.destination = &nowhere;
     attempt->dest->gate.under_way--;
     attempt_answered(attempt, &answer);
+}
+
+/* What came between claim and send, or NULL. */
+static const char *why_unsendable(const struct engine *engine, const struct dest *dest)
+{
+    if (!dest->config)
+        return "the destination is not configured";
+    if (dest->config->transport == TRANSPORT_PULL)
+        return "the destination is for pull workers now";
+    return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
 void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
@@ -242,22 +258,20 @@ void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct bat
         }
         attempt->claimed = *claimed;
         (*claimed)->users++;
-        if (!dest->config) {
-            release_unsendable(attempt);
-            continue;
+        const char *why = why_unsendable(engine, dest);
+        if (why) {
+            release_unsent(attempt, why);
+        } else {
+            attempt->sending = true;
+            engine->ports.send(engine->ports.context, &attempt->send);
         }
-        attempt->sending = true;
-        engine->ports.send(engine->ports.context, &attempt->send);
     }
 }
 
 /* Puts the settlements that are due into the next batch. */
 void settle_answered(struct engine *engine)
 {
-    if (engine->unsettled_not_before != INSTANT_NONE && engine->unsettled_not_before > engine_now(engine))
-        return;
-    engine->unsettled_not_before = INSTANT_NONE;
-    while (engine->unsettled) {
+    while (engine->unsettled && !engine_must_wait(engine)) {
         struct attempt *attempt = engine->unsettled;
         struct store_op *op = outgoing_add(engine, (struct purpose){ .attempt = attempt });
         if (!op)
@@ -270,8 +284,8 @@ void settle_answered(struct engine *engine)
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status)
 {
     struct engine *engine = attempt->engine;
-    if (batch_status != STATUS_OK && ++attempt->settle_tries < SETTLE_TRIES_MAX) {
-        engine->unsettled_not_before = instant_add(engine_now(engine), SETTLE_AGAIN_MS);
+    /* What was seen is kept for as long as the store refuses: an answer forgotten is a job sent twice. */
+    if (batch_status != STATUS_OK && (!engine->stopping || ++attempt->stop_tries < STOP_TRIES_MAX)) {
         queue_settlement(attempt);
         return;
     }

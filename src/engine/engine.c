@@ -15,6 +15,11 @@ instant engine_now(const struct engine *engine)
     return engine->ports.now(engine->ports.context);
 }
 
+bool engine_must_wait(const struct engine *engine)
+{
+    return engine->not_before != INSTANT_NONE && engine->not_before > engine_now(engine);
+}
+
 void engine_wake(struct engine *engine)
 {
     engine->ports.wake_at(engine->ports.context, engine_now(engine));
@@ -41,7 +46,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->mailbox = settings->mailbox;
     engine->config = config_ref(settings->config);
     engine->seed = settings->seed;
-    engine->unsettled_not_before = INSTANT_NONE;
+    engine->not_before = INSTANT_NONE;
     engine->promote_at = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
     if (dests_add(engine, engine->config) != STATUS_OK) {
@@ -156,22 +161,24 @@ static void count_dead(struct engine *engine)
     engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS);
 }
 
-static void wake_no_later(instant *next, instant at)
+/* A time that has come waits for a batch to come back, which wakes by itself. */
+static void wake_no_later(instant *next, instant at, instant now)
 {
-    if (at != INSTANT_NONE && (*next == INSTANT_NONE || at < *next))
+    if (at > now && (*next == INSTANT_NONE || at < *next))
         *next = at;
 }
 
 /* When something will be to do although nothing happens. */
 static instant next_time(const struct engine *engine, instant now)
 {
-    instant next = engine->orphans_at;
-    wake_no_later(&next, engine->promoting ? INSTANT_NONE : engine->promote_at);
-    wake_no_later(&next, engine->unsettled ? engine->unsettled_not_before : INSTANT_NONE);
-    wake_no_later(&next, leases_next(engine));
+    instant next = instant_add(now, ORPHANS_EVERY_MS);
+    wake_no_later(&next, engine->orphans_at, now);
+    wake_no_later(&next, engine->promote_at, now);
+    wake_no_later(&next, engine->not_before, now);
+    wake_no_later(&next, leases_next(engine), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         if (dest->turns.front)
-            wake_no_later(&next, gate_ask(&dest->gate, now).until);
+            wake_no_later(&next, gate_ask(&dest->gate, now).until, now);
     return next;
 }
 
@@ -181,6 +188,7 @@ void engine_run(struct engine *engine)
     instant now = engine_now(engine);
     recover_orphans(engine);
     settle_answered(engine);
+    dests_keep(engine);
     if (!engine->stopping) {
         promote_due(engine);
         trim_events(engine);
@@ -190,9 +198,7 @@ void engine_run(struct engine *engine)
     }
     outgoing_flush(engine);
     engine->figures.ran_at = now;
-    instant next = next_time(engine, now);
-    if (next > now)
-        engine->ports.wake_at(engine->ports.context, next);
+    engine->ports.wake_at(engine->ports.context, next_time(engine, now));
 }
 
 void engine_notice(struct engine *engine, struct notice *notice)
@@ -264,6 +270,12 @@ struct destination_status engine_destination(const struct engine *engine, struct
     };
 }
 
+/* It must fit the event that tells of it. */
+static size_t reason_len(struct slice reason)
+{
+    return reason.len < PAUSE_REASON_BYTES_MAX ? reason.len : PAUSE_REASON_BYTES_MAX;
+}
+
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
 {
     struct dest *dest = dest_find(engine, destination);
@@ -272,11 +284,13 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
     if (dest->gate.paused)
         return STATUS_OK;
     free(dest->pause_reason);
-    dest->pause_reason = strndup(reason.data ? reason.data : "", reason.len);
+    dest->pause_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
     dest->gate.paused = true;
     dest->held_since = engine_now(engine);
-    dest_keep_state(engine, dest, "paused");
-    log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name), FIELD_TEXT("reason", reason));
+    dest->unkept = "paused";
+    engine_wake(engine);
+    log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name),
+              FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
     return STATUS_OK;
 }
 
@@ -292,7 +306,8 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     dest->gate.paused = false;
     dest->gate.closed_until = INSTANT_NONE;
     dest->held_since = INSTANT_NONE;
-    dest_keep_state(engine, dest, "resumed");
+    dest->unkept = "resumed";
+    engine_wake(engine);
     log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
     return STATUS_OK;
 }

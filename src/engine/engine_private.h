@@ -16,9 +16,11 @@ enum {
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
     ORPHANS_EVERY_MS = 1000,       /* how often lost leases are looked for */
+    UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     LEASE_MARGIN_MS = 60 * 1000,   /* an engine's lease outlives the destination's timeout by this */
-    SETTLE_TRIES_MAX = 3,          /* then the lease runs out and the attempt counts as in doubt */
-    SETTLE_AGAIN_MS = 1000,
+    STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
+    AGAIN_MS = 1000,               /* after a batch that failed */
+    PAUSE_REASON_BYTES_MAX = 512,
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
@@ -31,6 +33,7 @@ struct dest {
     struct gate gate;
     struct turns turns;
     char *pause_reason;
+    const char *unkept; /* a change of mode that is not on its way to the store yet; NULL: none */
     instant held_since;
     int64_t dead;
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
@@ -61,7 +64,7 @@ struct attempt {
     struct job job;
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
-    int settle_tries;
+    int stop_tries;
     bool sending;
     struct attempt *next, **link; /* in engine->attempts */
     struct attempt *next_settle;  /* in engine->unsettled */
@@ -71,6 +74,7 @@ struct attempt {
 struct purpose {
     struct attempt *attempt; /* OP_SETTLE */
     struct lane_state *lane; /* OP_CLAIM */
+    struct dest *dest;       /* OP_DESTINATION */
 };
 
 struct outgoing {
@@ -91,7 +95,7 @@ struct engine {
     size_t lanes_capacity;
     struct attempt *attempts;
     struct attempt *unsettled; /* answered, to be recorded */
-    instant unsettled_not_before;
+    instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     struct outgoing *outgoing; /* being filled */
     size_t batches_out;        /* with the writer; claims and settlements go one batch at a time */
     bool started, stopping;
@@ -106,6 +110,8 @@ struct engine {
 };
 
 instant engine_now(const struct engine *engine);
+/* The store refused just now: wait before trying again. */
+bool engine_must_wait(const struct engine *engine);
 /* engine_run is to be called soon. */
 void engine_wake(struct engine *engine);
 
@@ -119,11 +125,15 @@ void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
-void dest_keep_state(struct engine *engine, struct dest *dest, const char *change);
+/* Writes changed modes down, so that a restart does not send to a destination that was paused. */
+void dests_keep(struct engine *engine);
+void dest_keep_failed(struct engine *engine, struct dest *dest);
 
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
 struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
+/* Takes back what was added last. */
+void outgoing_drop_last(struct engine *engine);
 struct arena *outgoing_memory(struct engine *engine);
 /* Submits what was added, unless a batch is still out. */
 void outgoing_flush(struct engine *engine);

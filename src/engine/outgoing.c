@@ -39,6 +39,13 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
     return &outgoing->batch->ops[outgoing->batch->count++];
 }
 
+void outgoing_drop_last(struct engine *engine)
+{
+    struct batch *batch = engine->outgoing->batch;
+    assert(batch->count > 0);
+    batch->ops[--batch->count] = (struct store_op){ 0 };
+}
+
 struct arena *outgoing_memory(struct engine *engine)
 {
     assert(engine->outgoing);
@@ -91,7 +98,11 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         if (applied)
             take_promoted(engine, &op->promote, engine_now(engine));
         else
-            engine->promote_at = instant_add(engine_now(engine), SECOND_MS);
+            engine->promote_at = instant_add(engine_now(engine), AGAIN_MS);
+        break;
+    case OP_DESTINATION:
+        if (!applied)
+            dest_keep_failed(engine, purpose->dest);
         break;
     default:
         break;
@@ -104,6 +115,7 @@ static void on_batch_done(struct batch *batch)
     struct engine *engine = outgoing->engine;
     struct claimed *claimed = NULL; /* made by the first claimed job; it then owns the batch */
     engine->batches_out--;
+    engine->not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
     if (batch->status != STATUS_OK)
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
                   FIELD_CSTR("error", batch->error.text), FIELD_INT("operations", (int64_t)batch->count));

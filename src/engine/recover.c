@@ -16,33 +16,52 @@ static bool is_under_way(const struct engine *engine, int64_t seq)
 }
 
 /*
- * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question about a job
- * is simply asked again.
+ * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question counts as one without an
+ * answer, so that one that kills the process is not asked for ever.
  */
-static enum status settle_orphan(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op)
+static enum status settle_orphan(struct engine *engine, const struct dest *dest, const struct job *job, struct arena *memory,
+                                 struct store_op *op)
 {
-    const struct dest *dest = dest_find(engine, job->destination);
-    static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
-    bool known = dest && dest->config;
     const struct answer answer = {
-        .attempted = known && job->step == STEP_SEND,
+        .attempted = true,
         .outcome = OUTCOME_IN_DOUBT,
         .text = SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
         .code = SLICE("insist:interrupted"),
         .retry_after_ms = -1,
     };
     struct settlement_input input = {
-        .destination = known ? dest->config : &nowhere,
+        .destination = dest->config,
         .job = job,
         .answer = &answer,
         .seed = engine->seed,
         .now = engine_now(engine),
     };
     struct settlement settlement;
-    enum status status = settlement_make(&input, memory, op, &settlement);
-    /* Unlike a send that never left, this one was counted and may have been made. */
-    op->settle.attempt_undone = false;
-    return status;
+    return settlement_make(&input, memory, op, &settlement);
+}
+
+/*
+ * Without a configuration nobody can say what a doubtful attempt means: it stays as it is until there is one again. Its
+ * lease goes on, so that it does not stand before others in the list.
+ */
+static bool keep_orphan(const struct job *job, instant now, struct store_op *op)
+{
+    if (job->lease_until > now)
+        return false;
+    op->kind = OP_EXTEND;
+    op->extend = (struct op_extend){ .seq = job->seq, .token = job->lease_token,
+                                     .lease_until = instant_add(now, UNCONFIGURED_LEASE_MS) };
+    return true;
+}
+
+static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op)
+{
+    const struct dest *dest = dest_find(engine, job->destination);
+    if (is_under_way(engine, job->seq))
+        return false;
+    if (!dest || !dest->config)
+        return keep_orphan(job, engine_now(engine), op);
+    return settle_orphan(engine, dest, job, memory, op) == STATUS_OK;
 }
 
 static void on_settled(struct batch *batch)
@@ -50,9 +69,12 @@ static void on_settled(struct batch *batch)
     struct engine *engine = batch->context;
     engine->batches_out--;
     engine->orphans_out = false;
-    if (batch->status == STATUS_OK)
-        engine->figures.recovered += (int64_t)batch->count;
-    engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
+    int64_t settled = 0;
+    for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++)
+        settled += batch->ops[i].status == STATUS_OK && batch->ops[i].kind == OP_SETTLE;
+    engine->figures.recovered += settled;
+    if (settled > 0)
+        engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
     batch_free(batch);
     engine_wake(engine);
 }
@@ -62,9 +84,7 @@ static void settle_orphans(struct engine *engine, const struct op_orphans *orpha
 {
     struct batch *batch = batch_new(orphans->ret_count, SIZE_MAX / 2);
     for (size_t i = 0; batch && i < orphans->ret_count; i++)
-        if (!is_under_way(engine, orphans->ret_jobs[i].seq) &&
-            settle_orphan(engine, &orphans->ret_jobs[i], &batch->memory, &batch->ops[batch->count]) == STATUS_OK)
-            batch->count++;
+        batch->count += orphan_op(engine, &orphans->ret_jobs[i], &batch->memory, &batch->ops[batch->count]);
     if (!batch || batch->count == 0) {
         batch_free(batch);
         engine->orphans_out = false;

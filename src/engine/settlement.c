@@ -6,7 +6,21 @@
 #include <assert.h>
 #include <string.h>
 
-enum { EVENT_ERROR_BYTES_MAX = 512 };
+enum {
+    EVENT_ERROR_BYTES_MAX = 512,
+    EVENT_CODE_BYTES_MAX = 256, /* of a code or a rule: a destination that answers with more must not make the event too long */
+};
+
+static struct slice cut(struct slice text, size_t len_max)
+{
+    return (struct slice){ text.data, text.len < len_max ? text.len : len_max };
+}
+
+/* What the attempt saw; never blank. */
+static struct slice error_text(const struct answer *answer)
+{
+    return slice_is_blank(answer->text) ? SLICE("UNKNOWN_ERROR: the transport gave no text") : answer->text;
+}
 
 const char *dead_code_of(const struct decision *decision)
 {
@@ -121,19 +135,19 @@ static void event_data(const struct settlement_input *input, const struct decisi
     json_member_int(&json, "duration_ms", answer->duration_ms);
     json_member_text(&json, "class", outcome_name(decision->outcome));
     if (answer->code.len > 0)
-        json_member_string(&json, "code", answer->code);
+        json_member_string(&json, "code", cut(answer->code, EVENT_CODE_BYTES_MAX));
     if (job->step != STEP_SEND)
         json_member_text(&json, "step", job->step == STEP_VERIFY ? "verify" : "poll");
     if (failed) {
         struct buffer masked;
-        buffer_init(&masked, EVENT_ERROR_BYTES_MAX * 2);
-        redact(&masked, answer->text, EVENT_ERROR_BYTES_MAX);
+        buffer_init(&masked, EVENT_ERROR_BYTES_MAX);
+        redact(&masked, error_text(answer), EVENT_ERROR_BYTES_MAX);
         json_member_string(&json, "error", buffer_slice(&masked));
         buffer_release(&masked);
         json_member_text(&json, "action", verdict_name(decision->verdict));
         json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
         if (decision->rule.len > 0)
-            json_member_string(&json, "rule", decision->rule);
+            json_member_string(&json, "rule", cut(decision->rule, EVENT_CODE_BYTES_MAX));
         json_member_bool(&json, "shouldRetry", verdict_goes_on(decision->verdict));
         json_member_int(&json, "retryCount", decision->retry_count);
         json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
@@ -150,13 +164,9 @@ static enum status keep_texts(const struct settlement_input *input, const struct
                               struct store_op *op)
 {
     struct op_settle *settle = &op->settle;
-    struct slice error = input->answer->text;
-    if (slice_is_blank(error))
-        error = SLICE("UNKNOWN_ERROR: the transport gave no text");
-    if (error.len > ERROR_TEXT_STORED_BYTES_MAX)
-        error.len = ERROR_TEXT_STORED_BYTES_MAX;
+    struct slice error = cut(error_text(input->answer), ERROR_TEXT_STORED_BYTES_MAX);
     bool failed = decision->verdict != VERDICT_COMPLETE;
-    settle->code = arena_copy(memory, input->answer->code);
+    settle->code = arena_copy(memory, cut(input->answer->code, EVENT_CODE_BYTES_MAX));
     settle->error = arena_copy(memory, failed ? error : SLICE(""));
     settle->reference = arena_copy(memory, input->answer->reference);
 
@@ -207,7 +217,7 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->run_at = run_at;
     settle->rank = job->rank;
     settle->retry_count = decision->retry_count;
-    settle->step_count = step != STEP_SEND && step == job->step && input->answer->attempted ? job->step_count + 1 : 0;
+    settle->step_count = step == STEP_SEND || step != job->step ? 0 : job->step_count + input->answer->attempted;
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;

@@ -135,8 +135,7 @@ static void answer_send(struct world *world, struct world_send **link)
     free(pending);
 }
 
-/* One thing that is due now; false: nothing is. */
-static bool step(struct world *world)
+bool world_step(struct world *world)
 {
     if (world->batches) {
         apply_first(world);
@@ -156,7 +155,7 @@ static bool step(struct world *world)
 
 void world_settle(struct world *world)
 {
-    for (int i = 0; step(world); i++)
+    for (int i = 0; world_step(world); i++)
         if (i > STEPS_MAX)
             fail_msg("the world does not come to rest");
 }

@@ -41,6 +41,8 @@ void world_crash(struct world *world);
 /* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);
 
+/* Lets one thing happen that is due now; false: nothing is. */
+bool world_step(struct world *world);
 /* Lets everything happen that is due, without the clock moving. */
 void world_settle(struct world *world);
 /* Lets time pass until nothing is to do before `until`, or for `ms`. */

@@ -1,6 +1,7 @@
 /*
  * The engine from end to end, without a network and without waiting.
  */
+#include "support/configs.h"
 #include "support/world.h"
 
 #include <setjmp.h>
@@ -389,6 +390,211 @@ static void leases_are_taken_waited_for_and_lost(void **state)
     world_end(&world);
 }
 
+/* What was delivered is not sent again because the disk was full when it was to be recorded. */
+static void a_delivery_outlives_a_full_disk(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 4, in_doubt: resend"), began);
+    for (int i = 0; i < 20; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 5);
+    assert_int_equal(world.send_count, 4);
+    world.fail_applies = true;
+    world_run_for(&world, (int64_t)3600 * 1000);
+    assert_int_equal(world.send_count, 4);
+    world.fail_applies = false;
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 20);
+    assert_int_equal(world.send_count, 20);
+    world_end(&world);
+}
+
+/* A store that refuses is asked about once a second, not as fast as the processor can. */
+static void a_refusing_store_is_not_hammered(void **state)
+{
+    struct world world = { .destination = delivers };
+    int steps = 0;
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_run_for(&world, 2000);
+    world_add(&world, "d", "t", NULL, "x");
+    world.fail_applies = true;
+    for (int i = 0; i < 60; i++) {
+        while (world_step(&world))
+            assert_true(++steps < 60 * 20);
+        world_run_for(&world, 1000);
+    }
+    world.fail_applies = false;
+    world_run_for(&world, 2000);
+    assert_int_equal(world_counts(&world, "d").completed, 1);
+    world_end(&world);
+}
+
+/* A pause that the store refused at first is kept over a restart all the same. */
+static void a_pause_outlives_a_full_disk(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_run_for(&world, 1000);
+    world.fail_applies = true;
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
+    world_run_for(&world, 10 * 1000);
+    world.fail_applies = false;
+    world_run_for(&world, 3 * 1000);
+    world_crash(&world);
+    struct destination_status status = engine_destination(world.engine, SLICE("d"));
+    assert_string_equal(status.mode, "paused");
+    assert_string_equal(status.pause_reason, "by hand");
+    assert_int_equal(status.held_since, began + 1000);
+    world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 0);
+    world_end(&world);
+}
+
+/* More settlements than one batch holds stand before the pause. */
+static void a_pause_is_kept_behind_a_full_batch(void **state)
+{
+    struct world world = { .destination = hangs };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1500"), began);
+    for (int i = 0; i < 1500; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    while (world.send_count < 1500)
+        assert_true(world_step(&world));
+    for (struct world_send *send = world.sends; send; send = send->next)
+        send->at = world.now;
+    while (world.sends) /* all answers are here before the engine runs */
+        assert_true(world_step(&world));
+    engine_run(world.engine); /* one batch is with the store */
+    engine_run(world.engine); /* and the next is full */
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("now"), &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    world_crash(&world);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
+    world_end(&world);
+}
+
+static int64_t refuses_by_name(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_BLOCKED;
+    answer->text = SLICE("HTTP 401: ana.silva@hospital.example may not");
+    return 10;
+}
+
+static void the_reason_of_a_pause_names_nobody(void **state)
+{
+    struct world world = { .destination = refuses_by_name };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 1000);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).pause_reason, "HTTP 401: <address> may not"); /* S1-078 */
+    world_end(&world);
+}
+
+/* A stop gives back what was claimed and not sent yet; nothing is spent. */
+static void a_stop_gives_back_what_was_not_sent(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_run_for(&world, 1000);
+    world_add(&world, "d", "t", "one", "x");
+    while (!world.batches)
+        assert_true(world_step(&world));
+    engine_stop(world.engine);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_under_way(world.engine), 0);
+    assert_int_equal(world.send_count, 0);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_WAITING);
+    assert_int_equal(job.attempts, 0);
+    assert_int_equal(job.retry_count, 0);
+    world_crash(&world);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* While stopping, a refused settlement is tried again without anybody's help, and then left to the next process. */
+static void a_stop_ends_although_the_store_refuses(void **state)
+{
+    struct world world = { .destination = hangs };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 100);
+    assert_int_equal(world.send_count, 1);
+    world.fail_applies = true;
+    world_run_for(&world, 65 * 1000); /* what is due cannot be promoted either */
+    engine_stop(world.engine);
+    world.sends->at = world.now;
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(engine_under_way(world.engine), 0);
+    world.fail_applies = false;
+    world_end(&world);
+}
+
+static int64_t crashes_when_asked(struct world *world, const struct send *send, struct answer *answer)
+{
+    size_t *questions = world->context;
+    *questions += send->job->step == STEP_VERIFY;
+    answer->outcome = OUTCOME_IN_DOUBT;
+    answer->text = SLICE("TIMEOUT after the body was sent");
+    return send->job->step == STEP_VERIFY ? (int64_t)24 * 3600 * 1000 : 10;
+}
+
+/* A question that kills the process is not asked for ever. */
+static void a_question_that_kills_the_process_ends(void **state)
+{
+    size_t questions = 0;
+    struct world world = { .destination = crashes_when_asked, .context = &questions };
+    (void)state;
+    world_begin(&world, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 1m, every: 1m, times: 3 }"),
+                began);
+    world_add(&world, "d", "t", "one", "x");
+    for (int crashes = 0; crashes < 10; crashes++) {
+        world_run_for(&world, 5 * 60 * 1000);
+        world_crash(&world);
+    }
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(questions, 3);
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_true(slice_equal(job.dead_code, SLICE("IN_DOUBT")));
+    world_end(&world);
+}
+
+/* An interrupted attempt at a destination that is configured no more waits for it, and is in doubt then. */
+static void an_interrupted_attempt_waits_for_its_destination(void **state)
+{
+    struct world world = { .destination = hangs };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ", in_doubt: park"), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 100);
+    struct config *with = world.config;
+    world.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
+    world_crash(&world);
+    world_run_for(&world, (int64_t)3600 * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
+    assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
+    world_run_for(&world, 6 * 60 * 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_true(slice_equal(job.dead_code, SLICE("IN_DOUBT")));
+    assert_int_equal(job.attempts, 1);
+    config_unref(with);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +612,15 @@ int main(void)
         cmocka_unit_test(a_deadline_that_passes_is_an_expiry),
         cmocka_unit_test(a_full_disk_loses_nothing),
         cmocka_unit_test(leases_are_taken_waited_for_and_lost),
+        cmocka_unit_test(a_delivery_outlives_a_full_disk),
+        cmocka_unit_test(a_refusing_store_is_not_hammered),
+        cmocka_unit_test(a_pause_outlives_a_full_disk),
+        cmocka_unit_test(a_pause_is_kept_behind_a_full_batch),
+        cmocka_unit_test(the_reason_of_a_pause_names_nobody),
+        cmocka_unit_test(a_stop_gives_back_what_was_not_sent),
+        cmocka_unit_test(a_stop_ends_although_the_store_refuses),
+        cmocka_unit_test(a_question_that_kills_the_process_ends),
+        cmocka_unit_test(an_interrupted_attempt_waits_for_its_destination),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

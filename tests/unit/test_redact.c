@@ -1,0 +1,151 @@
+/*
+ * Error texts without what identifies a person.
+ */
+#include "core/redact.h"
+
+#include "base/json.h"
+#include "support/check.h"
+
+#include <string.h>
+
+static void redact_to(struct buffer *out, struct slice text, size_t len_max)
+{
+    buffer_init(out, 64 * 1024);
+    redact(out, text, len_max);
+    check(buffer_status(out) == STATUS_OK, "the buffer failed");
+}
+
+static void each_text_is_masked(void **state)
+{
+    static const struct { const char *text, *masked; } cases[] = {
+        { "", "" },
+        { "TIMEOUT - after 30s", "TIMEOUT - after 30s" },
+        { "HTTP 503: busy", "HTTP 503: busy" },
+        { "glosa 1308, lote 42", "glosa 1308, lote 42" },
+        { "12345", "12345" },
+        { "123456", "<number>" },
+        { "CPF 529.982.247-25 not found", "CPF <number> not found" },
+        { "CNPJ 12.345.678/0001-95.", "CNPJ <number>." },
+        { "CPF52998224725", "CPF<number>" },
+        { "RUC 80012345-6", "RUC <number>" },
+        { "card 4111-1111-1111-1111!", "card <number>!" },
+        { "phone (11) 98765-4321", "phone (11) <number>" },
+        { "1.2.3", "1.2.3" },
+        { "12--3456789", "12--<number>" },
+        { "1234./56789", "1234./56789" }, /* two separators end a number */
+        { "-123456-", "-<number>-" },
+        { "ends in 12.", "ends in 12." },
+        { "user ana.silva@hospital.example.br refused", "user <address> refused" },
+        { "<ana+x@b.example>: no such user", "<<address>>: no such user" },
+        { "mailto:a_b%c-d@e.example", "mailto:<address>" },
+        { "jos\xc3\xa9@hospital.example", "<address>" },
+        { "m\xc3\xbcller@b\xc3\xbc" "cher.example ok", "<address> ok" },
+        { "529982247@b.example", "<address>" },
+        { "42/42x@b.example", "42/42<address>" },
+        { "123456/7x@b.example", "<number><address>" },
+        { "a@ b", "a@ b" },
+        { "@b", "@b" },
+        { "a@b@c", "<address>@c" },
+        { "a", "a" },
+        { "n\xc3\xa3o autorizado", "n\xc3\xa3o autorizado" },
+        { "two: a@b.example, c@d.example", "two: <address>, <address>" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buffer out;
+        redact_to(&out, slice_from(cases[i].text), 1000);
+        check(slice_equal(buffer_slice(&out), slice_from(cases[i].masked)), "\"%s\" became \"%s\"", cases[i].text,
+              out.data ? out.data : "");
+        buffer_release(&out);
+    }
+}
+
+static void the_result_is_cut_before_what_does_not_fit(void **state)
+{
+    static const struct { const char *text; size_t len_max; const char *masked; } cases[] = {
+        { "abcdef", 3, "abc" },
+        { "abc", 3, "abc" },
+        { "abc", 0, "" },
+        { "a a@b.example", 10, "a " },
+        { "a a@b.example", 11, "a <address>" },
+        { "x 123456", 9, "x " },
+        { "x 12345 y", 4, "x " }, /* a number is not cut in two */
+        { "a\xc3\xa9", 2, "a" },
+        { "a\xe2\x82\xac", 4, "a\xe2\x82\xac" },
+        { "\xf0\x9f\x98\x80", 3, "" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buffer out;
+        redact_to(&out, slice_from(cases[i].text), cases[i].len_max);
+        check(slice_equal(buffer_slice(&out), slice_from(cases[i].masked)), "\"%s\" to %zu became \"%s\"", cases[i].text,
+              cases[i].len_max, out.data ? out.data : "");
+        buffer_release(&out);
+    }
+}
+
+/* Many short addresses grow when they are masked: the bound is on the result. */
+static void masks_do_not_outgrow_the_bound(void **state)
+{
+    char text[512];
+    struct buffer out;
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = "a@b "[i % 4];
+    redact_to(&out, (struct slice){ text, sizeof text }, sizeof text);
+    assert_in_range(out.len, sizeof text - 10, sizeof text);
+    buffer_release(&out);
+}
+
+/* Whatever the bytes, no long number and no address survives, and what was UTF-8 stays so. */
+static void nothing_survives_at_random(void **state)
+{
+    static const char *const pieces[] = { "a", "@", ".", "-", "/", " ", "7", "42", "123456", "x@y", "\xc3\xa9", "<", "Z", "99" };
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        struct random random = { seed };
+        char text[128] = "";
+        struct buffer out, again;
+        for (size_t i = random_below(&random, 24); i > 0; i--)
+            strcat(text, pieces[random_below(&random, sizeof pieces / sizeof *pieces)]);
+        size_t len_max = random_below(&random, 80);
+        redact_to(&out, slice_from(text), len_max);
+        struct slice masked = buffer_slice(&out);
+        check(masked.len <= len_max, "seed %llu: %zu bytes of %zu", (unsigned long long)seed, masked.len, len_max);
+        size_t digits = 0;
+        for (size_t i = 0; i < masked.len; i++) {
+            digits = ascii_is_digit(masked.data[i]) ? digits + 1 : 0;
+            check(digits < 6, "seed %llu: \"%s\" became \"%s\"", (unsigned long long)seed, text, out.data);
+        }
+        for (size_t i = 0, len; i < masked.len; i += len) {
+            len = utf8_sequence_len(slice_from_offset(masked, i));
+            check(len > 0, "seed %llu: a character is cut in two", (unsigned long long)seed);
+        }
+        redact_to(&again, masked, 1000);
+        check(!strstr(again.data ? again.data : "", "x@y"), "seed %llu: \"%s\"", (unsigned long long)seed, again.data);
+        buffer_release(&out);
+        buffer_release(&again);
+    }
+}
+
+static void bytes_that_are_not_text_are_taken(void **state)
+{
+    static const char bytes[] = "\x80\x80\x80\x80\x80\x80 ok \xff";
+    struct buffer out;
+    (void)state;
+    redact_to(&out, (struct slice){ bytes, sizeof bytes - 1 }, 100);
+    assert_int_equal(out.len, sizeof bytes - 1);
+    buffer_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_text_is_masked),
+        cmocka_unit_test(the_result_is_cut_before_what_does_not_fit),
+        cmocka_unit_test(masks_do_not_outgrow_the_bound),
+        cmocka_unit_test(nothing_survives_at_random),
+        cmocka_unit_test(bytes_that_are_not_text_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
