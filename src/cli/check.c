@@ -1,20 +1,8 @@
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/configuration.h"
 #include "cli/options.h"
 #include "cli/policies.h"
-#include "config/config.h"
-
-#include <unistd.h>
-
-/* Where a configuration is looked for without -c. NULL: there is none, the built-in defaults hold. */
-static const char *default_path(void)
-{
-    static const char *const places[] = { "insist.yaml", "/etc/insist/insist.yaml" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (access(places[i], F_OK) == 0)
-            return places[i];
-    return NULL;
-}
 
 static void append_json(const struct config *config, struct buffer *out)
 {
@@ -86,7 +74,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (reference)
         config_reference(&out);
     else
-        code = check(cli, path ? path : default_path(), &out);
+        code = check(cli, configuration_path(path), &out);
     if (code == EXIT_DONE)
         code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
