@@ -117,7 +117,8 @@ static void check_answers(struct doctor *doctor, struct client *client)
     if (status < 0)
         doctor_tell(doctor, FINDING_FAIL, "daemon", "%s", err.text);
     else if (status != 200)
-        doctor_tell(doctor, FINDING_FAIL, "daemon", "%s answers but makes no progress (HTTP %d); look at its log, restart it", client->base, status);
+        doctor_tell(doctor, FINDING_FAIL, "daemon", "%s answers but makes no progress (HTTP %d): %s", client->base, status,
+                    member_text(alive, "detail") ? member_text(alive, "detail") : "look at its log, restart it");
     else
         doctor_tell(doctor, FINDING_OK, "daemon", "%s is alive", client->base);
     if (status == 200) {

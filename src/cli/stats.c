@@ -5,7 +5,18 @@
 
 static int show(const struct cli *cli, json_t *answer, struct buffer *out)
 {
-    show_others(cli, answer, NULL, 0, out);
+    static const struct shown apart[] = { { "", "destinations", SHOW_TEXT } };
+    static const struct shown columns[] = {
+        { "DESTINATION", "name", SHOW_TEXT },  { "MODE", "mode", SHOW_STATE },        { "HELD BY", "held_by", SHOW_TEXT },
+        { "PENDING", "pending", SHOW_NUMBER }, { "READY", "ready", SHOW_NUMBER },     { "RUNNING", "running", SHOW_NUMBER },
+        { "WAITING", "waiting", SHOW_NUMBER }, { "COMPLETED", "completed", SHOW_NUMBER }, { "DEAD", "dead", SHOW_NUMBER },
+    };
+    const json_t *destinations = json_object_get(answer, "destinations");
+    show_others(cli, answer, apart, 1, out);
+    if (json_array_size(destinations) > 0) {
+        buffer_append_byte(out, '\n');
+        show_table(cli, destinations, columns, sizeof columns / sizeof *columns, out);
+    }
     return EXIT_DONE;
 }
 
