@@ -81,7 +81,8 @@ library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
-program_objects := $(program_sources:src/%.c=$(B)/obj/%.o)
+api_files := src/api/openapi.json src/api/root.html
+program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -114,6 +115,11 @@ $(B)/gen/presets.list: always
 $(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
 	$(say) EMBED presets
 	$(run)tools/embed presets $(presets) > $@.part && mv $@.part $@
+
+$(B)/gen/api.c: $(api_files) tools/embed
+	@mkdir -p $(@D)
+	$(say) EMBED api
+	$(run)tools/embed api $(api_files) > $@.part && mv $@.part $@
 
 # With every symbol, for the program and the unit tests.
 $(B)/obj/library.a: $(library_objects)

@@ -17,7 +17,7 @@ for preset in tiss email sifen provisioning; do
 done
 
 "$work/decide" lines "$lines" >"$work/questions"
-for round in 1 2 3 4 5; do
+for _ in 1 2 3 4 5; do
     start=$(date +%s%N)
     "$insist" decide --batch <"$work/questions" >"$work/answers"
     end=$(date +%s%N)

@@ -1,5 +1,7 @@
 #include "base/pattern.h"
 
+#include "base/literal.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -13,8 +15,13 @@
  */
 enum { SCRATCH_BYTES = 152 * 1024, GROUPS_MAX = 2 };
 
+/* Short texts can be matched as a whole under PCRE2's own limit alone: there is one starting place. */
+enum { WHOLE_UNCOUNTED_BYTES_MAX = 256 };
+
 struct pattern {
     pcre2_code *code;
+    pcre2_code *whole; /* for the whole of short texts, without callouts */
+    struct literal needed;
 };
 
 struct scratch {
@@ -52,15 +59,18 @@ enum status pattern_new(struct slice expression, struct pattern **ret_pattern, s
     struct pattern *pattern = calloc(1, sizeof *pattern);
     if (!pattern)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a pattern");
-    pattern->code = pcre2_compile((PCRE2_SPTR)expression.data, expression.len,
-                                  PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF | PCRE2_AUTO_CALLOUT, &code, &offset,
+    uint32_t options = PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF;
+    pattern->code = pcre2_compile((PCRE2_SPTR)expression.data, expression.len, options | PCRE2_AUTO_CALLOUT, &code, &offset,
                                   NULL);
-    if (!pattern->code) {
+    pattern->whole = pcre2_compile((PCRE2_SPTR)expression.data, expression.len,
+                                   options | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &code, &offset, NULL);
+    if (!pattern->code || !pattern->whole) {
         PCRE2_UCHAR text[128];
         pcre2_get_error_message(code, text, sizeof text);
-        free(pattern);
+        pattern_free(pattern);
         return error_set(err, STATUS_INVALID, "pattern: %s at character %zu", (const char *)text, offset + 1);
     }
+    pattern->needed = literal_of(expression);
     *ret_pattern = pattern;
     return STATUS_OK;
 }
@@ -69,7 +79,8 @@ void pattern_free(struct pattern *pattern)
 {
     if (!pattern)
         return;
-    pcre2_code_free(pattern->code);
+    pcre2_code_free(pattern->code); /* both accept NULL */
+    pcre2_code_free(pattern->whole);
     free(pattern);
 }
 
@@ -91,7 +102,7 @@ static int on_item(pcre2_callout_block *block, void *context)
     return work->done > PATTERN_WORK_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
+static bool match(const pcre2_code *code, struct slice text, uint32_t options, struct slice *ret_capture)
 {
     struct scratch scratch;
     scratch.used = 0;
@@ -106,7 +117,7 @@ static bool match(const struct pattern *pattern, struct slice text, uint32_t opt
 
     size_t len = text.len < PATTERN_SUBJECT_BYTES_MAX ? text.len : PATTERN_SUBJECT_BYTES_MAX;
     const char *subject = text.data ? text.data : "";
-    int groups = pcre2_match(pattern->code, (PCRE2_SPTR)subject, len, 0, options, data, limits);
+    int groups = pcre2_match(code, (PCRE2_SPTR)subject, len, 0, options, data, limits);
     if (groups < 0)
         return false;
     if (ret_capture) {
@@ -122,15 +133,17 @@ static bool match(const struct pattern *pattern, struct slice text, uint32_t opt
 
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
-    return match(pattern, text, 0, NULL);
+    return literal_occurs(&pattern->needed, text) && match(pattern->code, text, 0, NULL);
 }
 
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text)
 {
-    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
+    if (text.len <= WHOLE_UNCOUNTED_BYTES_MAX)
+        return match(pattern->whole, text, 0, NULL);
+    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern->code, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
 }
 
 bool pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture)
 {
-    return match(pattern, text, 0, ret_capture);
+    return literal_occurs(&pattern->needed, text) && match(pattern->code, text, 0, ret_capture);
 }

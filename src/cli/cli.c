@@ -143,3 +143,12 @@ int cli_main(int argc, char **argv)
         return unknown_command(argv[first]);
     return command->run(&cli, argc - first, argv + first);
 }
+
+const char *cli_config_path(void)
+{
+    static const char *const places[] = { "insist.yaml", "/etc/insist/insist.yaml" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (access(places[i], F_OK) == 0)
+            return places[i];
+    return NULL;
+}

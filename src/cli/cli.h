@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "store/store.h"
 
 enum exit_code {
     EXIT_DONE = 0,
@@ -47,6 +48,12 @@ const struct command *command_find(struct slice name);
 
 /* The whole program: options, dispatch, messages. */
 int cli_main(int argc, char **argv);
+
+/* How stores are opened; src/main.c has the table. */
+extern const struct store_backend store_backends[];
+
+/* Where a configuration is looked for without -c. NULL: there is none, the built-in defaults hold. */
+const char *cli_config_path(void);
 
 /* "insist: " and the message, on standard error. Returns `code`, for `return cli_fail(...)`. */
 int cli_fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);

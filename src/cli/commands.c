@@ -2,6 +2,7 @@
 
 /* One a line, so that two changes seldom meet. */
 const struct command *const commands[] = {
+    &command_serve,
     &command_add,
     &command_jobs,
     &command_job,

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 
+extern const struct command command_serve;
 extern const struct command command_add;
 extern const struct command command_jobs;
 extern const struct command command_job;

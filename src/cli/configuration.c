@@ -3,17 +3,10 @@
 #include "cli/policies.h"
 
 #include <string.h>
-#include <unistd.h>
 
 const char *configuration_path(const char *given)
 {
-    static const char *const places[] = { "insist.yaml", "/etc/insist/insist.yaml" };
-    if (given)
-        return given;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (access(places[i], F_OK) == 0)
-            return places[i];
-    return NULL;
+    return given ? given : cli_config_path();
 }
 
 int configuration_load(const char *given, struct config **ret_config)

@@ -342,21 +342,27 @@ struct text_search {
     const struct classifier *classifier;
     struct slice text;
     struct best *best;
+    bool words_only;
 };
 
 static void on_token(void *context, size_t rule_index, size_t end)
 {
     struct text_search *search = context;
     const struct compiled_rule *rule = &search->classifier->rules[rule_index];
-    if (rule->kind == KIND_NUMBER && !stands_alone(search->text, end - rule->key.len, end))
+    if (rule->kind == KIND_NUMBER && (search->words_only || !stands_alone(search->text, end - rule->key.len, end)))
         return;
     best_offer(search->best, rule, rule->text_rank);
 }
 
+static void match_tokens(const struct classifier *classifier, struct slice text, bool words_only, struct best *best)
+{
+    struct text_search search = { classifier, text, best, words_only };
+    token_index_search(classifier->index, text, on_token, &search);
+}
+
 static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
 {
-    struct text_search search = { classifier, text, best };
-    token_index_search(classifier->index, text, on_token, &search);
+    match_tokens(classifier, text, false, best);
     for (size_t i = 0; i < classifier->pattern_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[i]];
         bool could_win = !best->rule || rule->text_rank < best->rank;
@@ -374,6 +380,8 @@ struct classification classify(const struct classifier *classifier, struct evide
         code = (struct slice){ found, code_from_text(slice_from(classifier->code_namespace), evidence.text, found) };
     match_code(classifier, code, &best);
     match_text(classifier, evidence.text, &best);
+    if (evidence.code.len > 0) /* a code may be a word that stands among the text tokens */
+        match_tokens(classifier, evidence.code, true, &best);
     if (!best.rule)
         return (struct classification){ .outcome = OUTCOME_NONE };
     return (struct classification){ .outcome = best.rule->outcome, .rule = best.rule->token };
@@ -404,7 +412,9 @@ static struct slice word_before(struct slice text, size_t end)
  */
 static bool reply_is_placed(struct slice text, size_t start)
 {
-    static const struct slice words[] = { { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 } };
+    static const struct slice words[] = {
+        { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 },
+    };
     size_t before = start;
     while (before > 0 && (text.data[before - 1] == ' ' || text.data[before - 1] == '\t'))
         before--;
@@ -443,7 +453,8 @@ static size_t code_write(struct slice name, struct slice value, char ret_code[CO
 static struct slice digits_after_name(struct slice text, struct slice name)
 {
     struct slice none = SLICE("");
-    if (text.len <= name.len || !slice_equal_nocase((struct slice){ text.data, name.len }, name))
+    if (text.len <= name.len || ascii_lower(text.data[0]) != ascii_lower(name.data[0]) || /* most words end here */
+        !slice_equal_nocase((struct slice){ text.data, name.len }, name))
         return none;
     struct slice rest = slice_from_offset(text, name.len);
     if (rest.len > 2 && rest.data[0] == '/' && ascii_is_digit(rest.data[1])) /* a version */

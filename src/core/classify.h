@@ -60,7 +60,8 @@ struct classifier;
 
 /*
  * Compiles the rules, which are copied. `code_namespace` is whose codes a bare number at the
- * start of a text is ("smtp", "sifen"; may be empty); of smtp also a reply inside a text. On a bad rule *ret_bad is its index.
+ * start of a text is ("smtp", "sifen"; may be empty); of smtp also a reply inside a text. On a
+ * bad rule *ret_bad is its index.
  */
 enum status classifier_new(const struct rule *rules, size_t count, struct slice code_namespace,
                            struct classifier **ret_classifier, size_t *ret_bad, struct error *err) MUST_CHECK;

@@ -126,6 +126,24 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
+/* What a settlement means for the whole destination. */
+static void heed_settlement(struct engine *engine, struct dest *dest, const struct settlement *settlement, struct slice text)
+{
+    if (settlement->blocks && !dest->gate.paused) {
+        struct error error;
+        if (engine_pause(engine, slice_from(dest->name), text, &error) != STATUS_OK)
+            log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+    }
+    if (settlement->dead) {
+        dest->dead++;
+        if (dest_dead_full(dest)) {
+            /* The store has not heard of this one yet: counting at once would forget it. */
+            engine->dead_count_at = instant_add(engine_now(engine), DEAD_COUNT_EVERY_MS);
+            log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
+        }
+    }
+}
+
 /* What an answer means for the whole destination. */
 static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer, const struct settlement *settlement)
 {
@@ -136,16 +154,15 @@ static void heed(struct engine *engine, struct attempt *attempt, const struct an
         int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
         gate_close_until(&dest->gate, instant_add(now, asked < believed ? asked : believed));
     }
-    if (settlement->blocks && !dest->gate.paused) {
-        struct error error;
-        if (engine_pause(engine, slice_from(dest->name), attempt->settle.settle.error, &error) != STATUS_OK)
-            log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-    }
-    if (settlement->dead) {
-        dest->dead++;
-        if (dest_dead_full(dest))
-            log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
-    }
+    heed_settlement(engine, dest, settlement, attempt->settle.settle.error);
+}
+
+void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement, struct slice error)
+{
+    struct dest *dest = dest_find(engine, destination);
+    count_outcome(engine, settlement);
+    if (dest)
+        heed_settlement(engine, dest, settlement, error);
 }
 
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */

@@ -94,6 +94,10 @@ struct lease_request {
 void engine_lease(struct engine *engine, struct lease_request *request);
 void lease_release(struct lease_request *request);
 
+/* A leased job was settled without the engine: counts it, and pauses its destination when it must be. */
+struct settlement;
+void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement, struct slice error);
+
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;
     instant ran_at; /* when engine_run last ended */

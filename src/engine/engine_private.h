@@ -13,6 +13,7 @@ enum {
     OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
+    PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
     ORPHANS_EVERY_MS = 1000,       /* how often lost leases are looked for */
     LEASE_MARGIN_MS = 60 * 1000,   /* an engine's lease outlives the destination's timeout by this */

@@ -63,7 +63,11 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)
         next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
-    if (next != INSTANT_NONE && (engine->promote_at == INSTANT_NONE || next < engine->promote_at))
+    /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
+    instant look = instant_add(now, PROMOTE_AT_LEAST_MS);
+    if (next == INSTANT_NONE || next > look)
+        next = look;
+    if (engine->promote_at == INSTANT_NONE || next < engine->promote_at)
         engine->promote_at = next;
 }
 

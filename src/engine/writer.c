@@ -111,10 +111,10 @@ static bool notice_add(struct notice *notice, struct map *lanes, const struct st
         return false;
     if (op->kind == OP_INSERT)
         return notice_insert(notice, lane, &op->insert, now);
-    if (op->kind == OP_SETTLE)
+    if (op->kind == OP_SETTLE && op->settle.run_at > now)
         earlier(&lane->next_at, op->settle.run_at);
     else
-        lane->ready++;
+        lane->ready++; /* the store has made it ready at once */
     return true;
 }
 

@@ -170,6 +170,18 @@ static void write_end(struct json_writer *json, const struct policy *policy, str
     json_member_string(json, "originalError", error);
 }
 
+void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    if (verdict_goes_on(decision->verdict))
+        write_next(&json, policy, error, decision);
+    else
+        write_end(&json, policy, error, decision);
+    write_additions(&json, decision);
+    json_object_end(&json);
+}
+
 static struct answer refuse(enum question_problem problem, const char *detail, struct buffer *out)
 {
     decision_json_problem(problem, slice_from(detail), out);
@@ -203,14 +215,7 @@ struct answer decision_json_decide(const struct policy *policy, const struct dec
     case PROBLEM_NONE:
         break;
     }
-    struct json_writer json = json_writer(out);
-    json_object_begin(&json);
-    if (verdict_goes_on(decision.verdict))
-        write_next(&json, policy, request->text, &decision);
-    else
-        write_end(&json, policy, request->text, &decision);
-    write_additions(&json, &decision);
-    json_object_end(&json);
+    decision_json_write(policy, request->text, &decision, out);
     return (struct answer){ .problem = QUESTION_OK, .decision = decision };
 }
 

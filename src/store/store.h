@@ -240,7 +240,8 @@ enum event_type {
 
 /*
  * One change. `data` is a JSON object of facts for its event, made by the caller, never with payload
- * or secrets; empty is allowed; over EVENT_DATA_BYTES_MAX the operation is STATUS_LIMIT. The store adds what it alone knows as columns: job, lane, time, state.
+ * or secrets; empty is allowed; over EVENT_DATA_BYTES_MAX the operation is STATUS_LIMIT. The store adds what
+ * it alone knows as columns: job, lane, time, state.
  */
 struct store_op {
     enum op_kind kind;
@@ -315,6 +316,9 @@ struct store_ops {
     /* STATUS_NOT_FOUND. */
     enum status (*reader_job)(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
+    /* The same by the store's own number, which a lease names. STATUS_NOT_FOUND. */
+    enum status (*reader_job_seq)(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
     /*
      * Newest first, without payload unless asked. *ret_next_seq is the next page's cursor, 0 at the end. A page may
      * hold fewer than `max` although more follow: the rows looked at are bounded too.
@@ -349,8 +353,7 @@ struct store_reader {
 /* A way to open a store, by the start of its address. src/main.c has the table; only it names the backends. */
 struct store_backend {
     const char *scheme; /* "sqlite:"; NULL ends the table */
-    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store,
-                        struct error *err);
+    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store, struct error *err);
 };
 
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */

@@ -581,6 +581,7 @@ const struct store_ops memory_store_ops = {
     .reader = memory_reader,
     .reader_close = memory_reader_close,
     .reader_job = memory_reader_job,
+    .reader_job_seq = memory_reader_job_seq,
     .reader_jobs = memory_reader_jobs,
     .reader_events = memory_reader_events,
     .reader_history = memory_reader_history,

@@ -58,6 +58,14 @@ enum status memory_reader_job(struct store_reader *base, struct slice tenant, st
     return reader_unlock(store, status, err);
 }
 
+enum status memory_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    const struct memory_job *job = memory_job_find(store, seq);
+    return reader_unlock(store, job ? memory_job_copy(job, with_payload, memory, ret_job) : STATUS_NOT_FOUND, err);
+}
+
 static bool matches(const struct job *job, const struct job_filter *filter)
 {
     if (filter->state != STATE_NONE && filter->state != job->state)
@@ -99,7 +107,8 @@ enum status memory_reader_jobs(struct store_reader *base, const struct job_filte
     return reader_unlock(store, STATUS_OK, err);
 }
 
-static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory, struct event *ret_event)
+static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
+                              struct event *ret_event)
 {
     struct slice data = { event->data, event->data_len };
     struct event copy = {

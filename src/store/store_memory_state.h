@@ -172,6 +172,8 @@ enum status memory_reader(struct store *base, struct store_reader **ret_reader, 
 void memory_reader_close(struct store_reader *base);
 enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
+enum status memory_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
 enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err);

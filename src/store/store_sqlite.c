@@ -361,6 +361,7 @@ static const struct store_ops sqlite_ops = {
     .reader = sqlite_reader_open,
     .reader_close = sqlite_reader_close,
     .reader_job = sqlite_reader_job,
+    .reader_job_seq = sqlite_reader_job_seq,
     .reader_jobs = sqlite_reader_jobs,
     .reader_events = sqlite_reader_events,
     .reader_history = sqlite_reader_history,

@@ -272,6 +272,8 @@ enum status sqlite_reader_open(struct store *store, struct store_reader **ret_re
 void sqlite_reader_close(struct store_reader *reader);
 enum status sqlite_reader_job(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
+enum status sqlite_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
 enum status sqlite_reader_jobs(struct store_reader *reader, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err);

@@ -170,7 +170,8 @@ static enum status job_find(const struct reading *reading, struct slice tenant, 
     return status;
 }
 
-static enum status job_read(const struct reading *reading, int64_t seq, bool with_payload, struct job *ret_job)
+/* STATUS_NOT_FOUND leaves the error's text to the caller. */
+static enum status job_read_if_there(const struct reading *reading, int64_t seq, bool with_payload, struct job *ret_job)
 {
     sqlite3_stmt *query = reading->reader->queries[QUERY_JOB];
     struct sqlite_row row;
@@ -179,7 +180,7 @@ static enum status job_read(const struct reading *reading, int64_t seq, bool wit
     sqlite3_bind_int(query, 2, with_payload);
     enum status status = query_next(reading, QUERY_JOB, &found);
     if (status == STATUS_OK && !found)
-        return error_set(reading->err, STATUS_CORRUPT, "job %lld has lost its lane or payload", (long long)seq);
+        return STATUS_NOT_FOUND;
     if (status == STATUS_OK)
         status = sqlite_row_read(query, reading->memory, &row, reading->err);
     if (status == STATUS_OK)
@@ -189,6 +190,24 @@ static enum status job_read(const struct reading *reading, int64_t seq, bool wit
     sqlite3_reset(query);
     if (status == STATUS_OK)
         *ret_job = row.job;
+    return status;
+}
+
+static enum status job_read(const struct reading *reading, int64_t seq, bool with_payload, struct job *ret_job)
+{
+    enum status status = job_read_if_there(reading, seq, with_payload, ret_job);
+    if (status == STATUS_NOT_FOUND)
+        return error_set(reading->err, STATUS_CORRUPT, "job %lld has lost its lane or payload", (long long)seq);
+    return status;
+}
+
+enum status sqlite_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err)
+{
+    struct reading reading = { (struct sqlite_reader *)base, memory, err };
+    enum status status = job_read_if_there(&reading, seq, with_payload, ret_job);
+    if (status == STATUS_NOT_FOUND)
+        return error_set(err, STATUS_NOT_FOUND, "there is no job %lld", (long long)seq);
     return status;
 }
 

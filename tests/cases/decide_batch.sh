@@ -88,7 +88,7 @@ mkfifo "$work/to" "$work/from"
 child=$!
 exec 3>"$work/to" 4<"$work/from"
 answered=0
-for i in 1 2 3; do
+for _ in 1 2 3; do
     echo '{"claimId":"CLM-A-1","submissionError":"TIMEOUT"}' >&3
     read -r answer <&4 && case $answer in *'"shouldRetry":true'*) answered=$((answered + 1)) ;; esac
 done

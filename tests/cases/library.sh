@@ -10,6 +10,7 @@ flags="-Iinclude -L$build -Wl,-rpath,$work"
 
 check "only insist_ names are exported" sh -c "! nm -D --defined-only '$build/libinsist.so' | awk '{print \$3}' | grep -v '^insist_'"
 declared=$(grep -o 'insist_[a-z_]*(' include/insist.h | tr -d '(' | sort -u)
+# shellcheck disable=SC2086 # one argument a name
 check "every declared function is exported" sh -c "nm -D --defined-only '$build/libinsist.so' | awk '{print \$3}' | sort >'$work/names';
     for name in \$*; do grep -qx \$name '$work/names' || { echo \$name; exit 1; }; done" - $declared
 check "the header is C99 and pedantic" sh -c "echo '#include <insist.h>' | ${CC:-cc} -std=c99 -Wall -Wextra -pedantic -Werror -Iinclude -fsyntax-only -x c -"

@@ -19,4 +19,9 @@ extern const struct store_case store_cases_read[];   /* readers, events */
 extern const struct store_case store_cases_batch[];  /* batches, failures, sizes */
 extern const struct store_case store_cases_random[]; /* against a model */
 
+/* Applies the batch with memory that ends, the later the higher the round; the results are not looked at. */
+typedef enum status (*batch_try)(struct store_fixture *f, struct store_op *ops, size_t count, size_t round);
+/* Repeats a batch with every kind of change until it succeeds: each time before, nothing must have happened. */
+void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try);
+
 #endif

@@ -34,6 +34,22 @@ static void payload_comes_when_asked_for(void **state)
     }
 }
 
+static void a_number_finds_its_job(void **state)
+{
+    struct store_fixture *f = *state;
+    struct error err = { 0 };
+    struct job by_name, by_seq;
+    put(f, "a");
+    put(f, "b");
+    assert_int_equal(f->store->ops->reader_job(f->reader, SLICE("t"), SLICE("b"), true, &f->memory, &by_name, &err), STATUS_OK);
+    assert_int_equal(f->store->ops->reader_job_seq(f->reader, by_name.seq, true, &f->memory, &by_seq, &err), STATUS_OK);
+    assert_text(by_seq.id, "b");
+    assert_text(by_seq.tenant, "t");
+    assert_text(by_seq.payload, "{}");
+    assert_int_equal(f->store->ops->reader_job_seq(f->reader, by_name.seq + 1000, true, &f->memory, &by_seq, &err),
+                     STATUS_NOT_FOUND);
+}
+
 /* 60 jobs: three destinations, two tenants, and of each ten one dead, one completed, the rest pending. */
 static void mixture(struct store_fixture *f)
 {
@@ -331,6 +347,7 @@ static void results_outlive_later_changes(void **state)
 
 const struct store_case store_cases_read[] = {
     { "an unknown job is not found", an_unknown_job_is_not_found },
+    { "a number finds its job", a_number_finds_its_job },
     { "payload comes when asked for", payload_comes_when_asked_for },
     { "jobs are filtered", jobs_are_filtered },
     { "a page starts at its cursor", a_page_starts_at_its_cursor },

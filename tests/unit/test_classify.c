@@ -115,6 +115,52 @@ static void numbers_have_boundaries(void **state)
 }
 
 /* C-41: a code belongs to its protocol. */
+static const struct { const char *code; enum outcome outcome; } coded[] = {
+    { "smtp:500", OUTCOME_PERMANENT },
+    { "http:500", OUTCOME_TRANSIENT },
+    { "HTTP:500", OUTCOME_TRANSIENT },
+    { "ses:500", OUTCOME_NONE },
+    { "500", OUTCOME_NONE },
+    { "http:503", OUTCOME_TRANSIENT },
+    { "http:429", OUTCOME_PERMANENT }, /* main permanent rules come first, wildcards too */
+    { "http:50", OUTCOME_NONE },
+    { "http:5000", OUTCOME_NONE },
+    { "http:5ab", OUTCOME_NONE },
+    { "sifen:1299", OUTCOME_TRANSIENT },
+    { "sifen:1300", OUTCOME_PERMANENT },
+    { "sifen:2699", OUTCOME_PERMANENT },
+    { "sifen:2700", OUTCOME_TRANSIENT },
+    { "sifen:01300", OUTCOME_TRANSIENT },
+    { "sifen:anything", OUTCOME_TRANSIENT },
+    { "sifen:0*", OUTCOME_WAIT }, /* a star inside is only a star */
+    { "sifen:", OUTCOME_TRANSIENT }, /* the star is for all of them, also one without a number */
+    { "app:89", OUTCOME_NONE },
+    { "app:90", OUTCOME_BLOCKED },
+    { "app:99", OUTCOME_BLOCKED },
+    { "app:100", OUTCOME_BLOCKED }, /* the ends need not be equally long */
+    { "app:110", OUTCOME_BLOCKED },
+    { "app:111", OUTCOME_NONE },
+    { "app:9", OUTCOME_NONE },
+    { "app:-90", OUTCOME_NONE },
+    { "ses:throttling", OUTCOME_WAIT },
+    { "ses:ThrottlingException", OUTCOME_NONE },
+    { "x-y:0100", OUTCOME_DUPLICATE },
+    { "x-y:100", OUTCOME_NONE },
+    { "202", OUTCOME_ACCEPTED },
+    { "http:202", OUTCOME_ACCEPTED },
+    { "any:202", OUTCOME_ACCEPTED },
+    { "x:smtp:500", OUTCOME_NONE },
+    { "t:101", OUTCOME_IN_DOUBT },
+    { "t:111", OUTCOME_NONE },
+    { "u:a-b", OUTCOME_PARTIAL }, /* a dash alone makes no range */
+    { "u:5-b", OUTCOME_PARTIAL },
+    { "u:5--7", OUTCOME_PARTIAL },
+    { "u:6", OUTCOME_NONE },
+    { ":500", OUTCOME_NONE },
+    { "http: 500", OUTCOME_NONE },
+    { "a b:202", OUTCOME_NONE },
+};
+
 static void codes_and_their_namespaces(void **state)
 {
     (void)state;
@@ -125,55 +171,10 @@ static void codes_and_their_namespaces(void **state)
         MAIN(IN_DOUBT, "t:x0x"),      MAIN(PARTIAL, "u:a-b"),          MAIN(PARTIAL, "u:5-b"),
         MAIN(PARTIAL, "u:5--7"),
     };
-    static const struct { const char *code; enum outcome outcome; } rows[] = {
-        { "smtp:500", OUTCOME_PERMANENT },
-        { "http:500", OUTCOME_TRANSIENT },
-        { "HTTP:500", OUTCOME_TRANSIENT },
-        { "ses:500", OUTCOME_NONE },
-        { "500", OUTCOME_NONE },
-        { "http:503", OUTCOME_TRANSIENT },
-        { "http:429", OUTCOME_PERMANENT }, /* main permanent rules come first, wildcards too */
-        { "http:50", OUTCOME_NONE },
-        { "http:5000", OUTCOME_NONE },
-        { "http:5ab", OUTCOME_NONE },
-        { "sifen:1299", OUTCOME_TRANSIENT },
-        { "sifen:1300", OUTCOME_PERMANENT },
-        { "sifen:2699", OUTCOME_PERMANENT },
-        { "sifen:2700", OUTCOME_TRANSIENT },
-        { "sifen:01300", OUTCOME_TRANSIENT },
-        { "sifen:anything", OUTCOME_TRANSIENT },
-        { "sifen:0*", OUTCOME_WAIT }, /* a star inside is only a star */
-        { "sifen:", OUTCOME_TRANSIENT }, /* the star is for all of them, also one without a number */
-        { "app:89", OUTCOME_NONE },
-        { "app:90", OUTCOME_BLOCKED },
-        { "app:99", OUTCOME_BLOCKED },
-        { "app:100", OUTCOME_BLOCKED }, /* the ends need not be equally long */
-        { "app:110", OUTCOME_BLOCKED },
-        { "app:111", OUTCOME_NONE },
-        { "app:9", OUTCOME_NONE },
-        { "app:-90", OUTCOME_NONE },
-        { "ses:throttling", OUTCOME_WAIT },
-        { "ses:ThrottlingException", OUTCOME_NONE },
-        { "x-y:0100", OUTCOME_DUPLICATE },
-        { "x-y:100", OUTCOME_NONE },
-        { "202", OUTCOME_ACCEPTED },
-        { "http:202", OUTCOME_ACCEPTED },
-        { "any:202", OUTCOME_ACCEPTED },
-        { "x:smtp:500", OUTCOME_NONE },
-        { "t:101", OUTCOME_IN_DOUBT },
-        { "t:111", OUTCOME_NONE },
-        { "u:a-b", OUTCOME_PARTIAL }, /* a dash alone makes no range */
-        { "u:5-b", OUTCOME_PARTIAL },
-        { "u:5--7", OUTCOME_PARTIAL },
-        { "u:6", OUTCOME_NONE },
-        { ":500", OUTCOME_NONE },
-        { "http: 500", OUTCOME_NONE },
-        { "a b:202", OUTCOME_NONE },
-    };
     struct classifier *classifier = rules_compiled(rules, COUNT_OF(rules), "");
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        enum outcome outcome = outcome_of(classifier, rows[i].code, "-");
-        check(outcome == rows[i].outcome, "%s: %s", rows[i].code, outcome_name(outcome));
+    for (size_t i = 0; i < COUNT_OF(coded); i++) {
+        enum outcome outcome = outcome_of(classifier, coded[i].code, "-");
+        check(outcome == coded[i].outcome, "%s: %s", coded[i].code, outcome_name(outcome));
     }
     char longest[CODE_BYTES_MAX + 1];
     memset(longest, '5', sizeof longest);
@@ -408,76 +409,77 @@ static void it_agrees_with_searching_rule_by_rule(void **state)
     }
 }
 
+static const struct { const char *name_space, *text, *code; } codes_in_texts[] = {
+    { "", "SMTP 550: no such user", "smtp:550" },
+    { "", "HTTP/1.1 503 Service Unavailable", "http:503" },
+    { "", "HTTP/2 503", "http:503" },
+    { "", "HTTP 503", "http:503" },
+    { "", "http:503", "http:503" },
+    { "", "got http: 404.", "http:404" },
+    { "", "curl:28 timed out", "curl:28" },
+    { "", "first HTTP 500, then SMTP 421", "http:500" },
+    { "", "503", "" },
+    { "", "xhttp:503", "" },
+    { "", "_http:503", "" },
+    { "", "http:503x", "" },
+    { "", "http:503_", "" },
+    { "", "http503", "" },
+    { "", "http:", "" },
+    { "", "http", "" },
+    { "", "http:5", "" },
+    { "", "http://host:8080/503", "" },
+    { "", "https:503", "" },
+    { "", "HTTP/1.1", "" },
+    { "", "HTTP/x 503", "" },
+    { "", "HTTP/1", "" },
+    { "", "550 5.1.1 no", "" },
+    { "smtp", "421 4.7.0 Try again", "smtp:421" },
+    { "smtp", "550-5.1.1 The email account", "smtp:550" },
+    { "smtp", "550-5.1.1 first\r\n550 5.1.1 last", "smtp:550" },
+    { "smtp", "  452 full", "smtp:452" },
+    { "smtp", "\t452 full", "smtp:452" },
+    { "smtp", "said:\t452 full", "smtp:452" },
+    { "smtp", "said 452 4x", "" },
+    { "smtp", "said 452 4.x", "" },
+    { "smtp", "said 452 4", "" },
+    { "smtp", "550", "smtp:550" },
+    { "smtp", "RCPT failed: 550", "smtp:550" },
+    { "smtp", "host mx.example.com said: 550 5.1.1 <a@b>: unknown", "smtp:550" },
+    { "smtp", "refused (554)", "smtp:554" },
+    { "smtp", "reply\n451 later", "smtp:451" },
+    { "smtp", "reply code 451", "smtp:451" },
+    { "smtp", "Error 554", "smtp:554" },
+    { "smtp", "status=450", "smtp:450" },
+    { "smtp", "rejected with 554 5.7.1 policy", "smtp:554" },
+    { "smtp", "rejected with 554-5.7.1 policy", "smtp:554" },
+    { "smtp", "Failed to connect to mx.example.com port 587: Connection refused", "" },
+    { "smtp", "connect to mx.example.com:587 refused", "" },
+    { "smtp", "Connection timed out after 500 ms", "" },
+    { "smtp", "message of 512 bytes", "" },
+    { "smtp", "at 10:00:500", "" },
+    { "smtp", "waited 450", "" },
+    { "smtp", "rejected with 554 4.7.1", "" }, /* the classes disagree */
+    { "smtp", "5500", "" },
+    { "smtp", "550x", "" },
+    { "smtp", "250 ok", "" },
+    { "smtp", "CLM-550-1", "" },
+    { "smtp", "HTTP 503", "http:503" },
+    { "sifen", "0160 XML mal formado", "sifen:0160" },
+    { "sifen", "SIFEN 1301: error", "sifen:1301" },
+    { "sifen", "el codigo es sifen:1301", "sifen:1301" },
+    { "sifen", "el 0160", "" },
+    { "sifen", "01600 no", "" },
+    { "sifen", "0160-1 no", "" },
+    { "sifen", "016 no", "" },
+};
+
 static void codes_that_texts_name(void **state)
 {
     (void)state;
-    static const struct { const char *name_space, *text, *code; } rows[] = {
-        { "", "SMTP 550: no such user", "smtp:550" },
-        { "", "HTTP/1.1 503 Service Unavailable", "http:503" },
-        { "", "HTTP/2 503", "http:503" },
-        { "", "HTTP 503", "http:503" },
-        { "", "http:503", "http:503" },
-        { "", "got http: 404.", "http:404" },
-        { "", "curl:28 timed out", "curl:28" },
-        { "", "first HTTP 500, then SMTP 421", "http:500" },
-        { "", "503", "" },
-        { "", "xhttp:503", "" },
-        { "", "_http:503", "" },
-        { "", "http:503x", "" },
-        { "", "http:503_", "" },
-        { "", "http503", "" },
-        { "", "http:", "" },
-        { "", "http", "" },
-        { "", "http:5", "" },
-        { "", "http://host:8080/503", "" },
-        { "", "https:503", "" },
-        { "", "HTTP/1.1", "" },
-        { "", "HTTP/x 503", "" },
-        { "", "HTTP/1", "" },
-        { "", "550 5.1.1 no", "" },
-        { "smtp", "421 4.7.0 Try again", "smtp:421" },
-        { "smtp", "550-5.1.1 The email account", "smtp:550" },
-        { "smtp", "550-5.1.1 first\r\n550 5.1.1 last", "smtp:550" },
-        { "smtp", "  452 full", "smtp:452" },
-        { "smtp", "\t452 full", "smtp:452" },
-        { "smtp", "said:\t452 full", "smtp:452" },
-        { "smtp", "said 452 4x", "" },
-        { "smtp", "said 452 4.x", "" },
-        { "smtp", "said 452 4", "" },
-        { "smtp", "550", "smtp:550" },
-        { "smtp", "RCPT failed: 550", "smtp:550" },
-        { "smtp", "host mx.example.com said: 550 5.1.1 <a@b>: unknown", "smtp:550" },
-        { "smtp", "refused (554)", "smtp:554" },
-        { "smtp", "reply\n451 later", "smtp:451" },
-        { "smtp", "reply code 451", "smtp:451" },
-        { "smtp", "Error 554", "smtp:554" },
-        { "smtp", "status=450", "smtp:450" },
-        { "smtp", "rejected with 554 5.7.1 policy", "smtp:554" },
-        { "smtp", "rejected with 554-5.7.1 policy", "smtp:554" },
-        { "smtp", "Failed to connect to mx.example.com port 587: Connection refused", "" },
-        { "smtp", "connect to mx.example.com:587 refused", "" },
-        { "smtp", "Connection timed out after 500 ms", "" },
-        { "smtp", "message of 512 bytes", "" },
-        { "smtp", "at 10:00:500", "" },
-        { "smtp", "waited 450", "" },
-        { "smtp", "rejected with 554 4.7.1", "" }, /* the classes disagree */
-        { "smtp", "5500", "" },
-        { "smtp", "550x", "" },
-        { "smtp", "250 ok", "" },
-        { "smtp", "CLM-550-1", "" },
-        { "smtp", "HTTP 503", "http:503" },
-        { "sifen", "0160 XML mal formado", "sifen:0160" },
-        { "sifen", "SIFEN 1301: error", "sifen:1301" },
-        { "sifen", "el codigo es sifen:1301", "sifen:1301" },
-        { "sifen", "el 0160", "" },
-        { "sifen", "01600 no", "" },
-        { "sifen", "0160-1 no", "" },
-        { "sifen", "016 no", "" },
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(codes_in_texts); i++) {
         char code[CODE_BYTES_MAX];
-        size_t len = code_from_text(slice_from(rows[i].name_space), slice_from(rows[i].text), code);
-        check(slice_equal((struct slice){ code, len }, slice_from(rows[i].code)), "%s: %.*s", rows[i].text, (int)len, code);
+        size_t len = code_from_text(slice_from(codes_in_texts[i].name_space), slice_from(codes_in_texts[i].text), code);
+        check(slice_equal((struct slice){ code, len }, slice_from(codes_in_texts[i].code)), "%s: %.*s", codes_in_texts[i].text, (int)len, code);
     }
     char text[CODE_TEXT_BYTES_MAX + 20];
     char code[CODE_BYTES_MAX];

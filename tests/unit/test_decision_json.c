@@ -205,8 +205,8 @@ static const struct verdict_case {
       "Transient error, retry 1 of 3", 1, 60000 },
     { "asked to wait longer", EVERY "\"SLOW\",\"retryAfterMs\":300000}", true, NULL, "TRANSIENT", "retry",
       "Transient error, retry 1 of 3", 1, 300000 },
-    { "the code decides", EVERY "\"who knows\",\"code\":\"http:BAD\"}", false, "PERMANENT_ERROR", "UNKNOWN", "dead",
-      "Unknown error, which this policy does not retry", 0, -1 },
+    { "the code decides", EVERY "\"who knows\",\"code\":\"http:BAD\"}", false, "PERMANENT_ERROR", "PERMANENT", "dead",
+      "Permanent error, not retried", 0, -1 },
     { "null is absent", EVERY "\"SLOW\",\"retryCount\":null,\"code\":null,\"priority\":null,\"deadline\":null,\"seed\":null,"
       "\"inDoubt\":null,\"retryAfterMs\":null,\"claimId\":null}", true, NULL, "TRANSIENT", "retry", "Transient error, retry 1 of 3", 1, 60000 },
     { "others are ignored", EVERY "\"SLOW\",\"errorMessage\":7,\"x\":{\"retryCount\":-1}}", true, NULL, "TRANSIENT", "retry",

@@ -1,0 +1,48 @@
+/*
+ * api.h - the HTTP API: libevent's server on a thread of its own.
+ *
+ * It reads the store by a reader of its own, changes it through the writer, and asks the
+ * engine by messages.
+ */
+#ifndef API_API_H
+#define API_API_H
+
+#include "config/config.h"
+#include "engine/engine.h"
+
+struct api_settings {
+    struct config *config; /* the API takes a reference */
+    struct writer *writer;
+    struct store *store;
+    struct engine *engine; /* used in its own thread only, by messages */
+    struct mailbox *engine_mailbox;
+    uint64_t seed;
+    instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
+    void *context;
+};
+
+struct api;
+
+/* Binds the address; the text of a failure says what to do. */
+enum status api_new(const struct api_settings *settings, struct api **ret_api, struct error *err) MUST_CHECK;
+/* Starts answering. */
+enum status api_start(struct api *api, struct error *err) MUST_CHECK;
+/* Refuses new work with 503 from now on; answers what is under way. */
+void api_stop_accepting(struct api *api);
+/*
+ * Takes no more connections; once what is under way is answered, the thread ends and api_stopped is true. The writer
+ * must go on meanwhile and the engine's mailbox be drained, and engine_stop must have been called, which ends the
+ * waiting of pull workers.
+ */
+void api_stop(struct api *api);
+bool api_stopped(const struct api *api);
+/* Waits for the thread to end. Nothing of the API's is with the writer or the engine any more. Accepts NULL. */
+void api_free(struct api *api);
+
+/* From any thread. The address it listens on stays. */
+void api_reload(struct api *api, struct config *config);
+
+/* The port that was bound, where the configuration says 0. */
+int api_port(const struct api *api);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * api_private.h - what the API's files share.
+ */
+#ifndef API_API_PRIVATE_H
+#define API_API_PRIVATE_H
+
+#include "api/api.h"
+#include "api/auth.h"
+#include "api/call.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    HEADER_BYTES_MAX = 16 * 1024,
+    CLIENT_TIMEOUT_S = 60,          /* a client that neither reads nor writes */
+    BODY_OVERHEAD_BYTES = 64 * 1024, /* of a job's JSON around its payload */
+    BATCH_BODY_BYTES_MAX = 64 << 20,
+    DISK_CHECK_EVERY_MS = 1000,
+    RETRY_AFTER_S = 1,
+    STUCK_AFTER_MS = 30 * 1000, /* no progress for this long means not alive */
+    PULSE_EVERY_MS = 1000,      /* how often the engine is asked whether it runs */
+};
+
+/* A question that is always on its way to the engine and back: its age says whether the engine's thread lives. */
+struct pulse {
+    struct message message; /* first */
+    struct api *api;
+    struct event *timer;
+    bool out;         /* with the engine */
+    instant asked_at; /* when it went out */
+    instant answer;   /* written by the engine's thread, read when it is back */
+    instant ran_at;   /* when the engine last ran, as of the last answer; 0: it has not started */
+};
+
+struct api {
+    struct api_settings settings;
+    struct config *config;
+    struct tokens *tokens; /* NULL: none are needed */
+    struct store_reader *reader;
+    struct event_base *loop;
+    struct evhttp *http;
+    struct evhttp_bound_socket *socket;
+    struct mailbox *mailbox;
+    pthread_t thread;
+    bool started;
+    atomic_bool ended; /* the thread is through */
+    bool stopping; /* only the API's thread reads and writes it */
+    bool draining;
+    size_t calls; /* under way */
+    struct pulse pulse;
+    struct decisions *decisions; /* made at the first question, anew after a reload */
+    int64_t acked;               /* jobs that pull workers completed */
+    instant disk_checked_at;
+    bool disk_low;
+    instant began_at;
+    int port;
+};
+
+/* One row a route: the server, /openapi.json's test and the authorisation read this table. */
+struct route {
+    const char *method;
+    const char *pattern; /* {name} stands for one segment */
+    unsigned scope;      /* enum scope; SCOPE_NONE: open */
+    void (*handle)(struct call *call);
+};
+extern const struct route api_routes[]; /* method NULL ends */
+
+/* server.c */
+instant api_now(const struct api *api);
+/* Whether new jobs may be taken; false: answered with 503 already. */
+bool api_accepts(struct call *call);
+/* Whether the disk has less than limits.disk_free, looked at once a second. */
+bool api_disk_is_low(struct api *api);
+/* Ends the loop when it is to end and nothing is under way. */
+void api_may_end(struct api *api);
+
+/* handlers, one file a matter */
+void handle_jobs_post(struct call *call);
+void handle_jobs_batch(struct call *call);
+void handle_jobs_list(struct call *call);
+void handle_job_get(struct call *call);
+void handle_job_why(struct call *call);
+void handle_job_retry(struct call *call);
+void handle_job_cancel(struct call *call);
+void handle_job_patch(struct call *call);
+void handle_dead_list(struct call *call);
+void handle_dead_export(struct call *call);
+void handle_destinations_list(struct call *call);
+void handle_destination_get(struct call *call);
+void handle_destination_pause(struct call *call);
+void handle_destination_resume(struct call *call);
+void handle_leases_post(struct call *call);
+void handle_leases_ack(struct call *call);
+void handle_leases_nack(struct call *call);
+void handle_leases_extend(struct call *call);
+void handle_events_list(struct call *call);
+void handle_tenants_list(struct call *call);
+void handle_stats(struct call *call);
+void handle_decide(struct call *call);
+void handle_openapi(struct call *call);
+void handle_livez(struct call *call);
+void handle_readyz(struct call *call);
+void handle_root(struct call *call);
+
+#endif

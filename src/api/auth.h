@@ -1,0 +1,31 @@
+/*
+ * auth.h - who may call: bearer tokens, kept only as hashes.
+ *
+ * The tokens file is YAML:
+ *     tokens:
+ *       - { name: billing, sha256: 5e88..., scopes: [enqueue, read], tenant: acme }
+ * `insist token NAME` makes one. A token with a tenant sees and changes that tenant's jobs only.
+ */
+#ifndef API_AUTH_H
+#define API_AUTH_H
+
+#include "api/call.h"
+
+struct tokens;
+
+struct token {
+    const char *name;
+    unsigned char hash[32];
+    unsigned scopes;
+    const char *tenant; /* NULL: all */
+};
+
+enum status tokens_load(const char *path, struct tokens **ret_tokens, struct error *err) MUST_CHECK;
+void tokens_free(struct tokens *tokens);
+/* NULL: no such token. Takes the same time wherever it differs. */
+const struct token *tokens_find(const struct tokens *tokens, struct slice secret);
+
+/* `admin` includes all others, `operate` includes `read`. False: not a scope's name. */
+bool scope_from_name(struct slice name, unsigned *ret_scopes);
+
+#endif

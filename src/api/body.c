@@ -1,0 +1,57 @@
+#include "api/body.h"
+
+#include "api/job_read.h"
+
+#include <inttypes.h>
+
+json_t *body_object(struct call *call, const char *const *names)
+{
+    json_error_t error;
+    struct job_problem problem;
+    struct slice text = slice_is_blank(call->body) ? SLICE("{}") : call->body;
+    json_t *root = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root) {
+        call_problem(call, 422, "invalid_json", "the body is not JSON: %s (line %d, column %d)", error.text, error.line, error.column);
+        return NULL;
+    }
+    bool known = json_is_object(root) ? members_known(root, names, &problem)
+                                      : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object");
+    if (known)
+        return root;
+    call_problem(call, problem.status, problem.type, "%s", problem.detail);
+    json_decref(root);
+    return NULL;
+}
+
+bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,
+              int64_t *ret_value)
+{
+    json_t *value = member_get(body, name);
+    int64_t number = value ? json_integer_value(value) : otherwise;
+    if (value && (!json_is_integer(value) || number < min || number > max)) {
+        call_problem(call, 422, "invalid_member", "%s must be a whole number from %" PRId64 " to %" PRId64, name, min, max);
+        return false;
+    }
+    *ret_value = number;
+    return true;
+}
+
+bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text)
+{
+    json_t *value = member_get(body, name);
+    struct slice text = { value ? json_string_value(value) : "", json_string_length(value) };
+    if (value && (!json_is_string(value) || text.len > len_max)) {
+        call_problem(call, 422, "invalid_member", "%s must be a string of up to %zu bytes", name, len_max);
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' && text.data[i] != '\n' && text.data[i] != '\r' && text.data[i] != '\t') {
+            call_problem(call, 422, "invalid_member", "%s has a control character; take it out", name);
+            return false;
+        }
+    *ret_text = arena_copy(&call->memory, text);
+    if (ret_text->data)
+        return true;
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    return false;
+}

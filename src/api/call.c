@@ -1,0 +1,364 @@
+#include "api/call.h"
+
+#include "api/api_private.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { ANSWER_BYTES_MAX = 256 << 20, LIMIT_DEFAULT = 100, DETAIL_BYTES_MAX = 1024 };
+
+struct buffer call_buffer(void)
+{
+    struct buffer buffer;
+    buffer_init(&buffer, ANSWER_BYTES_MAX);
+    return buffer;
+}
+
+struct slice call_query(const struct call *call, const char *name)
+{
+    return slice_from(evhttp_find_header(call->query, name));
+}
+
+bool call_limit(struct call *call, size_t *ret_limit)
+{
+    struct slice text = call_query(call, "limit");
+    int64_t limit = LIMIT_DEFAULT;
+    if (text.len > 0 && (!slice_to_int64(text, &limit) || limit < 1 || limit > STORE_PAGE_MAX)) {
+        call_problem(call, 422, "invalid_limit", "limit must be a whole number from 1 to %d", STORE_PAGE_MAX);
+        return false;
+    }
+    *ret_limit = (size_t)limit;
+    return true;
+}
+
+bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant)
+{
+    if (!call->tenant_bound.data) {
+        *ret_tenant = asked;
+        return true;
+    }
+    if (asked.len > 0 && !slice_equal(asked, call->tenant_bound)) {
+        call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only", SLICE_ARG(call->tenant_bound));
+        return false;
+    }
+    *ret_tenant = call->tenant_bound;
+    return true;
+}
+
+static void call_free(struct call *call)
+{
+    struct api *api = call->api;
+    if (call->query) {
+        evhttp_clear_headers(call->query);
+        free(call->query);
+    }
+    batch_free(call->batch);
+    arena_release(&call->memory);
+    free(call);
+    api->calls--;
+    api_may_end(api);
+}
+
+void call_drop(struct call *call)
+{
+    call_free(call);
+}
+
+bool call_client_gone(const struct call *call)
+{
+    char byte;
+    if (!call->http)
+        return true;
+    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(call->http)));
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0; /* libevent does not read while an answer is due */
+}
+
+static void release_text(const void *data, size_t len, void *context)
+{
+    (void)len;
+    (void)context;
+    free((void *)(uintptr_t)data);
+}
+
+void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
+{
+    enum status made = buffer_status(body);
+    if (!call->http) { /* the client did not wait */
+        buffer_release(body);
+        call_free(call);
+        return;
+    }
+    if (made != STATUS_OK) {
+        buffer_release(body);
+        buffer_append_text(body, "{\"type\":\"answer_too_large\",\"title\":\"Internal Server Error\",\"status\":500,"
+                                 "\"detail\":\"the answer is too large; ask for less with limit\"}");
+        status = 500;
+        content_type = "application/problem+json";
+    }
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
+    evhttp_add_header(headers, "Content-Type", content_type);
+    size_t len = body->len;
+    char *text = buffer_take(body);
+    struct evbuffer *out = evhttp_request_get_output_buffer(call->http);
+    if (text && evbuffer_add_reference(out, text, len, release_text, NULL) != 0)
+        free(text);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), NULL, NULL);
+    evhttp_send_reply(call->http, status, NULL, NULL);
+    call_free(call);
+}
+
+void call_json(struct call *call, int status, struct buffer *body)
+{
+    call_send(call, status, "application/json", body);
+}
+
+static const char *title_of(int status)
+{
+    static const struct { int status; const char *title; } titles[] = {
+        { 400, "Bad Request" },       { 401, "Unauthorized" },         { 403, "Forbidden" },          { 404, "Not Found" },
+        { 405, "Method Not Allowed" }, { 409, "Conflict" },            { 413, "Payload Too Large" },  { 415, "Unsupported Media Type" },
+        { 422, "Unprocessable Content" }, { 429, "Too Many Requests" }, { 500, "Internal Server Error" }, { 503, "Service Unavailable" },
+    };
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (titles[i].status == status)
+            return titles[i].title;
+    return "Error";
+}
+
+void call_problem(struct call *call, int status, const char *type, const char *format, ...)
+{
+    char detail[DETAIL_BYTES_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_text(&json, "type", type);
+    json_member_text(&json, "title", title_of(status));
+    json_member_int(&json, "status", status);
+    json_member_text(&json, "detail", detail);
+    json_object_end(&json);
+    if (call->http && (status == 429 || status == 503)) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%d", RETRY_AFTER_S);
+        evhttp_add_header(evhttp_request_get_output_headers(call->http), "Retry-After", seconds);
+    }
+    if (call->http && status == 401)
+        evhttp_add_header(evhttp_request_get_output_headers(call->http), "WWW-Authenticate", "Bearer");
+    call_send(call, status, "application/problem+json", &body);
+}
+
+void call_store_problem(struct call *call, enum status status, const struct error *err)
+{
+    if (status == STATUS_FULL)
+        call_problem(call, 503, "store_full", "%s; nothing was changed, try again later", err->text);
+    else
+        call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
+}
+
+static void on_applied(struct batch *batch)
+{
+    struct call *call = batch->context;
+    call->then(call);
+}
+
+void call_submit(struct call *call, void (*then)(struct call *call))
+{
+    call->then = then;
+    call->batch->context = call;
+    call->batch->done = on_applied;
+    call->batch->reply_to = call->api->mailbox;
+    writer_submit(call->api->settings.writer, call->batch);
+}
+
+static void on_returned(struct message *message)
+{
+    struct call *call = (struct call *)message;
+    call->then(call);
+}
+
+static void on_engine(struct message *message)
+{
+    struct call *call = (struct call *)message;
+    call->run(call, call->api->settings.engine);
+}
+
+void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call))
+{
+    call->run = run;
+    call->then = then;
+    call->message.run = on_engine;
+    mailbox_post(call->api->settings.engine_mailbox, &call->message);
+}
+
+void call_return(struct call *call)
+{
+    call->message.run = on_returned;
+    mailbox_post(call->api->mailbox, &call->message);
+}
+
+/* --- the engine's view of destinations ---------------------------------------------------------- */
+
+void call_standing_add(struct call *call, struct slice name)
+{
+    if (call_standing(call, name))
+        return;
+    if (call->standing_count == call->standing_capacity) {
+        size_t capacity = call->standing_capacity ? call->standing_capacity * 2 : 16;
+        struct standing *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
+        if (!grown)
+            return; /* shown as not known */
+        if (call->standing_count > 0)
+            memcpy(grown, call->standings, call->standing_count * sizeof *grown);
+        call->standings = grown;
+        call->standing_capacity = capacity;
+    }
+    call->standings[call->standing_count++] = (struct standing){ .name = name };
+}
+
+const struct destination_status *call_standing(const struct call *call, struct slice name)
+{
+    for (size_t i = 0; i < call->standing_count; i++)
+        if (slice_equal(call->standings[i].name, name))
+            return &call->standings[i].status;
+    return NULL;
+}
+
+static void ask_engine(struct call *call, struct engine *engine)
+{
+    for (size_t i = 0; i < call->standing_count; i++) {
+        struct destination_status status = engine_destination(engine, call->standings[i].name);
+        if (status.pause_reason)
+            status.pause_reason = arena_copy_text(&call->memory, slice_from(status.pause_reason));
+        call->standings[i].status = status;
+    }
+    call->figures = engine_figures(engine);
+    call_return(call);
+}
+
+void call_standings(struct call *call, void (*then)(struct call *call))
+{
+    call_engine(call, ask_engine, then);
+}
+
+/* --- answers in pieces ------------------------------------------------------------------------- */
+
+struct stream {
+    struct call *call;
+    enum piece (*next)(struct call *call, struct buffer *out);
+    enum piece last; /* what `next` said */
+    bool writing;    /* libevent has a piece and will call back, unless the client goes */
+};
+
+static void stream_go_on(struct stream *stream);
+
+static void on_piece_sent(struct evhttp_connection *connection, void *context)
+{
+    struct stream *stream = context;
+    (void)connection;
+    stream->writing = false;
+    stream_go_on(stream);
+}
+
+static void on_stream_turn(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    stream_go_on(context);
+}
+
+static void on_stream_gone(struct evhttp_connection *connection, void *context)
+{
+    struct stream *stream = context;
+    (void)connection;
+    stream->call->http = NULL;
+    if (stream->writing)
+        call_free(stream->call);
+}
+
+static void stream_end(struct stream *stream)
+{
+    struct call *call = stream->call;
+    struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
+    evhttp_connection_set_closecb(connection, NULL, NULL);
+    if (stream->last == PIECE_LAST)
+        evhttp_send_reply_end(call->http);
+    else
+        evhttp_connection_free(connection);
+    call_free(call);
+}
+
+/* False: no memory. */
+static bool stream_send(struct stream *stream, struct buffer *piece)
+{
+    struct evbuffer *out = evbuffer_new();
+    size_t len = piece->len;
+    char *text = buffer_take(piece);
+    if (!out || evbuffer_add_reference(out, text, len, release_text, NULL) != 0) {
+        free(text);
+        if (out)
+            evbuffer_free(out);
+        return false;
+    }
+    stream->writing = true;
+    evhttp_send_reply_chunk_with_cb(stream->call->http, out, on_piece_sent, stream);
+    evbuffer_free(out);
+    return true;
+}
+
+static void stream_go_on(struct stream *stream)
+{
+    static const struct timeval at_once = { 0, 0 };
+    struct call *call = stream->call;
+    struct buffer piece = call_buffer();
+    bool sent = false;
+    if (!call->http) {
+        call_free(call);
+        return;
+    }
+    if (stream->last == PIECE_MORE)
+        stream->last = call->api->stopping ? PIECE_FAILED : stream->next(call, &piece);
+    if (buffer_status(&piece) != STATUS_OK)
+        stream->last = PIECE_FAILED;
+    if (stream->last != PIECE_FAILED && piece.len > 0) {
+        sent = stream_send(stream, &piece);
+        stream->last = sent ? stream->last : PIECE_FAILED;
+    }
+    buffer_release(&piece);
+    if (sent)
+        return; /* goes on when it is written */
+    if (stream->last == PIECE_MORE &&
+        event_base_once(call->api->loop, -1, EV_TIMEOUT, on_stream_turn, stream, &at_once) != 0)
+        stream->last = PIECE_FAILED;
+    if (stream->last != PIECE_MORE)
+        stream_end(stream);
+}
+
+void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out))
+{
+    struct buffer nothing = call_buffer();
+    struct stream *stream = arena_alloc(&call->memory, sizeof *stream);
+    if (!stream) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    if (!call->http || evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) {
+        call_send(call, 200, content_type, &nothing);
+        return;
+    }
+    *stream = (struct stream){ .call = call, .next = next };
+    evhttp_add_header(evhttp_request_get_output_headers(call->http), "Content-Type", content_type);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), on_stream_gone, stream);
+    evhttp_send_reply_start(call->http, 200, NULL);
+    stream_go_on(stream);
+}

@@ -1,0 +1,104 @@
+/*
+ * call.h - one HTTP request and its one answer.
+ *
+ * A handler answers at once or later, when the writer or the engine has replied; the client
+ * may be gone by then, which the answering functions take care of. Every answer ends the call.
+ */
+#ifndef API_CALL_H
+#define API_CALL_H
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "engine/engine.h"
+
+struct api;
+struct route;
+struct evhttp_request;
+struct evkeyvalq;
+
+enum { CALL_PARAMETERS_MAX = 2, CALL_OPS_MAX = 2000 };
+
+enum scope {
+    SCOPE_NONE = 0, /* open to all: health, metrics of no secret */
+    SCOPE_ENQUEUE = 1,
+    SCOPE_READ = 2,
+    SCOPE_OPERATE = 4,
+    SCOPE_ADMIN = 8,
+};
+
+/* How a destination stands, as the engine said. */
+struct standing {
+    struct slice name;
+    struct destination_status status; /* its texts are in the call's memory */
+};
+
+struct call {
+    struct message message; /* for the way to the engine's thread and back */
+    struct api *api;
+    struct evhttp_request *http; /* NULL: the client is gone */
+    const struct route *route;
+    struct arena memory;
+    struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
+    struct evkeyvalq *query;
+    struct slice body;
+    struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
+    unsigned scopes;
+    struct batch *batch; /* freed with the call */
+    void *context;       /* the handler's, in `memory` */
+    struct standing *standings;
+    size_t standing_count, standing_capacity;
+    struct engine_figures figures; /* of the time of call_standings */
+    void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
+    void (*then)(struct call *call);                       /* in the API's */
+};
+
+/* A value of the query string; empty: absent. Lives as long as the call. */
+struct slice call_query(const struct call *call, const char *name);
+/* limit: 1 to 1000, 100 when absent; false: answered already. */
+bool call_limit(struct call *call, size_t *ret_limit);
+/* The tenant that the call may act for: `asked`, or the token's own. False: answered with 403 already. */
+bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant);
+
+/* Sends a JSON body; `body` is released. */
+void call_json(struct call *call, int status, struct buffer *body);
+/* Any body; `body` is released. */
+void call_send(struct call *call, int status, const char *content_type, struct buffer *body);
+/*
+ * application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry Retry-After.
+ */
+void call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
+/* The problem that a failed store gives. */
+void call_store_problem(struct call *call, enum status status, const struct error *err);
+
+/* Submits call->batch; `then` runs in the API's thread when it is durable. */
+void call_submit(struct call *call, void (*then)(struct call *call));
+/* Runs `run` in the engine's thread; once that has called call_return, `then` runs in the API's. */
+void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call));
+void call_return(struct call *call);
+
+/*
+ * Asks the engine how destinations stand: add their names, which must live as long as the call, then ask; `then` runs
+ * in the API's thread. A name may be added twice.
+ */
+void call_standing_add(struct call *call, struct slice name);
+void call_standings(struct call *call, void (*then)(struct call *call));
+/* Of a name that was added; a destination that the engine does not know is not `known`. */
+const struct destination_status *call_standing(const struct call *call, struct slice name);
+
+/*
+ * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
+ * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
+ * closed without the end that HTTP has for such answers: the client can tell that something is missing.
+ */
+enum piece { PIECE_MORE, PIECE_LAST, PIECE_FAILED };
+void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out));
+
+/* Whether the client has closed its connection, as far as the system knows. */
+bool call_client_gone(const struct call *call);
+/* Ends the call without an answer: nobody is there any more. */
+void call_drop(struct call *call);
+
+/* A buffer for an answer. */
+struct buffer call_buffer(void);
+
+#endif

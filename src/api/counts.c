@@ -1,0 +1,130 @@
+#include "api/counts.h"
+
+#include "api/api_private.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct lane_counts *sum, const struct lane_counts *more)
+{
+    sum->pending += more->pending;
+    sum->running += more->running;
+    sum->waiting += more->waiting;
+    sum->completed += more->completed;
+    sum->dead += more->dead;
+    sum->cancelled += more->cancelled;
+    sum->ready += more->ready;
+}
+
+static struct destination_counts *counts_of(struct map *by_name, struct slice name, struct arena *memory)
+{
+    struct destination_counts *found = map_get(by_name, name);
+    if (found)
+        return found;
+    found = arena_alloc(memory, sizeof *found);
+    if (!found)
+        return NULL;
+    found->name = arena_copy(memory, name);
+    if (!found->name.data || map_put(by_name, found->name, found) != STATUS_OK)
+        return NULL;
+    return found;
+}
+
+static enum status add_lane(struct call *call, struct map *by_name, const struct lane *lane, struct lane_counts *total)
+{
+    if (call->tenant_bound.data && !slice_equal(call->tenant_bound, lane->tenant))
+        return STATUS_OK;
+    struct destination_counts *counts = counts_of(by_name, lane->destination, &call->memory);
+    if (!counts)
+        return STATUS_NO_MEMORY;
+    add(&counts->counts, &lane->counts);
+    add(total, &lane->counts);
+    counts->tenants++;
+    return STATUS_OK;
+}
+
+static enum status add_lanes(struct call *call, struct map *by_name, struct lane_counts *total, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    int64_t after = 0;
+    size_t count;
+    do {
+        struct arena page;
+        struct lane *lanes;
+        arena_init(&page, SIZE_MAX / 4);
+        enum status status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &page, &lanes, &count, err);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+            after = lanes[i].id;
+            status = add_lane(call, by_name, &lanes[i], total);
+        }
+        arena_release(&page);
+        if (status != STATUS_OK)
+            return status;
+    } while (count == STORE_PAGE_MAX);
+    return STATUS_OK;
+}
+
+static int compare_slices(struct slice a, struct slice b)
+{
+    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int by_name_order(const void *a, const void *b)
+{
+    return compare_slices(((const struct destination_counts *)a)->name, ((const struct destination_counts *)b)->name);
+}
+
+static enum status collect(struct call *call, struct map *by_name, struct counts *counts, struct error *err)
+{
+    const struct config *config = call->api->config;
+    for (size_t i = 0; i < config->destination_count; i++)
+        if (!counts_of(by_name, slice_from(config->destinations[i].name), &call->memory))
+            return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
+    enum status status = add_lanes(call, by_name, &counts->total, err);
+    if (status != STATUS_OK)
+        return status;
+    counts->items = arena_alloc_array(&call->memory, by_name->count + 1, sizeof *counts->items);
+    if (!counts->items)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(by_name, &cursor));)
+        counts->items[counts->count++] = *(struct destination_counts *)entry->value;
+    qsort(counts->items, counts->count, sizeof *counts->items, by_name_order);
+    return STATUS_OK;
+}
+
+bool counts_read(struct call *call, struct counts *ret_counts)
+{
+    struct counts counts = { 0 };
+    struct error error = { 0 };
+    struct map by_name;
+    map_init(&by_name, call->api->settings.seed);
+    enum status status = collect(call, &by_name, &counts, &error);
+    map_release(&by_name);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return false;
+    }
+    *ret_counts = counts;
+    return true;
+}
+
+const struct destination_counts *counts_find(const struct counts *counts, struct slice name)
+{
+    for (size_t i = 0; i < counts->count; i++)
+        if (slice_equal(counts->items[i].name, name))
+            return &counts->items[i];
+    return NULL;
+}
+
+void counts_write(struct json_writer *json, const struct lane_counts *counts)
+{
+    json_member_int(json, "pending", counts->pending);
+    json_member_int(json, "running", counts->running);
+    json_member_int(json, "waiting", counts->waiting);
+    json_member_int(json, "dead", counts->dead);
+    json_member_int(json, "completed", counts->completed);
+    json_member_int(json, "cancelled", counts->cancelled);
+}

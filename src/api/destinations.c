@@ -1,0 +1,291 @@
+/*
+ * Destinations and tenants: how they stand, and holding them.
+ */
+#include "api/api_private.h"
+#include "api/body.h"
+#include "api/counts.h"
+#include "api/pages.h"
+#include "config/problems.h"
+
+#include <string.h>
+
+enum { REASON_BYTES_MAX = 1024 };
+
+static const char *transport_name(enum transport_kind kind)
+{
+    static const char *const names[] = {
+        [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
+        [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull",
+    };
+    return names[kind];
+}
+
+static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
+{
+    const struct destination_config *config = config_destination(call->api->config, counts->name);
+    const struct destination_status *status = call_standing(call, counts->name);
+    bool known = status && status->known;
+    json_object_begin(json);
+    json_member_string(json, "name", counts->name);
+    json_member_text(json, "mode", known ? status->mode : "normal");
+    json_member_bool(json, "configured", config != NULL);
+    if (config) {
+        json_member_text(json, "transport", transport_name(config->transport));
+        if (config->preset)
+            json_member_text(json, "preset", config->preset);
+    }
+    if (known && status->held_by)
+        json_member_text(json, "held_by", status->held_by);
+    if (known) {
+        json_member_instant(json, "held_since", status->held_since);
+        json_member_instant(json, "held_until", status->held_until);
+    }
+    if (known && status->pause_reason && *status->pause_reason)
+        json_member_text(json, "pause_reason", status->pause_reason);
+    counts_write(json, &counts->counts);
+    json_member_int(json, "tenants", (int64_t)counts->tenants);
+    json_member_int(json, "under_way", known ? status->under_way : 0);
+    json_member_int(json, "concurrency", config ? config->concurrency : 0);
+    json_object_end(json);
+}
+
+/* --- list --------------------------------------------------------------------------------------- */
+
+struct destination_page {
+    struct counts counts;
+    size_t first, end;
+};
+
+static void answer_list(struct call *call)
+{
+    const struct destination_page *page = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "destinations");
+    json_array_begin(&json);
+    for (size_t i = page->first; i < page->end; i++)
+        write_destination(&json, call, &page->counts.items[i]);
+    json_array_end(&json);
+    json_name(&json, "next");
+    if (page->end < page->counts.count && page->end > 0)
+        json_put_string(&json, page->counts.items[page->end - 1].name);
+    else
+        json_put_null(&json);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+/* Behind the destination that the cursor names, whether it is still there or not. */
+static size_t first_after(const struct counts *counts, struct slice cursor)
+{
+    size_t first = 0;
+    while (first < counts->count && cursor.len > 0) {
+        struct slice name = counts->items[first].name;
+        int order = memcmp(name.data, cursor.data, name.len < cursor.len ? name.len : cursor.len);
+        if (order > 0 || (order == 0 && name.len > cursor.len))
+            break;
+        first++;
+    }
+    return first;
+}
+
+void handle_destinations_list(struct call *call)
+{
+    size_t limit;
+    struct destination_page *page = arena_alloc(&call->memory, sizeof *page);
+    if (!page) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    if (!call_limit(call, &limit) || !counts_read(call, &page->counts))
+        return;
+    page->first = first_after(&page->counts, call_query(call, "cursor"));
+    page->end = page->counts.count - page->first < limit ? page->counts.count : page->first + limit;
+    call->context = page;
+    for (size_t i = page->first; i < page->end; i++)
+        call_standing_add(call, page->counts.items[i].name);
+    call_standings(call, answer_list);
+}
+
+/* --- one ---------------------------------------------------------------------------------------- */
+
+static void not_found(struct call *call, struct slice name)
+{
+    struct nearest nearest = { .wanted = name };
+    for (size_t i = 0; i < call->api->config->destination_count; i++)
+        nearest_offer(&nearest, call->api->config->destinations[i].name);
+    if (nearest.name)
+        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; did you mean \"%s\"?", quote(name).text,
+                     nearest.name);
+    else
+        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; GET /v1/destinations lists them",
+                     quote(name).text);
+}
+
+static void answer_destination(struct call *call)
+{
+    struct counts counts;
+    if (!counts_read(call, &counts))
+        return;
+    const struct destination_counts *found = counts_find(&counts, call->parameters[0]);
+    if (!found) {
+        not_found(call, call->parameters[0]);
+        return;
+    }
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    write_destination(&json, call, found);
+    call_json(call, 200, &body);
+}
+
+void handle_destination_get(struct call *call)
+{
+    call_standing_add(call, call->parameters[0]);
+    call_standings(call, answer_destination);
+}
+
+/* --- holding ------------------------------------------------------------------------------------ */
+
+struct hold_order {
+    bool pause;
+    struct slice reason;
+    enum status status;
+    struct error error;
+};
+
+static void after_order(struct call *call)
+{
+    const struct hold_order *order = call->context;
+    if (order->status == STATUS_NOT_FOUND)
+        not_found(call, call->parameters[0]);
+    else if (order->status != STATUS_OK)
+        call_problem(call, 503, "not_done", "%s", order->error.text);
+    else
+        handle_destination_get(call);
+}
+
+static void run_order(struct call *call, struct engine *engine)
+{
+    struct hold_order *order = call->context;
+    order->status = order->pause ? engine_pause(engine, call->parameters[0], order->reason, &order->error)
+                                 : engine_resume(engine, call->parameters[0], &order->error);
+    call_return(call);
+}
+
+static void order_hold(struct call *call, bool pause, struct slice reason)
+{
+    struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
+    if (!order) {
+        call_problem(call, 503, "no_memory", "no memory for the request; try again");
+        return;
+    }
+    *order = (struct hold_order){ .pause = pause, .reason = reason };
+    call->context = order;
+    call_engine(call, run_order, after_order);
+}
+
+/* A destination is shared by all tenants. */
+static bool may_hold(struct call *call)
+{
+    if (!call->tenant_bound.data)
+        return true;
+    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a destination is held for all of them");
+    return false;
+}
+
+void handle_destination_pause(struct call *call)
+{
+    static const char *const names[] = { "reason", NULL };
+    struct slice reason;
+    if (!may_hold(call))
+        return;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
+    json_decref(body);
+    if (read)
+        order_hold(call, true, reason);
+}
+
+void handle_destination_resume(struct call *call)
+{
+    static const char *const names[] = { NULL };
+    if (!may_hold(call))
+        return;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    json_decref(body);
+    order_hold(call, false, SLICE(""));
+}
+
+/* --- tenants ------------------------------------------------------------------------------------ */
+
+static bool lane_is_wanted(const struct call *call, const struct lane *lane, struct slice destination)
+{
+    return (destination.len == 0 || slice_equal(lane->destination, destination)) &&
+           (!call->tenant_bound.data || slice_equal(lane->tenant, call->tenant_bound));
+}
+
+static void write_tenant(struct json_writer *json, const struct lane *lane)
+{
+    json_object_begin(json);
+    json_member_string(json, "tenant", lane->tenant);
+    json_member_string(json, "destination", lane->destination);
+    counts_write(json, &lane->counts);
+    json_object_end(json);
+}
+
+/* Writes lanes until the page is full. The cursor of the next page is 0 at the end. */
+static enum status write_tenants(struct call *call, struct json_writer *json, size_t limit, int64_t *after, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct slice destination = call_query(call, "destination");
+    size_t written = 0;
+    size_t count;
+    do {
+        struct arena page;
+        struct lane *lanes;
+        arena_init(&page, SIZE_MAX / 4);
+        enum status status = reader->ops->reader_lanes(reader, *after, STORE_PAGE_MAX, &page, &lanes, &count, err);
+        for (size_t i = 0; status == STATUS_OK && i < count && written < limit; i++) {
+            *after = lanes[i].id;
+            if (!lane_is_wanted(call, &lanes[i], destination))
+                continue;
+            write_tenant(json, &lanes[i]);
+            written++;
+        }
+        arena_release(&page);
+        if (status != STATUS_OK)
+            return status;
+    } while (count == STORE_PAGE_MAX && written < limit);
+    if (written < limit)
+        *after = 0;
+    return STATUS_OK;
+}
+
+void handle_tenants_list(struct call *call)
+{
+    size_t limit;
+    int64_t after;
+    struct error error;
+    if (!call_limit(call, &limit) || !call_cursor(call, "cursor", &after))
+        return;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "tenants");
+    json_array_begin(&json);
+    enum status status = write_tenants(call, &json, limit, &after, &error);
+    if (status != STATUS_OK) {
+        buffer_release(&body);
+        call_store_problem(call, status, &error);
+        return;
+    }
+    json_array_end(&json);
+    json_member_cursor(&json, after);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}

@@ -1,0 +1,360 @@
+#include "api/job_read.h"
+
+#include "api/json_text.h"
+#include "config/problems.h"
+#include "transport/http_request.h"
+
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool job_refuse(struct job_problem *problem, int status, const char *type, const char *format, ...)
+{
+    va_list args;
+    problem->status = status;
+    problem->type = type;
+    va_start(args, format);
+    vsnprintf(problem->detail, sizeof problem->detail, format, args);
+    va_end(args);
+    return false;
+}
+
+json_t *member_get(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+bool members_known(json_t *object, const char *const *names, struct job_problem *ret_problem)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        struct nearest nearest = { .wanted = slice_from(key) };
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], key) != 0)
+            nearest_offer(&nearest, names[i++]);
+        if (names[i])
+            continue;
+        if (nearest.name)
+            return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; did you mean \"%s\"?",
+                              quote(slice_from(key)).text, nearest.name);
+        return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; leave it out, or put it into metadata",
+                          quote(slice_from(key)).text);
+    }
+    return true;
+}
+
+/* A string of up to `len_max` bytes without control characters; absent: empty. */
+static bool text_member(const json_t *root, const char *name, size_t len_max, struct slice *ret_text, struct job_problem *problem)
+{
+    json_t *value = member_get(root, name);
+    *ret_text = SLICE("");
+    if (!value)
+        return true;
+    if (!json_is_string(value))
+        return job_refuse(problem, 422, "invalid_member", "%s must be a string", name);
+    struct slice text = { json_string_value(value), json_string_length(value) };
+    if (text.len > len_max)
+        return job_refuse(problem, 422, "invalid_member", "%s has %zu bytes, the limit is %zu", name, text.len, len_max);
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
+            return job_refuse(problem, 422, "invalid_member", "%s has a control character; take it out", name);
+    *ret_text = text;
+    return true;
+}
+
+static bool time_member(const json_t *root, const char *name, instant *ret_at, struct job_problem *problem)
+{
+    struct error error;
+    json_t *value = member_get(root, name);
+    if (!value)
+        return true;
+    if (!json_is_string(value) ||
+        instant_parse((struct slice){ json_string_value(value), json_string_length(value) }, ret_at, &error) != STATUS_OK)
+        return job_refuse(problem, 422, "invalid_time", "%s must be a time like 2025-01-12T10:51:41.234Z, with its zone", name);
+    return true;
+}
+
+/* A JSON member as it was written, copied. `len_max` 0: no limit. */
+static bool raw_member(struct slice text, const char *name, size_t len_max, struct arena *memory, struct slice *ret_raw,
+                       struct job_problem *problem)
+{
+    struct slice raw = json_text_member(text, slice_from(name));
+    if (raw.len == 0)
+        return job_refuse(problem, 422, "invalid_member", "%s must be named without escapes and be nested at most 256 deep", name);
+    if (len_max > 0 && raw.len > len_max)
+        return job_refuse(problem, 422, "invalid_member", "%s has %zu bytes, the limit is %zu", name, raw.len, len_max);
+    *ret_raw = arena_copy(memory, raw);
+    return ret_raw->data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
+/* --- payload ----------------------------------------------------------------------------------- */
+
+static size_t base64_padding(struct slice text)
+{
+    size_t padding = 0;
+    while (padding < 2 && padding < text.len && text.data[text.len - 1 - padding] == '=')
+        padding++;
+    return padding;
+}
+
+static bool base64_is_valid(struct slice text)
+{
+    size_t digits = text.len - base64_padding(text);
+    if (text.len % 4 != 0)
+        return false;
+    for (size_t i = 0; i < digits; i++)
+        if (!ascii_is_alnum(text.data[i]) && text.data[i] != '+' && text.data[i] != '/')
+            return false;
+    return true;
+}
+
+static bool base64_payload(struct slice text, struct arena *memory, struct slice *ret_payload, struct job_problem *problem)
+{
+    if (!base64_is_valid(text) || text.len > INT32_MAX)
+        return job_refuse(problem, 422, "invalid_payload", "payload_base64 is not Base64 (A-Z a-z 0-9 + / and = at the end, no breaks)");
+    unsigned char *bytes = arena_alloc(memory, text.len / 4 * 3 + 1);
+    if (!bytes)
+        return job_refuse(problem, 503, "no_memory", "no memory for the payload; try again");
+    int len = text.len > 0 ? EVP_DecodeBlock(bytes, (const unsigned char *)text.data, (int)text.len) : 0;
+    if (len < 0)
+        return job_refuse(problem, 422, "invalid_payload", "payload_base64 is not Base64");
+    *ret_payload = (struct slice){ (const char *)bytes, (size_t)len - base64_padding(text) };
+    return true;
+}
+
+static bool payload_text(struct slice text, const json_t *payload, struct arena *memory, struct slice *ret_payload,
+                         struct job_problem *problem)
+{
+    if (!json_is_string(payload))
+        return raw_member(text, "payload", 0, memory, ret_payload, problem);
+    *ret_payload = arena_copy(memory, (struct slice){ json_string_value(payload), json_string_length(payload) });
+    return ret_payload->data || job_refuse(problem, 503, "no_memory", "no memory for the payload; try again");
+}
+
+bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, struct arena *memory,
+                  struct payload_members *ret_payload, struct job_problem *ret_problem)
+{
+    const json_t *payload = member_get(root, "payload");
+    const json_t *base64 = member_get(root, "payload_base64");
+    struct payload_members found = { .given = payload || base64, .string = json_is_string(payload), .base64 = base64 != NULL };
+    if (payload && base64)
+        return job_refuse(ret_problem, 422, "invalid_payload", "give payload or payload_base64, not both");
+    if (base64 && !json_is_string(base64))
+        return job_refuse(ret_problem, 422, "invalid_payload", "payload_base64 must be a string");
+    if (payload && !payload_text(text, payload, memory, &found.payload, ret_problem))
+        return false;
+    if (base64 && !base64_payload((struct slice){ json_string_value(base64), json_string_length(base64) }, memory,
+                                  &found.payload, ret_problem))
+        return false;
+    if (found.given && found.payload.len > (size_t)bytes_max)
+        return job_refuse(ret_problem, 413, "payload_too_large", "the payload has %zu bytes, limits.payload is %lld; send less or raise it",
+                          found.payload.len, (long long)bytes_max);
+    *ret_payload = found;
+    return true;
+}
+
+static bool set_payload(const struct job_reader *reader, struct slice text, const json_t *root,
+                        const struct destination_config *destination, struct op_insert *insert, struct job_problem *problem)
+{
+    struct payload_members found;
+    struct slice content_type;
+    if (!payload_read(text, root, reader->config->payload_bytes_max, reader->memory, &found, problem))
+        return false;
+    if (!found.given)
+        return job_refuse(problem, 422, "invalid_payload", "payload is missing; give payload, or payload_base64 for bytes");
+    if (!text_member(root, "content_type", CONTENT_TYPE_BYTES_MAX, &content_type, problem))
+        return false;
+    insert->payload = found.payload;
+    if (content_type.len > 0)
+        insert->content_type = arena_copy(reader->memory, content_type);
+    else if (!found.string && !found.base64)
+        insert->content_type = SLICE("application/json");
+    else if (destination->content_type)
+        insert->content_type = arena_copy(reader->memory, slice_from(destination->content_type)); /* a reload may free it */
+    else
+        insert->content_type = found.base64 ? SLICE("application/octet-stream") : SLICE("text/plain; charset=utf-8");
+    return insert->content_type.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
+/* --- headers, metadata ------------------------------------------------------------------------- */
+
+/* What insist or HTTP itself sets. */
+static bool header_is_ours(const char *name)
+{
+    static const char *const ours[] = {
+        "Idempotency-Key", "Insist-Attempt", "traceparent", "webhook-id", "webhook-timestamp", "webhook-signature",
+        "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection",
+        "Expect", "TE", "Trailer", "Upgrade",
+    };
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (slice_equal_nocase(slice_from(name), slice_from(ours[i])))
+            return true;
+    return false;
+}
+
+static bool set_headers(const struct job_reader *reader, struct slice text, const json_t *root, struct op_insert *insert,
+                        struct job_problem *problem)
+{
+    json_t *headers = member_get(root, "headers");
+    const char *name;
+    json_t *value;
+    if (!headers)
+        return true;
+    if (!json_is_object(headers))
+        return job_refuse(problem, 422, "invalid_header", "headers must be an object of strings");
+    json_object_foreach(headers, name, value) {
+        struct slice content = { json_string_value(value), json_string_length(value) };
+        if (!json_is_string(value))
+            return job_refuse(problem, 422, "invalid_header", "header \"%s\" must be a string", quote(slice_from(name)).text);
+        if (header_is_ours(name))
+            return job_refuse(problem, 422, "invalid_header", "header \"%s\" is set by insist; leave it out%s", name,
+                              slice_equal_nocase(slice_from(name), SLICE("Content-Type")) ? " and give content_type" : "");
+        if (!http_header_is_safe(slice_from(name), content))
+            return job_refuse(problem, 422, "invalid_header", "header \"%s\" has a character that may not stand in a header",
+                              quote(slice_from(name)).text);
+    }
+    if (json_object_size(headers) == 0)
+        return true;
+    return raw_member(text, "headers", JOB_HEADERS_BYTES_MAX, reader->memory, &insert->headers, problem);
+}
+
+static bool set_metadata(const struct job_reader *reader, struct slice text, const json_t *root, struct op_insert *insert,
+                         struct job_problem *problem)
+{
+    json_t *metadata = member_get(root, "metadata");
+    if (!metadata)
+        return true;
+    if (!json_is_object(metadata))
+        return job_refuse(problem, 422, "invalid_member", "metadata must be an object");
+    return raw_member(text, "metadata", JOB_METADATA_BYTES_MAX, reader->memory, &insert->metadata, problem);
+}
+
+/* --- the rest ---------------------------------------------------------------------------------- */
+
+static bool set_destination(const struct job_reader *reader, const json_t *root, struct op_insert *insert,
+                            const struct destination_config **ret_destination, struct job_problem *problem)
+{
+    json_t *value = member_get(root, "destination");
+    if (!json_is_string(value))
+        return job_refuse(problem, 422, "invalid_member", "destination is missing; name one of the configured destinations");
+    struct slice name = { json_string_value(value), json_string_length(value) };
+    const struct destination_config *destination = config_destination(reader->config, name);
+    if (destination) {
+        insert->destination = arena_copy(reader->memory, name);
+        *ret_destination = destination;
+        return insert->destination.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
+    }
+    struct nearest nearest = { .wanted = name };
+    for (size_t i = 0; i < reader->config->destination_count; i++)
+        nearest_offer(&nearest, reader->config->destinations[i].name);
+    if (nearest.name)
+        return job_refuse(problem, 422, "unknown_destination", "there is no destination \"%s\"; did you mean \"%s\"?",
+                          quote(name).text, nearest.name);
+    return job_refuse(problem, 422, "unknown_destination", "there is no destination \"%s\"; add it to the configuration",
+                      quote(name).text);
+}
+
+static bool set_id(const struct job_reader *reader, const json_t *root, const struct destination_config *destination,
+                   struct op_insert *insert, struct job_problem *problem)
+{
+    json_t *value = member_get(root, "id");
+    const char *wanted = destination->policy.id_pattern_text;
+    insert->id = SLICE("");
+    if (!value && !destination->policy.id_pattern)
+        return true;
+    if (!value)
+        return job_refuse(problem, 422, "invalid_id", "destination %s wants an id of the form %s", destination->name, wanted);
+    if (!json_is_string(value))
+        return job_refuse(problem, 422, "invalid_id", "id must be a string");
+    struct slice id = { json_string_value(value), json_string_length(value) };
+    const char *wrong = policy_id_problem(&destination->policy, id);
+    if (wrong && destination->policy.id_pattern)
+        return job_refuse(problem, 422, "invalid_id", "%s; destination %s wants %s", wrong, destination->name, wanted);
+    if (wrong)
+        return job_refuse(problem, 422, "invalid_id", "%s; give 1 to %d bytes, or leave id out", wrong, JOB_ID_BYTES_MAX);
+    insert->id = arena_copy(reader->memory, id);
+    return insert->id.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
+static bool set_tenant(const struct job_reader *reader, const json_t *root, struct op_insert *insert, struct job_problem *problem)
+{
+    struct slice tenant;
+    if (!text_member(root, "tenant", TENANT_BYTES_MAX, &tenant, problem))
+        return false;
+    if (reader->tenant_bound.data) {
+        if (tenant.len > 0 && !slice_equal(tenant, reader->tenant_bound))
+            return job_refuse(problem, 403, "forbidden_tenant", "this token may act for tenant \"%s\" only",
+                              quote(reader->tenant_bound).text);
+        tenant = reader->tenant_bound;
+    }
+    insert->tenant = arena_copy(reader->memory, tenant);
+    return insert->tenant.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
+}
+
+static bool set_priority(const json_t *root, struct op_insert *insert, struct job_problem *problem)
+{
+    json_t *value = member_get(root, "priority");
+    char number = json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < 10
+                      ? (char)('0' + json_integer_value(value)) : '0';
+    struct slice name = json_is_string(value) ? (struct slice){ json_string_value(value), json_string_length(value) }
+                                              : (struct slice){ &number, 1 };
+    insert->priority = PRIORITY_NORMAL;
+    if (!value || priority_from_name(name, &insert->priority))
+        return true;
+    return job_refuse(problem, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
+}
+
+static bool set_times(const struct job_reader *reader, const json_t *root, const struct destination_config *destination,
+                      struct op_insert *insert, struct job_problem *problem)
+{
+    insert->run_at = reader->now;
+    insert->deadline = INSTANT_NONE;
+    if (!time_member(root, "run_at", &insert->run_at, problem) || !time_member(root, "deadline", &insert->deadline, problem))
+        return false;
+    instant due = insert->run_at > reader->now ? insert->run_at : reader->now;
+    if (insert->deadline == INSTANT_NONE && destination->job_ttl_ms > 0)
+        insert->deadline = instant_add(due, destination->job_ttl_ms); /* a job's life begins when it may be sent */
+    if (insert->deadline != INSTANT_NONE && insert->deadline <= reader->now)
+        return job_refuse(problem, 422, "deadline_passed", "the deadline has passed already; give a later one, or none");
+    if (insert->deadline != INSTANT_NONE && insert->run_at >= insert->deadline)
+        return job_refuse(problem, 422, "run_at_after_deadline", "run_at is not before the deadline: it could never be sent");
+    insert->rank = rank_of(insert->priority, reader->now, destination->aging_ms);
+    return true;
+}
+
+static bool read_members(const struct job_reader *reader, struct slice text, json_t *root, struct op_insert *insert,
+                         struct job_problem *problem)
+{
+    static const char *const names[] = {
+        "destination", "id", "tenant", "priority", "payload", "payload_base64", "content_type", "headers", "run_at",
+        "deadline", "correlation_id", "metadata", NULL,
+    };
+    const struct destination_config *destination = NULL;
+    struct slice correlation_id = SLICE("");
+    if (!members_known(root, names, problem) || !set_destination(reader, root, insert, &destination, problem) ||
+        !set_id(reader, root, destination, insert, problem) || !set_tenant(reader, root, insert, problem) ||
+        !set_priority(root, insert, problem) || !set_times(reader, root, destination, insert, problem) ||
+        !text_member(root, "correlation_id", CORRELATION_BYTES_MAX, &correlation_id, problem) ||
+        !set_headers(reader, text, root, insert, problem) || !set_metadata(reader, text, root, insert, problem))
+        return false;
+    if (correlation_id.len > 0)
+        insert->correlation_id = arena_copy(reader->memory, correlation_id);
+    return set_payload(reader, text, root, destination, insert, problem);
+}
+
+bool job_read(const struct job_reader *reader, struct slice text, struct op_insert *insert, struct job_problem *ret_problem)
+{
+    json_error_t error;
+    memset(insert, 0, sizeof *insert);
+    json_t *root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root)
+        return job_refuse(ret_problem, 422, "invalid_json", "the job is not JSON: %s (line %d, column %d)", error.text, error.line,
+                          error.column);
+    bool read = json_is_object(root) ? read_members(reader, text, root, insert, ret_problem)
+                                     : job_refuse(ret_problem, 422, "invalid_json", "a job is a JSON object");
+    json_decref(root);
+    return read;
+}

@@ -1,0 +1,311 @@
+/*
+ * Looking at jobs and acting on one.
+ */
+#include "api/api_private.h"
+#include "api/body.h"
+#include "api/job_json.h"
+#include "api/job_read.h"
+#include "api/pages.h"
+#include "api/why.h"
+
+#include <string.h>
+
+enum { ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX };
+
+/* --- what several handlers need ------------------------------------------------------------------ */
+
+const char *held_by_of(const struct call *call, const struct job *job)
+{
+    const struct destination_status *status = call_standing(call, job->destination);
+    if (!status)
+        return NULL;
+    /* Waiting for a free place is the normal case, not a hold. */
+    return status->held_by && strcmp(status->held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? status->held_by : NULL;
+}
+
+static bool wants_payload(const struct call *call)
+{
+    struct slice value = call_query(call, "payload");
+    return slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("1"));
+}
+
+/* The job that the path names. False: answered already. */
+static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
+{
+    struct error error;
+    struct slice tenant;
+    struct store_reader *reader = call->api->reader;
+    if (!call_tenant(call, call_query(call, "tenant"), &tenant))
+        return false;
+    enum status status = reader->ops->reader_job(reader, tenant, call->parameters[0], with_payload, &call->memory, ret_job, &error);
+    if (status == STATUS_OK)
+        return true;
+    if (status != STATUS_NOT_FOUND)
+        call_store_problem(call, status, &error);
+    else if (tenant.len > 0)
+        call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(tenant),
+                     SLICE_ARG(call->parameters[0]));
+    else
+        call_problem(call, 404, "job_not_found", "there is no job \"%.*s\" without a tenant; if it has one, add ?tenant=NAME",
+                     SLICE_ARG(call->parameters[0]));
+    return false;
+}
+
+struct one_job {
+    struct job job;
+    struct job_view view;
+};
+
+static void answer_one(struct call *call)
+{
+    struct one_job *one = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    one->view.destination = config_destination(call->api->config, one->job.destination);
+    one->view.held_by = held_by_of(call, &one->job);
+    job_json_write(&json, &one->job, &one->view);
+    call_json(call, 200, &body);
+}
+
+static void show_job(struct call *call, bool with_payload, void (*answer)(struct call *call))
+{
+    struct error error;
+    struct event *events;
+    struct store_reader *reader = call->api->reader;
+    struct one_job *one = arena_alloc(&call->memory, sizeof *one);
+    if (!one) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    if (!find_job(call, with_payload, &one->job))
+        return;
+    one->view = (struct job_view){ .payload = with_payload, .attempts = true };
+    enum status status = reader->ops->reader_history(reader, one->job.tenant, one->job.id, ATTEMPTS_EVENTS_MAX, &call->memory,
+                                                     &events, &one->view.event_count, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    one->view.events = events;
+    call->context = one;
+    call_standing_add(call, one->job.destination);
+    call_standings(call, answer);
+}
+
+void handle_job_get(struct call *call)
+{
+    show_job(call, wants_payload(call), answer_one);
+}
+
+static void answer_why(struct call *call)
+{
+    const struct one_job *one = call->context;
+    struct buffer body = call_buffer();
+    why_write(&body, &one->job, config_destination(call->api->config, one->job.destination),
+              call_standing(call, one->job.destination), api_now(call->api));
+    call_json(call, 200, &body);
+}
+
+void handle_job_why(struct call *call)
+{
+    show_job(call, false, answer_why);
+}
+
+/* --- lists -------------------------------------------------------------------------------------- */
+
+struct job_page {
+    struct job *jobs;
+    size_t count;
+    int64_t next;
+    bool payload;
+    const char *name; /* of the array: jobs or dead */
+};
+
+static void answer_page(struct call *call)
+{
+    const struct job_page *page = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, page->name);
+    json_array_begin(&json);
+    for (size_t i = 0; i < page->count; i++) {
+        struct job_view view = { .destination = config_destination(call->api->config, page->jobs[i].destination),
+                                 .held_by = held_by_of(call, &page->jobs[i]), .payload = page->payload };
+        job_json_write(&json, &page->jobs[i], &view);
+    }
+    json_array_end(&json);
+    json_member_cursor(&json, page->next);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+bool job_filter_read(struct call *call, struct job_filter *ret_filter)
+{
+    struct job_filter filter = { .destination = call_query(call, "destination"), .code = call_query(call, "code") };
+    struct slice state = call_query(call, "state");
+    if (!call_tenant(call, call_query(call, "tenant"), &filter.tenant))
+        return false;
+    if (state.len > 0) {
+        filter.state = job_state_from_name(state);
+        if (filter.state == STATE_NONE) {
+            call_problem(call, 422, "invalid_state", "state must be pending, running, waiting, completed, dead or cancelled");
+            return false;
+        }
+    }
+    if (!call_cursor(call, "cursor", &filter.before_seq))
+        return false;
+    *ret_filter = filter;
+    return true;
+}
+
+static void list_jobs(struct call *call, const char *name, enum job_state state)
+{
+    struct job_filter filter;
+    struct error error;
+    size_t limit;
+    struct store_reader *reader = call->api->reader;
+    struct job_page *page = arena_alloc(&call->memory, sizeof *page);
+    if (!page) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    if (!job_filter_read(call, &filter) || !call_limit(call, &limit))
+        return;
+    if (state != STATE_NONE)
+        filter.state = state;
+    page->name = name;
+    page->payload = wants_payload(call);
+    enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs, &page->count,
+                                                  &page->next, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    call->context = page;
+    for (size_t i = 0; i < page->count; i++)
+        if (page->jobs[i].state == STATE_PENDING || page->jobs[i].state == STATE_WAITING)
+            call_standing_add(call, page->jobs[i].destination);
+    if (call->standing_count > 0)
+        call_standings(call, answer_page);
+    else
+        answer_page(call);
+}
+
+void handle_jobs_list(struct call *call)
+{
+    list_jobs(call, "jobs", STATE_NONE);
+}
+
+void handle_dead_list(struct call *call)
+{
+    list_jobs(call, "dead", STATE_DEAD);
+}
+
+/* --- acting on one ------------------------------------------------------------------------------- */
+
+static void answer_action(struct call *call)
+{
+    const struct store_op *op = &call->batch->ops[0];
+    const char *state = job_state_name(op->job.ret_state);
+    if (call->batch->status != STATUS_OK)
+        call_store_problem(call, call->batch->status, &call->batch->error);
+    else if (op->status == STATUS_NOT_FOUND)
+        call_problem(call, 404, "job_not_found", "the job has just been deleted");
+    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
+        call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
+    else if (op->status == STATUS_CONFLICT)
+        call_problem(call, 409, "state_forbids", "the job is %s; only pending and waiting jobs can be %s", state,
+                     op->kind == OP_CANCEL ? "cancelled" : "given another priority");
+    else if (op->status != STATUS_OK)
+        call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
+    else
+        show_job(call, false, answer_one);
+}
+
+/* An operation on the job that the path names; NULL: answered already. */
+static struct store_op *action_on(struct call *call, enum op_kind kind, struct job *ret_job)
+{
+    if (!find_job(call, false, ret_job))
+        return NULL;
+    call->batch = batch_new(1, SIZE_MAX / 4);
+    if (!call->batch) {
+        call_problem(call, 503, "no_memory", "no memory for the request; try again");
+        return NULL;
+    }
+    struct store_op *op = &call->batch->ops[0];
+    op->kind = kind;
+    op->job.tenant = ret_job->tenant; /* in the call's memory, which outlives the batch */
+    op->job.id = ret_job->id;
+    call->batch->count = 1;
+    return op;
+}
+
+static int64_t aging_of(const struct call *call, const struct job *job)
+{
+    const struct destination_config *destination = config_destination(call->api->config, job->destination);
+    return destination ? destination->aging_ms : 0;
+}
+
+void handle_job_cancel(struct call *call)
+{
+    struct job job;
+    int64_t keep_ms = call->api->config->retention_completed_ms;
+    struct store_op *op = action_on(call, OP_CANCEL, &job);
+    if (!op)
+        return;
+    op->job.forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
+    call_submit(call, answer_action);
+}
+
+void handle_job_patch(struct call *call)
+{
+    static const char *const names[] = { "priority", NULL };
+    struct job job;
+    enum priority priority;
+    struct slice word;
+    char number[2] = "";
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    const json_t *value = member_get(body, "priority");
+    if (json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < 10)
+        number[0] = (char)('0' + json_integer_value(value));
+    word = json_is_string(value) ? slice_from(json_string_value(value)) : slice_from(number);
+    bool known = priority_from_name(word, &priority);
+    json_decref(body);
+    if (!known) {
+        call_problem(call, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
+        return;
+    }
+    struct store_op *op = action_on(call, OP_PRIORITIZE, &job);
+    if (!op)
+        return;
+    op->job.priority = priority;
+    op->job.rank = rank_of(priority, job.created_at, aging_of(call, &job));
+    call_submit(call, answer_action);
+}
+
+void handle_job_retry(struct call *call)
+{
+    static const char *const names[] = { "payload", "payload_base64", NULL };
+    struct job job;
+    struct payload_members payload;
+    struct job_problem problem;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = payload_read(call->body, body, call->api->config->payload_bytes_max, &call->memory, &payload, &problem);
+    json_decref(body);
+    if (!read) {
+        call_problem(call, problem.status, problem.type, "%s", problem.detail);
+        return;
+    }
+    struct store_op *op = action_on(call, OP_REDRIVE, &job);
+    if (!op)
+        return;
+    op->job.rank = rank_of(job.priority, api_now(call->api), aging_of(call, &job));
+    op->job.payload_given = payload.given;
+    op->job.payload = payload.payload;
+    call_submit(call, answer_action);
+}

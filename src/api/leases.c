@@ -1,0 +1,533 @@
+/*
+ * Pull workers: they lease jobs, and say what came of them.
+ *
+ * A lease's text is for the worker to give back as it is: the job's number, the token, and the
+ * retries spent, which an ack would otherwise have to read.
+ */
+#include "api/api_private.h"
+#include "api/body.h"
+#include "api/decisions.h"
+#include "api/job_json.h"
+#include "api/job_read.h"
+#include "base/log.h"
+#include "engine/settlement.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEASES_MAX = 1000,
+    WAIT_S_MAX = 60,
+    LEASE_S_MAX = 43200,
+    LEASE_S_DEFAULT = 60,
+    LEASE_TEXT_BYTES = 64,
+    WORKER_BYTES_MAX = 128,
+    NACK_ERROR_BYTES_MAX = 64 * 1024,
+    RETRY_AFTER_S_MAX = 30 * 86400,
+};
+
+struct lease {
+    int64_t seq, token, retry_count;
+};
+
+static void lease_format(const struct job *job, char text[LEASE_TEXT_BYTES])
+{
+    snprintf(text, LEASE_TEXT_BYTES, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, (uint64_t)job->seq, (uint64_t)job->lease_token,
+             (uint64_t)job->retry_count);
+}
+
+static bool take_hex(struct slice *text, int64_t *ret_value)
+{
+    uint64_t value = 0;
+    size_t i = 0;
+    for (; i < text->len && i < 16; i++) {
+        char c = ascii_lower(text->data[i]);
+        if (!ascii_is_digit(c) && (c < 'a' || c > 'f'))
+            break;
+        value = value << 4 | (uint64_t)(ascii_is_digit(c) ? c - '0' : c - 'a' + 10);
+    }
+    *text = slice_from_offset(*text, i);
+    *ret_value = (int64_t)value;
+    return i > 0 && value <= INT64_MAX;
+}
+
+static bool take_dash(struct slice *text)
+{
+    if (text->len == 0 || text->data[0] != '-')
+        return false;
+    *text = slice_from_offset(*text, 1);
+    return true;
+}
+
+static bool lease_parse(struct slice text, struct lease *ret_lease)
+{
+    return take_hex(&text, &ret_lease->seq) && take_dash(&text) && take_hex(&text, &ret_lease->token) && take_dash(&text) &&
+           take_hex(&text, &ret_lease->retry_count) && text.len == 0;
+}
+
+/* Jobs of all tenants go through a worker. */
+static bool may_lease(struct call *call)
+{
+    if (!call->tenant_bound.data)
+        return true;
+    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a pull worker serves all of them");
+    return false;
+}
+
+static void no_memory(struct call *call)
+{
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+}
+
+/* --- taking ------------------------------------------------------------------------------------- */
+
+struct taking {
+    struct lease_request request; /* first */
+    struct call *call;
+    enum status status;
+    const struct job *jobs;
+    size_t count;
+};
+
+static void after_release(struct call *call)
+{
+    const struct batch *batch = call->batch;
+    if (batch->status != STATUS_OK)
+        log_event(LOG_WARN, "leases_not_released", FIELD_CSTR("error", batch->error.text)); /* they run out by themselves */
+    call_drop(call);
+}
+
+/* The worker went while it waited: its jobs go back as if they had never been taken. */
+static void release_taken(struct call *call)
+{
+    struct taking *taking = call->context;
+    call->batch = taking->count > 0 ? batch_new(taking->count, SIZE_MAX / 4) : NULL;
+    if (!call->batch) {
+        lease_release(&taking->request);
+        call_drop(call);
+        return;
+    }
+    for (size_t i = 0; i < taking->count; i++) {
+        const struct job *job = &taking->jobs[i];
+        struct store_op *op = &call->batch->ops[call->batch->count++];
+        op->kind = OP_SETTLE;
+        op->settle = (struct op_settle){
+            .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step, .run_at = api_now(call->api),
+            .rank = job->rank, .retry_count = job->retry_count, .step_count = job->step_count, .doubted = job->doubted,
+            .attempt_undone = job->step == STEP_SEND, .dead_expires_at = INSTANT_NONE, .forget_at = INSTANT_NONE,
+        };
+    }
+    lease_release(&taking->request);
+    call_submit(call, after_release);
+}
+
+static void write_leased(struct json_writer *json, const struct job *job, const struct destination_config *destination)
+{
+    char text[LEASE_TEXT_BYTES];
+    const struct job_view view = { .destination = destination, .payload = true };
+    lease_format(job, text);
+    json_object_begin(json);
+    json_member_text(json, "lease", text);
+    json_member_int(json, "attempt", job->attempts);
+    job_json_members(json, job, &view);
+    json_object_end(json);
+}
+
+static void answer_taken(struct call *call)
+{
+    struct taking *taking = call->context;
+    if (taking->status == STATUS_OK && taking->count > 0 && call_client_gone(call)) {
+        release_taken(call);
+        return;
+    }
+    if (taking->status != STATUS_OK) {
+        lease_release(&taking->request);
+        if (taking->status == STATUS_NOT_FOUND)
+            call_problem(call, 422, "unknown_destination", "the destination is not configured any more");
+        else
+            call_problem(call, 503, "store_failed", "no jobs could be leased: %s; try again", status_name(taking->status));
+        return;
+    }
+    const struct destination_config *destination = config_destination(call->api->config, taking->request.destination);
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "leases");
+    json_array_begin(&json);
+    for (size_t i = 0; i < taking->count; i++)
+        write_leased(&json, &taking->jobs[i], destination);
+    json_array_end(&json);
+    json_object_end(&json);
+    lease_release(&taking->request);
+    call_json(call, 200, &body);
+}
+
+/* In the engine's thread. */
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct taking *taking = (struct taking *)request;
+    taking->status = status;
+    taking->jobs = jobs;
+    taking->count = count;
+    call_return(taking->call);
+}
+
+static void run_taking(struct call *call, struct engine *engine)
+{
+    struct taking *taking = call->context;
+    engine_lease(engine, &taking->request);
+}
+
+static bool read_destination(struct call *call, struct slice name)
+{
+    const struct destination_config *destination = config_destination(call->api->config, name);
+    if (!destination) {
+        call_problem(call, 422, "unknown_destination", "there is no destination \"%.*s\"; GET /v1/destinations lists them",
+                     SLICE_ARG(name));
+        return false;
+    }
+    if (destination->transport != TRANSPORT_PULL) {
+        call_problem(call, 422, "not_pulled", "destination %s sends by itself; workers lease from those with transport: pull",
+                     destination->name);
+        return false;
+    }
+    return true;
+}
+
+/* Reads the request; false: answered already. */
+static bool read_taking(struct call *call, const json_t *body, struct lease_request *request)
+{
+    int64_t max, wait_s, lease_s;
+    if (!body_text(call, body, "destination", JOB_ID_BYTES_MAX, &request->destination) ||
+        !body_text(call, body, "worker", WORKER_BYTES_MAX, &request->worker) ||
+        !body_int(call, body, "max", 1, 1, LEASES_MAX, &max) || !body_int(call, body, "wait_s", 0, 0, WAIT_S_MAX, &wait_s) ||
+        !body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) || !read_destination(call, request->destination))
+        return false;
+    if (slice_equal(request->worker, SLICE("engine"))) {
+        call_problem(call, 422, "invalid_member", "worker may not be \"engine\", which is insist's own name");
+        return false;
+    }
+    if (request->worker.len == 0)
+        request->worker = SLICE("worker");
+    request->max = (size_t)max;
+    request->lease_ms = lease_s * SECOND_MS;
+    request->wait_until = instant_add(api_now(call->api), wait_s * SECOND_MS);
+    return true;
+}
+
+void handle_leases_post(struct call *call)
+{
+    static const char *const names[] = { "destination", "max", "wait_s", "lease_s", "worker", NULL };
+    if (!may_lease(call) || !api_accepts(call))
+        return;
+    struct taking *taking = arena_alloc(&call->memory, sizeof *taking);
+    if (!taking) {
+        no_memory(call);
+        return;
+    }
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = read_taking(call, body, &taking->request);
+    json_decref(body);
+    if (!read)
+        return;
+    taking->call = call;
+    taking->request.done = on_leased;
+    call->context = taking;
+    call_engine(call, run_taking, answer_taken);
+}
+
+/* --- lists of leases ---------------------------------------------------------------------------- */
+
+struct lease_list {
+    struct slice *texts;
+    struct lease *leases;
+    size_t count;
+};
+
+static bool add_lease(struct call *call, const json_t *value, struct lease_list *list)
+{
+    struct slice text = { json_string_value(value), json_string_length(value) };
+    if (!json_is_string(value) || !lease_parse(text, &list->leases[list->count])) {
+        call_problem(call, 422, "invalid_lease", "lease %zu is not what POST /v1/leases gave", list->count);
+        return false;
+    }
+    list->texts[list->count] = arena_copy(&call->memory, text);
+    if (!list->texts[list->count++].data) {
+        no_memory(call);
+        return false;
+    }
+    return true;
+}
+
+/* Members `leases` or `lease`. False: answered already. */
+static bool read_leases(struct call *call, const json_t *body, struct lease_list *ret_list)
+{
+    const json_t *many = member_get(body, "leases"), *one = member_get(body, "lease");
+    size_t count = many ? json_array_size(many) : 1;
+    if ((!many && !one) || (many && one) || (many && !json_is_array(many)) || count < 1 || count > LEASES_MAX) {
+        call_problem(call, 422, "invalid_member", "give leases, a list of 1 to %d, or one lease", LEASES_MAX);
+        return false;
+    }
+    struct lease_list list = { .texts = arena_alloc_array(&call->memory, count, sizeof *list.texts),
+                               .leases = arena_alloc_array(&call->memory, count, sizeof *list.leases) };
+    if (!list.texts || !list.leases) {
+        no_memory(call);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!add_lease(call, many ? json_array_get(many, i) : one, &list))
+            return false;
+    *ret_list = list;
+    return true;
+}
+
+/* An operation a lease, to be filled. False: answered already. */
+static bool batch_for(struct call *call, size_t count)
+{
+    call->batch = batch_new(count, SIZE_MAX / 4);
+    if (!call->batch) {
+        no_memory(call);
+        return false;
+    }
+    call->batch->count = count;
+    return true;
+}
+
+/* What came of each; 409 when all were lost. */
+static void answer_leases(struct call *call, const struct lease_list *list, const char *done, size_t *ret_done)
+{
+    const struct batch *batch = call->batch;
+    *ret_done = 0;
+    if (batch->status != STATUS_OK) {
+        call_store_problem(call, batch->status, &batch->error);
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        *ret_done += batch->ops[i].status == STATUS_OK;
+    if (*ret_done == 0) {
+        call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
+        return;
+    }
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_int(&json, done, (int64_t)*ret_done);
+    json_member_int(&json, "lost", (int64_t)(batch->count - *ret_done));
+    if (batch->ops[0].kind == OP_EXTEND)
+        json_member_instant(&json, "lease_until", batch->ops[0].extend.lease_until);
+    json_name(&json, "results");
+    json_array_begin(&json);
+    for (size_t i = 0; i < batch->count; i++) {
+        json_object_begin(&json);
+        json_member_string(&json, "lease", list->texts[i]);
+        json_member_text(&json, "status", batch->ops[i].status == STATUS_OK ? done : "lease_lost");
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+static void answer_acked(struct call *call)
+{
+    struct api *api = call->api;
+    size_t acked;
+    answer_leases(call, call->context, "acked", &acked);
+    api->acked += (int64_t)acked;
+}
+
+/* The list as the call's context; false: answered already. */
+static bool take_leases(struct call *call, const json_t *body)
+{
+    struct lease_list *list = arena_alloc(&call->memory, sizeof *list);
+    if (!list) {
+        no_memory(call);
+        return false;
+    }
+    call->context = list;
+    return read_leases(call, body, list) && batch_for(call, list->count);
+}
+
+void handle_leases_ack(struct call *call)
+{
+    static const char *const names[] = { "leases", "lease", NULL };
+    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    bool taken = take_leases(call, body);
+    json_decref(body);
+    if (!taken)
+        return;
+    const struct lease_list *list = call->context;
+    int64_t keep_ms = call->api->config->retention_completed_ms;
+    instant forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
+    for (size_t i = 0; i < list->count; i++) {
+        struct store_op *op = &call->batch->ops[i];
+        op->kind = OP_SETTLE;
+        op->data = SLICE("{\"class\":\"delivered\"}");
+        op->settle = (struct op_settle){
+            .seq = list->leases[i].seq, .token = list->leases[i].token, .event = EVENT_DELIVER,
+            .retry_count = list->leases[i].retry_count, .outcome = OUTCOME_DELIVERED, .run_at = INSTANT_NONE,
+            .dead_expires_at = INSTANT_NONE, .forget_at = forget_at,
+        };
+    }
+    call_submit(call, answer_acked);
+}
+
+static void answer_extended(struct call *call)
+{
+    size_t extended;
+    answer_leases(call, call->context, "extended", &extended);
+}
+
+void handle_leases_extend(struct call *call)
+{
+    static const char *const names[] = { "leases", "lease", "lease_s", NULL };
+    int64_t lease_s;
+    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    bool taken = body_int(call, body, "lease_s", LEASE_S_DEFAULT, 1, LEASE_S_MAX, &lease_s) && take_leases(call, body);
+    json_decref(body);
+    if (!taken)
+        return;
+    const struct lease_list *list = call->context;
+    instant until = instant_add(api_now(call->api), lease_s * SECOND_MS);
+    for (size_t i = 0; i < list->count; i++) {
+        struct store_op *op = &call->batch->ops[i];
+        op->kind = OP_EXTEND;
+        op->extend = (struct op_extend){ .seq = list->leases[i].seq, .token = list->leases[i].token, .lease_until = until };
+    }
+    call_submit(call, answer_extended);
+}
+
+/* --- saying that it failed ------------------------------------------------------------------------ */
+
+struct nack {
+    struct job job;
+    struct slice error, code;
+    int64_t retry_after_ms;
+    struct settlement settlement;
+    struct buffer body; /* the decision, written before a reload can take its policy away */
+};
+
+static void answer_decision(struct call *call)
+{
+    struct nack *nack = call->context;
+    struct buffer body = nack->body;
+    call_json(call, 200, &body);
+}
+
+static void tell_engine(struct call *call, struct engine *engine)
+{
+    const struct nack *nack = call->context;
+    engine_settled(engine, nack->job.destination, &nack->settlement, nack->error);
+    call_return(call);
+}
+
+static void after_nack(struct call *call)
+{
+    struct nack *nack = call->context;
+    const struct batch *batch = call->batch;
+    if (batch->status == STATUS_OK && batch->ops[0].status == STATUS_OK) {
+        call_engine(call, tell_engine, answer_decision);
+        return;
+    }
+    buffer_release(&nack->body);
+    if (batch->status != STATUS_OK)
+        call_store_problem(call, batch->status, &batch->error);
+    else
+        call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
+}
+
+/* The leased job. False: answered already. */
+static bool find_leased(struct call *call, const struct lease *lease, struct job *ret_job)
+{
+    struct error error;
+    struct store_reader *reader = call->api->reader;
+    enum status status = reader->ops->reader_job_seq(reader, lease->seq, false, &call->memory, ret_job, &error);
+    if (status == STATUS_OK && ret_job->state == STATE_RUNNING && ret_job->lease_token == lease->token)
+        return true;
+    if (status == STATUS_OK || status == STATUS_NOT_FOUND)
+        call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
+    else
+        call_store_problem(call, status, &error);
+    return false;
+}
+
+static void settle_nack(struct call *call, const struct destination_config *destination)
+{
+    struct nack *nack = call->context;
+    instant now = api_now(call->api);
+    const struct answer answer = {
+        .attempted = true, .code = nack->code, .text = nack->error, .retry_after_ms = nack->retry_after_ms,
+        .duration_ms = now > nack->job.updated_at ? now - nack->job.updated_at : 0,
+    };
+    nack->job.step = STEP_SEND; /* whatever was asked of the worker, this is the outcome of its try */
+    const struct settlement_input input = {
+        .destination = destination, .job = &nack->job, .answer = &answer, .seed = call->api->settings.seed, .now = now,
+        .retention_ms = call->api->config->retention_completed_ms,
+    };
+    if (!batch_for(call, 1))
+        return;
+    if (settlement_make(&input, &call->batch->memory, &call->batch->ops[0], &nack->settlement) != STATUS_OK) {
+        no_memory(call);
+        return;
+    }
+    nack->body = call_buffer();
+    decisions_write(&destination->policy, nack->error, &nack->settlement.decision, &nack->body);
+    call_submit(call, after_nack);
+}
+
+/* Seconds, whole or not. */
+static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret_ms)
+{
+    const json_t *value = member_get(body, "retry_after");
+    double seconds = value ? json_number_value(value) : 0;
+    if (value && (!json_is_number(value) || seconds < 0 || seconds > RETRY_AFTER_S_MAX)) {
+        call_problem(call, 422, "invalid_member", "retry_after must be a number of seconds from 0 to %d", RETRY_AFTER_S_MAX);
+        return false;
+    }
+    *ret_ms = value ? (int64_t)llround(seconds * 1000) : -1;
+    return true;
+}
+
+static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
+{
+    struct lease_list list;
+    if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &nack->error) ||
+        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &nack->code) || !read_retry_after(call, body, &nack->retry_after_ms))
+        return false;
+    if (slice_is_blank(nack->error)) {
+        call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
+        return false;
+    }
+    return find_leased(call, &list.leases[0], &nack->job);
+}
+
+void handle_leases_nack(struct call *call)
+{
+    static const char *const names[] = { "lease", "error", "code", "retry_after", NULL };
+    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    struct nack *nack = arena_alloc(&call->memory, sizeof *nack);
+    call->context = nack;
+    if (!nack)
+        no_memory(call);
+    bool read = nack && read_nack(call, body, nack);
+    json_decref(body);
+    if (!read)
+        return;
+    const struct destination_config *destination = config_destination(call->api->config, nack->job.destination);
+    if (destination)
+        settle_nack(call, destination);
+    else
+        call_problem(call, 422, "unknown_destination", "destination \"%.*s\" is not configured any more; the lease runs out by itself",
+                     SLICE_ARG(nack->job.destination));
+}

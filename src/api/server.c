@@ -1,0 +1,480 @@
+#include "api/api.h"
+
+#include "api/api_private.h"
+#include "api/decisions.h"
+#include "base/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+
+enum { FLUSH_TURNS = 16 };
+
+instant api_now(const struct api *api)
+{
+    return api->settings.now ? api->settings.now(api->settings.context) : clock_now();
+}
+
+/* --- routing ----------------------------------------------------------------------------------- */
+
+static const char *method_name(enum evhttp_cmd_type method)
+{
+    switch (method) {
+    case EVHTTP_REQ_GET:
+        return "GET";
+    case EVHTTP_REQ_HEAD:
+        return "GET"; /* libevent leaves the body out */
+    case EVHTTP_REQ_POST:
+        return "POST";
+    case EVHTTP_REQ_PATCH:
+        return "PATCH";
+    default:
+        return "";
+    }
+}
+
+/* One segment off the front of a path. */
+static struct slice take_segment(struct slice *path)
+{
+    if (path->len > 0 && path->data[0] == '/')
+        *path = slice_from_offset(*path, 1);
+    size_t end = slice_find(*path, '/');
+    struct slice segment = { path->data, end };
+    *path = slice_from_offset(*path, end);
+    return segment;
+}
+
+static bool take_parameter(struct call *call, struct slice segment, size_t *count)
+{
+    size_t len;
+    char *copy = arena_copy_text(&call->memory, segment);
+    char *decoded = copy ? evhttp_uridecode(copy, 0, &len) : NULL;
+    if (!decoded)
+        return false;
+    call->parameters[*count] = arena_copy(&call->memory, (struct slice){ decoded, len });
+    free(decoded);
+    return call->parameters[(*count)++].data != NULL;
+}
+
+static bool path_matches(struct call *call, const char *pattern, struct slice path)
+{
+    struct slice rest = slice_from(pattern);
+    size_t parameters = 0;
+    while (rest.len > 0 || path.len > 0) {
+        if (rest.len == 0 || path.len == 0)
+            return false;
+        struct slice wanted = take_segment(&rest);
+        struct slice segment = take_segment(&path);
+        bool parameter = wanted.len > 0 && wanted.data[0] == '{';
+        if (parameter ? segment.len == 0 || !take_parameter(call, segment, &parameters) : !slice_equal(wanted, segment))
+            return false;
+    }
+    return true;
+}
+
+static const struct route *find_route(struct call *call, const char *method, struct slice path, bool *ret_other_method)
+{
+    *ret_other_method = false;
+    for (const struct route *route = api_routes; route->method; route++) {
+        if (!path_matches(call, route->pattern, path))
+            continue;
+        if (strcmp(route->method, method) == 0)
+            return route;
+        *ret_other_method = true;
+    }
+    return NULL;
+}
+
+/* --- who may ----------------------------------------------------------------------------------- */
+
+/* False: answered with 401 or 403 already. */
+static bool authorise(struct call *call)
+{
+    const struct tokens *tokens = call->api->tokens;
+    call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN;
+    if (!tokens || call->route->scope == SCOPE_NONE)
+        return true;
+    struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
+    struct slice bearer = SLICE("Bearer ");
+    const struct token *token = NULL;
+    if (header.len > bearer.len && slice_equal_nocase((struct slice){ header.data, bearer.len }, bearer))
+        token = tokens_find(tokens, slice_trim(slice_from_offset(header, bearer.len)));
+    if (!token) {
+        call_problem(call, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
+        return false;
+    }
+    if (!(token->scopes & call->route->scope)) {
+        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope that this call needs", token->name);
+        return false;
+    }
+    call->scopes = token->scopes;
+    if (token->tenant)
+        call->tenant_bound = slice_from(token->tenant);
+    return true;
+}
+
+/* --- one request ------------------------------------------------------------------------------- */
+
+static void on_client_gone(struct evhttp_connection *connection, void *context)
+{
+    struct call *call = context;
+    (void)connection;
+    call->http = NULL;
+}
+
+static struct call *call_new(struct api *api, struct evhttp_request *http)
+{
+    struct call *call = calloc(1, sizeof *call);
+    struct evkeyvalq *query = calloc(1, sizeof *query);
+    if (!call || !query) {
+        free(call);
+        free(query);
+        return NULL;
+    }
+    TAILQ_INIT(query);
+    call->api = api;
+    call->http = http;
+    call->query = query;
+    arena_init(&call->memory, SIZE_MAX / 4);
+    api->calls++;
+    evhttp_connection_set_closecb(evhttp_request_get_connection(http), on_client_gone, call);
+    return call;
+}
+
+static void take_body(struct call *call)
+{
+    struct evbuffer *input = evhttp_request_get_input_buffer(call->http);
+    size_t len = evbuffer_get_length(input);
+    const unsigned char *data = len > 0 ? evbuffer_pullup(input, -1) : NULL;
+    if (data)
+        call->body = (struct slice){ (const char *)data, len };
+}
+
+static bool too_many_connections(const struct call *call)
+{
+    /* Descriptors are given out from the lowest free number, so a high one means that many are open. */
+    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(call->http)));
+    return call->api->config->connections_max > 0 && fd > call->api->config->connections_max;
+}
+
+static void on_request(struct evhttp_request *http, void *context)
+{
+    struct api *api = context;
+    struct call *call = call_new(api, http);
+    if (!call) {
+        evhttp_send_error(http, 503, NULL);
+        return;
+    }
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(http);
+    struct slice path = slice_from(uri ? evhttp_uri_get_path(uri) : NULL);
+    const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
+    bool other_method;
+    if (query && evhttp_parse_query_str(query, call->query) != 0) {
+        call_problem(call, 400, "bad_query", "the part of the address behind ? cannot be read");
+        return;
+    }
+    call->route = find_route(call, method_name(evhttp_request_get_command(http)), path, &other_method);
+    if (!call->route && other_method)
+        call_problem(call, 405, "method_not_allowed", "this path takes another method; see /openapi.json");
+    else if (!call->route)
+        call_problem(call, 404, "not_found", "there is nothing here; see /openapi.json");
+    else if (api->stopping)
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+    else if (too_many_connections(call))
+        call_problem(call, 503, "too_many_connections", "limits.connections are open already; use fewer or raise it");
+    else if (authorise(call)) {
+        take_body(call);
+        call->route->handle(call);
+    }
+}
+
+/* --- taking jobs ------------------------------------------------------------------------------- */
+
+static void check_disk(struct api *api)
+{
+    struct statvfs facts;
+    instant now = api_now(api);
+    struct slice store = slice_from(api->config->store);
+    if (now < api->disk_checked_at + DISK_CHECK_EVERY_MS && now >= api->disk_checked_at)
+        return;
+    api->disk_checked_at = now;
+    if (!slice_has_prefix(store, SLICE("sqlite:")))
+        return;
+    if (statvfs(store.data + 7, &facts) != 0)
+        return; /* the store itself will say what is wrong with its file */
+    int64_t free_bytes = (int64_t)(facts.f_bavail * facts.f_frsize);
+    bool low = free_bytes < api->config->disk_free_bytes;
+    if (low != api->disk_low)
+        log_event(low ? LOG_ERROR : LOG_INFO, low ? "disk_low" : "disk_ok", FIELD_INT("free_bytes", free_bytes));
+    api->disk_low = low;
+}
+
+bool api_disk_is_low(struct api *api)
+{
+    check_disk(api);
+    return api->disk_low;
+}
+
+bool api_accepts(struct call *call)
+{
+    struct api *api = call->api;
+    if (api->draining) {
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+        return false;
+    }
+    if (api_disk_is_low(api)) {
+        call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; nothing was stored, free some space");
+        return false;
+    }
+    return true;
+}
+
+/* --- the engine's pulse ------------------------------------------------------------------------- */
+
+static void on_pulse_back(struct message *message)
+{
+    struct pulse *pulse = (struct pulse *)message;
+    pulse->out = false;
+    pulse->ran_at = pulse->answer;
+    api_may_end(pulse->api);
+}
+
+static void on_pulse_there(struct message *message)
+{
+    struct pulse *pulse = (struct pulse *)message;
+    pulse->answer = engine_figures(pulse->api->settings.engine).ran_at;
+    pulse->message.run = on_pulse_back;
+    mailbox_post(pulse->api->mailbox, &pulse->message);
+}
+
+static void on_pulse_due(evutil_socket_t fd, short what, void *context)
+{
+    struct api *api = context;
+    (void)fd;
+    (void)what;
+    if (api->pulse.out || api->stopping)
+        return;
+    api->pulse.out = true;
+    api->pulse.asked_at = api_now(api);
+    api->pulse.message.run = on_pulse_there;
+    mailbox_post(api->settings.engine_mailbox, &api->pulse.message);
+}
+
+static enum status start_pulse(struct api *api, struct error *err)
+{
+    const struct timeval every = { PULSE_EVERY_MS / 1000, PULSE_EVERY_MS % 1000 * 1000 };
+    api->pulse.api = api;
+    api->pulse.timer = event_new(api->loop, -1, EV_PERSIST, on_pulse_due, api);
+    if (!api->pulse.timer || event_add(api->pulse.timer, &every) != 0)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a timer");
+    event_active(api->pulse.timer, EV_TIMEOUT, 1);
+    return STATUS_OK;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+static void *api_main(void *context)
+{
+    struct api *api = context;
+    event_base_loop(api->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+    for (int i = 0; i < FLUSH_TURNS; i++)
+        event_base_loop(api->loop, EVLOOP_NONBLOCK); /* the last answers are still in libevent's buffers */
+    atomic_store(&api->ended, true);
+    return NULL;
+}
+
+static enum status load_tokens(struct api *api, struct error *err)
+{
+    if (api->config->tokens_file)
+        return tokens_load(api->config->tokens_file, &api->tokens, err);
+    if (!api->config->listen.loopback)
+        return error_set(err, STATUS_INVALID,
+                         "listen %s is not loopback: set auth.tokens_file, or anybody could send and read jobs",
+                         api->config->listen.host);
+    return STATUS_OK;
+}
+
+static enum status bind_address(struct api *api, struct error *err)
+{
+    const struct listen_address *listen = &api->config->listen;
+    api->socket = evhttp_bind_socket_with_handle(api->http, listen->host, (uint16_t)listen->port);
+    if (!api->socket)
+        return error_set(err, STATUS_IO, "cannot listen on %s:%d: %s; is another insist running? set `listen:` or stop it",
+                         listen->host, listen->port, strerror(errno));
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound;
+    evutil_socket_t fd = evhttp_bound_socket_get_fd(api->socket);
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
+        api->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                       : ((struct sockaddr_in *)&bound)->sin_port);
+    return STATUS_OK;
+}
+
+static enum status open_server(struct api *api, struct error *err)
+{
+    api->loop = event_base_new();
+    api->http = api->loop ? evhttp_new(api->loop) : NULL;
+    if (!api->http)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
+    evhttp_set_gencb(api->http, on_request, api);
+    evhttp_set_max_headers_size(api->http, HEADER_BYTES_MAX);
+    evhttp_set_max_body_size(api->http, BATCH_BODY_BYTES_MAX);
+    evhttp_set_timeout(api->http, CLIENT_TIMEOUT_S);
+    evhttp_set_allowed_methods(api->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PATCH);
+    evhttp_set_default_content_type(api->http, NULL);
+    return bind_address(api, err);
+}
+
+enum status api_new(const struct api_settings *settings, struct api **ret_api, struct error *err)
+{
+    struct api *api = calloc(1, sizeof *api);
+    if (!api)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the API");
+    api->settings = *settings;
+    api->config = config_ref(settings->config);
+    api->began_at = api_now(api);
+    enum status status = load_tokens(api, err);
+    if (status == STATUS_OK)
+        status = open_server(api, err);
+    if (status == STATUS_OK)
+        status = mailbox_new(&api->mailbox, err);
+    if (status == STATUS_OK)
+        status = mailbox_attach(api->mailbox, api->loop, err);
+    if (status == STATUS_OK)
+        status = settings->store->ops->reader(settings->store, &api->reader, err);
+    if (status != STATUS_OK) {
+        api_free(api);
+        return status;
+    }
+    *ret_api = api;
+    return STATUS_OK;
+}
+
+enum status api_start(struct api *api, struct error *err)
+{
+    if (start_pulse(api, err) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    if (pthread_create(&api->thread, NULL, api_main, api) != 0)
+        return error_set(err, STATUS_NO_MEMORY, "cannot start the API's thread");
+    api->started = true;
+    return STATUS_OK;
+}
+
+/* A message that the API's thread runs once, while the sender waits for nothing. */
+struct api_order {
+    struct message message;
+    struct api *api;
+    struct config *config;
+    struct tokens *tokens;
+};
+
+static void post_order(struct api *api, struct config *config, struct tokens *tokens, void (*run)(struct message *))
+{
+    struct api_order *order = calloc(1, sizeof *order);
+    if (!order) {
+        log_event(LOG_ERROR, "order_lost", FIELD_CSTR("error", "no memory"));
+        tokens_free(tokens);
+        return;
+    }
+    *order = (struct api_order){ .message.run = run, .api = api, .config = config ? config_ref(config) : NULL, .tokens = tokens };
+    mailbox_post(api->mailbox, &order->message);
+}
+
+static void on_draining(struct message *message)
+{
+    struct api_order *order = (struct api_order *)message;
+    order->api->draining = true;
+    free(order);
+}
+
+void api_stop_accepting(struct api *api)
+{
+    post_order(api, NULL, NULL, on_draining);
+}
+
+static void on_reload(struct message *message)
+{
+    struct api_order *order = (struct api_order *)message;
+    struct api *api = order->api;
+    config_unref(api->config);
+    api->config = order->config;
+    tokens_free(api->tokens);
+    api->tokens = order->tokens;
+    decisions_free(api->decisions);
+    api->decisions = NULL;
+    free(order);
+}
+
+void api_reload(struct api *api, struct config *config)
+{
+    struct tokens *tokens = NULL;
+    struct error error;
+    if (config->tokens_file && tokens_load(config->tokens_file, &tokens, &error) != STATUS_OK) {
+        log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", error.text));
+        return;
+    }
+    post_order(api, config, tokens, on_reload);
+}
+
+static void on_stop(struct message *message)
+{
+    struct api_order *order = (struct api_order *)message;
+    struct api *api = order->api;
+    api->draining = true;
+    api->stopping = true;
+    evhttp_del_accept_socket(api->http, api->socket);
+    free(order);
+    api_may_end(api);
+}
+
+void api_may_end(struct api *api)
+{
+    if (api->stopping && api->calls == 0 && !api->pulse.out)
+        event_base_loopbreak(api->loop);
+}
+
+void api_stop(struct api *api)
+{
+    if (api->started)
+        post_order(api, NULL, NULL, on_stop);
+}
+
+bool api_stopped(const struct api *api)
+{
+    return !api->started || atomic_load(&api->ended);
+}
+
+void api_free(struct api *api)
+{
+    if (!api)
+        return;
+    if (api->started)
+        pthread_join(api->thread, NULL);
+    if (api->http)
+        evhttp_free(api->http);
+    if (api->pulse.timer)
+        event_free(api->pulse.timer);
+    mailbox_free(api->mailbox);
+    if (api->loop)
+        event_base_free(api->loop);
+    if (api->reader)
+        api->reader->ops->reader_close(api->reader);
+    decisions_free(api->decisions);
+    tokens_free(api->tokens);
+    config_unref(api->config);
+    free(api);
+}
+
+int api_port(const struct api *api)
+{
+    return api->port;
+}

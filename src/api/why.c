@@ -1,0 +1,194 @@
+#include "api/why.h"
+
+#include "api/job_json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SENTENCE_BYTES_MAX = 8 * 1024 };
+
+/* What is known, and the two sentences that are made of it. */
+struct why {
+    const struct job *job;
+    const struct destination_status *status;
+    int64_t retries_max;
+    const char *held_by; /* NULL: nothing holds it */
+    instant since, until;
+    struct buffer reason, next;
+};
+
+static void append_time(struct buffer *out, instant at)
+{
+    char text[INSTANT_TEXT_BYTES];
+    instant_format(at, text);
+    buffer_append_text(out, text);
+}
+
+static void append_last_error(struct buffer *out, const struct job *job)
+{
+    if (job->last_error.len == 0 && job->last_code.len == 0)
+        return;
+    buffer_append_text(out, ": ");
+    buffer_append(out, job->last_code);
+    if (job->last_error.len > 0 && job->last_code.len > 0)
+        buffer_append_text(out, ", ");
+    buffer_append(out, job->last_error);
+}
+
+static void say_held(struct why *why)
+{
+    struct slice name = why->job->destination;
+    struct buffer *reason = &why->reason;
+    if (strcmp(why->held_by, "paused") == 0) {
+        buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
+        if (why->status->pause_reason && *why->status->pause_reason)
+            buffer_printf(reason, " (%s)", why->status->pause_reason);
+        buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s", SLICE_ARG(name));
+    } else if (strcmp(why->held_by, "throttle") == 0) {
+        buffer_printf(reason, "destination %.*s asked for a pause", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it is sent when the pause is over");
+    } else if (strcmp(why->held_by, "concurrency") == 0) {
+        buffer_printf(reason, "all %" PRId64 " sends that destination %.*s allows are under way", why->status->concurrency,
+                      SLICE_ARG(name));
+        buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
+    } else if (strcmp(why->held_by, "unconfigured") == 0) {
+        buffer_printf(reason, "destination %.*s is not in the configuration", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it waits until the destination is configured again; cancel it if that will not be");
+    } else if (strcmp(why->held_by, "dead_full") == 0) {
+        buffer_printf(reason, "destination %.*s has as many dead letters as dead.max allows", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
+    } else {
+        buffer_printf(reason, "destination %.*s is held by %s", SLICE_ARG(name), why->held_by);
+        buffer_append_text(&why->next, "it is sent when the hold ends");
+    }
+}
+
+static void say_ready(struct why *why)
+{
+    buffer_append_text(&why->reason, "it is due and waits for its turn");
+    if (why->status)
+        buffer_printf(&why->next, "it is sent when its turn comes: %" PRId64 " of %" PRId64 " sends are under way, %zu tenants have work",
+                      why->status->under_way, why->status->concurrency, why->status->lanes_with_work);
+    else
+        buffer_append_text(&why->next, "it is sent when its turn comes");
+}
+
+static void say_later(struct why *why)
+{
+    const struct job *job = why->job;
+    if (job->state == STATE_PENDING) {
+        buffer_append_text(&why->reason, "its run_at has not come");
+    } else if (job->step == STEP_VERIFY) {
+        buffer_append_text(&why->reason, "an attempt's answer was lost");
+        append_last_error(&why->reason, job);
+    } else if (job->step == STEP_POLL) {
+        buffer_append_text(&why->reason, "the destination accepted it and has not judged it yet");
+    } else {
+        buffer_printf(&why->reason, "attempt %" PRId64 " failed", job->attempts);
+        append_last_error(&why->reason, job);
+    }
+    buffer_append_text(&why->next, job->step == STEP_VERIFY ? "the destination is asked whether it arrived, at "
+                                   : job->step == STEP_POLL ? "the destination is asked again, at "
+                                                            : "it is sent at ");
+    append_time(&why->next, job->run_at);
+    if (job->state == STATE_WAITING && job->step == STEP_SEND)
+        buffer_printf(&why->next, ", %" PRId64 " of %" PRId64 " retries spent", job->retry_count, why->retries_max);
+}
+
+static void say_running(struct why *why)
+{
+    buffer_printf(&why->reason, "attempt %" PRId64 " is under way", why->job->attempts);
+    buffer_append_text(&why->next, "its answer decides; without one the lease ends at ");
+    append_time(&why->next, why->job->lease_until);
+}
+
+static void say_dead(struct why *why)
+{
+    buffer_append(&why->reason, why->job->dead_code);
+    append_last_error(&why->reason, why->job);
+    buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    if (why->job->expires_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, "; it is removed at ");
+        append_time(&why->next, why->job->expires_at);
+    }
+}
+
+static void say(struct why *why, instant now)
+{
+    const struct job *job = why->job;
+    switch (job->state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        if (why->held_by)
+            say_held(why);
+        else if (job->run_at > now)
+            say_later(why);
+        else
+            say_ready(why);
+        break;
+    case STATE_RUNNING:
+        say_running(why);
+        break;
+    case STATE_DEAD:
+        say_dead(why);
+        break;
+    default:
+        buffer_append_text(&why->reason, job->state == STATE_COMPLETED ? "the destination has it" : "it was cancelled");
+        buffer_append_text(&why->next, "nothing");
+        break;
+    }
+}
+
+/* The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. */
+static void find_hold(struct why *why, instant now)
+{
+    const struct job *job = why->job;
+    bool waits = job->state == STATE_PENDING || job->state == STATE_WAITING;
+    why->since = job->updated_at;
+    why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
+    if (!waits || !why->status || !why->status->held_by)
+        return;
+    bool short_hold = strcmp(why->status->held_by, "concurrency") == 0 || strcmp(why->status->held_by, "throttle") == 0;
+    if (short_hold && job->run_at > now)
+        return;
+    why->held_by = why->status->held_by;
+    if (why->status->held_since != INSTANT_NONE && why->status->held_since > why->since)
+        why->since = why->status->held_since;
+    why->until = why->status->held_until;
+}
+
+void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
+               const struct destination_status *status, instant now)
+{
+    struct why why = { .job = job, .status = status && status->known ? status : NULL,
+                       .retries_max = destination ? destination->policy.retry.retries_max : 0 };
+    buffer_init(&why.reason, SENTENCE_BYTES_MAX);
+    buffer_init(&why.next, SENTENCE_BYTES_MAX);
+    find_hold(&why, now);
+    say(&why, now);
+
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_string(&json, "id", job->id);
+    json_member_string(&json, "tenant", job->tenant);
+    json_member_string(&json, "destination", job->destination);
+    json_member_text(&json, "state", job_state_name(job->state));
+    if (why.held_by)
+        json_member_text(&json, "held_by", why.held_by);
+    json_member_instant(&json, "since", why.since);
+    json_member_instant(&json, "until", why.until);
+    if (job->state == STATE_PENDING || job->state == STATE_WAITING)
+        json_member_instant(&json, "next_at", job->run_at);
+    json_member_int(&json, "attempt_count", job->attempts);
+    json_member_int(&json, "retry_count", job->retry_count);
+    if (destination)
+        json_member_int(&json, "max_retries", why.retries_max);
+    json_member_given(&json, "last_code", job->last_code);
+    json_member_given(&json, "last_error", job->last_error);
+    json_member_given(&json, "dead_code", job->dead_code);
+    json_member_string(&json, "reason", buffer_slice(&why.reason));
+    json_member_string(&json, "next", buffer_slice(&why.next));
+    json_object_end(&json);
+    buffer_release(&why.reason);
+    buffer_release(&why.next);
+}

@@ -1,0 +1,387 @@
+#include "daemon/daemon.h"
+
+#include "api/api.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "transport/http.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+    DRAIN_MS = 30 * 1000, /* how long sends under way may take to end after SIGTERM */
+    DRAIN_CHECK_MS = 20,
+    ABORTS_MAX = 256,
+    STOP_CHECKS_MAX = 500,
+    CONNECTIONS_KEPT_MAX = 4096,
+};
+
+struct daemon {
+    const struct daemon_settings *settings;
+    struct config *config;
+    struct event_base *loop;
+    struct store *store;
+    struct store_reader *reader;
+    struct mailbox *mailbox; /* the engine's */
+    struct writer *writer;
+    struct engine *engine;
+    struct transport *http;
+    struct api *api;
+    struct event *run_event; /* engine_run is due */
+    instant run_at;
+    struct event *signals[3];
+    struct event *drain_event;
+    instant drain_until; /* INSTANT_NONE: not draining */
+    struct error failure; /* of the store; STATUS_OK: none */
+};
+
+static instant daemon_now(void *context)
+{
+    (void)context;
+    return clock_now();
+}
+
+/* --- the engine's ports ------------------------------------------------------------------------ */
+
+static void port_submit(void *context, struct batch *batch)
+{
+    struct daemon *daemon = context;
+    writer_submit(daemon->writer, batch);
+}
+
+static void port_send(void *context, struct send *send)
+{
+    struct daemon *daemon = context;
+    assert(send->destination->transport == TRANSPORT_HTTP); /* check_transports lets no other in */
+    daemon->http->ops->start(daemon->http, send);
+}
+
+static void port_wake_at(void *context, instant at)
+{
+    struct daemon *daemon = context;
+    instant now = clock_now();
+    if (at <= now) {
+        event_active(daemon->run_event, EV_TIMEOUT, 0);
+        return;
+    }
+    if (daemon->run_at != INSTANT_NONE && daemon->run_at <= at && daemon->run_at > now)
+        return;
+    daemon->run_at = at;
+    struct timeval wait = { .tv_sec = (at - now) / SECOND_MS, .tv_usec = (at - now) % SECOND_MS * 1000 };
+    event_add(daemon->run_event, &wait);
+}
+
+static void on_run(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)fd;
+    (void)what;
+    daemon->run_at = INSTANT_NONE;
+    engine_run(daemon->engine);
+}
+
+/* --- from the writer's thread ------------------------------------------------------------------ */
+
+static void run_notice(struct message *message)
+{
+    struct notice *notice = (struct notice *)message;
+    struct daemon *daemon = notice->context;
+    engine_notice(daemon->engine, notice);
+}
+
+static void on_notice(void *context, struct notice *notice)
+{
+    struct daemon *daemon = context;
+    notice->context = daemon;
+    notice->message.run = run_notice;
+    mailbox_post(daemon->mailbox, &notice->message);
+}
+
+struct failure_message {
+    struct message message;
+    struct daemon *daemon;
+    struct error error;
+};
+
+static void run_failure(struct message *message)
+{
+    struct failure_message *failed = (struct failure_message *)message;
+    struct daemon *daemon = failed->daemon;
+    daemon->failure = failed->error;
+    log_event(LOG_ERROR, "store_failed", FIELD_CSTR("error", failed->error.text));
+    event_base_loopbreak(daemon->loop);
+    free(failed);
+}
+
+/* Invariant 1: after a failed sync nothing more is accepted, and the process ends. */
+static void on_failure(void *context, const struct error *error)
+{
+    struct daemon *daemon = context;
+    struct failure_message *failed = calloc(1, sizeof *failed);
+    if (!failed)
+        abort(); /* no memory to say so and a store that lost a write: the next start recovers */
+    *failed = (struct failure_message){ .message.run = run_failure, .daemon = daemon, .error = *error };
+    mailbox_post(daemon->mailbox, &failed->message);
+}
+
+/* --- signals ----------------------------------------------------------------------------------- */
+
+static void abort_sends(struct daemon *daemon)
+{
+    struct send *sends[ABORTS_MAX];
+    size_t count;
+    while ((count = engine_sends(daemon->engine, sends, ABORTS_MAX)) > 0)
+        for (size_t i = 0; i < count; i++)
+            daemon->http->ops->abort(daemon->http, sends[i]);
+}
+
+static void on_drain_check(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)fd;
+    (void)what;
+    if (clock_now() >= daemon->drain_until)
+        abort_sends(daemon);
+    if (engine_under_way(daemon->engine) == 0)
+        event_base_loopbreak(daemon->loop);
+}
+
+static void on_terminate(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)what;
+    if (daemon->drain_until != INSTANT_NONE) { /* asked twice: do not wait */
+        daemon->drain_until = clock_now();
+        return;
+    }
+    log_event(LOG_INFO, "stopping", FIELD_INT("signal", (int64_t)fd));
+    daemon->drain_until = clock_now() + DRAIN_MS;
+    api_stop_accepting(daemon->api);
+    engine_stop(daemon->engine);
+    struct timeval every = { .tv_usec = DRAIN_CHECK_MS * 1000 };
+    event_add(daemon->drain_event, &every);
+}
+
+static enum status check_transports(const struct config *config, struct error *err)
+{
+    static const char *const names[] = { [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
+                                         [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull" };
+    for (size_t i = 0; i < config->destination_count; i++) {
+        const struct destination_config *destination = &config->destinations[i];
+        if (destination->transport != TRANSPORT_HTTP && destination->transport != TRANSPORT_PULL)
+            return error_set(err, STATUS_UNSUPPORTED, "destination \"%s\": transport %s is not available in this version; use http or pull",
+                             destination->name, names[destination->transport]);
+    }
+    return STATUS_OK;
+}
+
+static void on_reload(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct config *config;
+    struct buffer problems;
+    struct error error;
+    (void)fd;
+    (void)what;
+    if (!daemon->settings->config_path) {
+        log_event(LOG_WARN, "not_reloaded", FIELD_CSTR("reason", "there is no configuration file"));
+        return;
+    }
+    buffer_init(&problems, 64 * 1024);
+    if (config_load(daemon->settings->config_path, &config, &problems) != STATUS_OK) {
+        log_event(LOG_ERROR, "not_reloaded", FIELD_TEXT("problems", buffer_slice(&problems)));
+    } else {
+        if (check_transports(config, &error) != STATUS_OK || engine_reload(daemon->engine, config, &error) != STATUS_OK) {
+            log_event(LOG_ERROR, "not_reloaded", FIELD_CSTR("reason", error.text));
+        } else {
+            api_reload(daemon->api, config);
+            log_event(LOG_INFO, "reloaded", FIELD_CSTR("file", daemon->settings->config_path));
+        }
+        config_unref(config);
+    }
+    buffer_release(&problems);
+}
+
+/* --- start and end ----------------------------------------------------------------------------- */
+
+static enum status add_signal(struct daemon *daemon, size_t index, int number, event_callback_fn callback, struct error *err)
+{
+    daemon->signals[index] = evsignal_new(daemon->loop, number, callback, daemon);
+    if (!daemon->signals[index] || event_add(daemon->signals[index], NULL) != 0)
+        return error_set(err, STATUS_NO_MEMORY, "cannot wait for signals");
+    return STATUS_OK;
+}
+
+static enum status open_loop(struct daemon *daemon, struct error *err)
+{
+    daemon->loop = event_base_new();
+    if (!daemon->loop)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the loop");
+    daemon->run_event = event_new(daemon->loop, -1, 0, on_run, daemon);
+    daemon->drain_event = event_new(daemon->loop, -1, EV_PERSIST, on_drain_check, daemon);
+    if (!daemon->run_event || !daemon->drain_event)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the loop");
+    enum status status = add_signal(daemon, 0, SIGTERM, on_terminate, err);
+    if (status == STATUS_OK)
+        status = add_signal(daemon, 1, SIGINT, on_terminate, err);
+    if (status == STATUS_OK)
+        status = add_signal(daemon, 2, SIGHUP, on_reload, err);
+    if (status == STATUS_OK)
+        status = mailbox_new(&daemon->mailbox, err);
+    if (status == STATUS_OK)
+        status = mailbox_attach(daemon->mailbox, daemon->loop, err);
+    return status;
+}
+
+static enum status open_store(struct daemon *daemon, struct error *err)
+{
+    const struct config *config = daemon->config;
+    bool always = config->durability == DURABILITY_ALWAYS;
+    struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max };
+    enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
+    if (status != STATUS_OK)
+        return status;
+    status = daemon->store->ops->reader(daemon->store, &daemon->reader, err);
+    if (status != STATUS_OK)
+        return status;
+    struct writer_settings writer = {
+        .store = daemon->store,
+        .sync_always = always,
+        .now = daemon_now,
+        .on_notice = on_notice,
+        .on_failure = on_failure,
+        .context = daemon,
+    };
+    return writer_new(&writer, &daemon->writer, err);
+}
+
+static enum status open_engine(struct daemon *daemon, struct error *err)
+{
+    struct http_settings http = { .now = daemon_now, .connections_max = CONNECTIONS_KEPT_MAX };
+    enum status status = http_transport_new(daemon->loop, &http, &daemon->http, err);
+    if (status != STATUS_OK)
+        return status;
+    struct engine_settings settings = {
+        .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
+        .mailbox = daemon->mailbox,
+        .config = daemon->config,
+        .seed = daemon->store->seed,
+    };
+    status = engine_new(&settings, &daemon->engine, err);
+    return status == STATUS_OK ? engine_start(daemon->engine, daemon->reader, err) : status;
+}
+
+static enum status open_api(struct daemon *daemon, struct error *err)
+{
+    struct api_settings settings = {
+        .config = daemon->config,
+        .writer = daemon->writer,
+        .store = daemon->store,
+        .engine = daemon->engine,
+        .engine_mailbox = daemon->mailbox,
+        .seed = daemon->store->seed,
+    };
+    enum status status = api_new(&settings, &daemon->api, err);
+    return status == STATUS_OK ? api_start(daemon->api, err) : status;
+}
+
+/*
+ * Ends the engine's work and the API's, which still asks the engine while it answers. After an orderly drain nothing
+ * is under way here; after a failure the leases of what is are found at the next start.
+ */
+static void stop_work(struct daemon *daemon)
+{
+    if (!daemon->engine)
+        return;
+    engine_stop(daemon->engine);
+    abort_sends(daemon);
+    if (daemon->api)
+        api_stop(daemon->api);
+    for (int i = 0; i < STOP_CHECKS_MAX; i++) {
+        if (engine_under_way(daemon->engine) == 0 && (!daemon->api || api_stopped(daemon->api)))
+            return;
+        mailbox_wait(daemon->mailbox, DRAIN_CHECK_MS);
+        mailbox_drain(daemon->mailbox);
+        engine_run(daemon->engine);
+    }
+    log_event(LOG_ERROR, "not_drained", FIELD_INT("under_way", (int64_t)engine_under_way(daemon->engine)));
+}
+
+static void close_all(struct daemon *daemon)
+{
+    stop_work(daemon);
+    api_free(daemon->api);
+    writer_free(daemon->writer);
+    if (daemon->mailbox)
+        mailbox_drain(daemon->mailbox); /* its last notices */
+    if (daemon->engine && engine_under_way(daemon->engine) == 0)
+        engine_free(daemon->engine);
+    if (daemon->http)
+        daemon->http->ops->free(daemon->http);
+    if (daemon->reader)
+        daemon->reader->ops->reader_close(daemon->reader);
+    if (daemon->store)
+        daemon->store->ops->close(daemon->store);
+    mailbox_free(daemon->mailbox);
+    for (size_t i = 0; i < sizeof daemon->signals / sizeof *daemon->signals; i++)
+        if (daemon->signals[i])
+            event_free(daemon->signals[i]);
+    if (daemon->run_event)
+        event_free(daemon->run_event);
+    if (daemon->drain_event)
+        event_free(daemon->drain_event);
+    if (daemon->loop)
+        event_base_free(daemon->loop);
+    config_unref(daemon->config);
+}
+
+/* As many descriptors as the system allows: one a connection, and an outage keeps many open. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+enum status daemon_run(const struct daemon_settings *settings, struct error *err)
+{
+    struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
+    daemon.config = config_ref(settings->config);
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptors();
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
+
+    enum status status = check_transports(daemon.config, err);
+    if (status == STATUS_OK)
+        status = open_loop(&daemon, err);
+    if (status == STATUS_OK)
+        status = open_store(&daemon, err);
+    if (status == STATUS_OK)
+        status = open_engine(&daemon, err);
+    if (status == STATUS_OK)
+        status = open_api(&daemon, err);
+    if (status == STATUS_OK) {
+        log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_CSTR("store", daemon.config->store),
+                  FIELD_INT("port", api_port(daemon.api)));
+        if (settings->on_ready)
+            settings->on_ready(settings->context, api_port(daemon.api));
+        event_base_loop(daemon.loop, EVLOOP_NO_EXIT_ON_EMPTY);
+        if (daemon.failure.status != STATUS_OK) {
+            *err = daemon.failure;
+            status = daemon.failure.status;
+        }
+    }
+    close_all(&daemon);
+    curl_global_cleanup();
+    return status;
+}

@@ -1,0 +1,27 @@
+/*
+ * daemon.h - the process: store, writer, engine, transports and API wired together.
+ *
+ * The calling thread becomes the engine's; the writer and the API have threads of their own.
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include "config/config.h"
+#include "store/store.h"
+
+struct daemon_settings {
+    struct config *config;
+    const char *config_path; /* read again on SIGHUP; NULL: there is none */
+    const struct store_backend *backends;
+    /* Called once when the API answers, with its port; may be NULL. */
+    void (*on_ready)(void *context, int port);
+    void *context;
+};
+
+/*
+ * Runs until SIGTERM or SIGINT, then drains. STATUS_OK: everything was stopped in order. Else `err` says why: it
+ * could not start, or the store failed, in which case the next start recovers.
+ */
+enum status daemon_run(const struct daemon_settings *settings, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,236 @@
+#include "store/store_faulty.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct fault {
+    int64_t count; /* calls so far */
+    int64_t at;    /* the call that fails; 0: none */
+    bool for_good;
+    enum status status;
+};
+
+struct faulty_store {
+    struct store store; /* first */
+    struct store *inner;
+    pthread_mutex_t mutex; /* of the faults: readers are used from other threads */
+    struct fault faults[FAULTY_CALLS];
+};
+
+struct faulty_reader {
+    struct store_reader reader; /* first */
+    struct faulty_store *store;
+    struct store_reader *inner;
+};
+
+static const struct store_ops faulty_ops;
+
+static struct faulty_store *store_of(struct store *base)
+{
+    assert(base->ops == &faulty_ops);
+    return (struct faulty_store *)(void *)base;
+}
+
+static struct faulty_reader *reader_of(struct store_reader *base)
+{
+    assert(base->ops == &faulty_ops);
+    return (struct faulty_reader *)(void *)base;
+}
+
+/* Counts the call. STATUS_OK: hand it on. */
+static enum status fault_next(struct faulty_store *store, enum faulty_call call, struct error *err)
+{
+    static const char *const names[FAULTY_CALLS] = { "apply", "sync", "read" };
+    pthread_mutex_lock(&store->mutex);
+    struct fault *fault = &store->faults[call];
+    int64_t count = ++fault->count;
+    bool fails = fault->at > 0 && (count == fault->at || (fault->for_good && count > fault->at));
+    enum status status = fails ? fault->status : STATUS_OK;
+    pthread_mutex_unlock(&store->mutex);
+    return fails ? error_set(err, status, "%s number %lld was told to fail", names[call], (long long)count) : STATUS_OK;
+}
+
+static void faulty_close(struct store *base)
+{
+    if (!base)
+        return;
+    struct faulty_store *store = store_of(base);
+    store->inner->ops->close(store->inner);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+static enum status faulty_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                                struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    enum status status = fault_next(store, FAULTY_APPLY, err);
+    return status == STATUS_OK ? store->inner->ops->apply(store->inner, now, ops, count, memory, err) : status;
+}
+
+static enum status faulty_sync(struct store *base, struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    enum status status = fault_next(store, FAULTY_SYNC, err);
+    return status == STATUS_OK ? store->inner->ops->sync(store->inner, err) : status;
+}
+
+static enum status faulty_backup(struct store *base, const char *path, struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    return store->inner->ops->backup(store->inner, path, err);
+}
+
+static enum status faulty_reader(struct store *base, struct store_reader **ret_reader, struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    enum status status = fault_next(store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    struct faulty_reader *reader = malloc(sizeof *reader);
+    if (!reader)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
+    *reader = (struct faulty_reader){ .reader = { &faulty_ops }, .store = store };
+    status = store->inner->ops->reader(store->inner, &reader->inner, err);
+    if (status != STATUS_OK) {
+        free(reader);
+        return status;
+    }
+    *ret_reader = &reader->reader;
+    return STATUS_OK;
+}
+
+static void faulty_reader_close(struct store_reader *base)
+{
+    if (!base)
+        return;
+    struct faulty_reader *reader = reader_of(base);
+    reader->inner->ops->reader_close(reader->inner);
+    free(reader);
+}
+
+static enum status faulty_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
+                                     struct arena *memory, struct job *ret_job, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_job(reader->inner, tenant, id, with_payload, memory, ret_job, err);
+}
+
+static enum status faulty_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                         struct job *ret_job, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_job_seq(reader->inner, seq, with_payload, memory, ret_job, err);
+}
+
+static enum status faulty_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max,
+                                      bool with_payload, struct arena *memory, struct job **ret_jobs, size_t *ret_count,
+                                      int64_t *ret_next_seq, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_jobs(reader->inner, filter, max, with_payload, memory, ret_jobs, ret_count,
+                                           ret_next_seq, err);
+}
+
+static enum status faulty_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                        struct event **ret_events, size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_events(reader->inner, after, max, memory, ret_events, ret_count, err);
+}
+
+static enum status faulty_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
+                                         struct arena *memory, struct event **ret_events, size_t *ret_count,
+                                         struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_history(reader->inner, tenant, id, max, memory, ret_events, ret_count, err);
+}
+
+static enum status faulty_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                       struct lane **ret_lanes, size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_lanes(reader->inner, after, max, memory, ret_lanes, ret_count, err);
+}
+
+static enum status faulty_reader_destination(struct store_reader *base, struct slice name, struct arena *memory,
+                                             struct slice *ret_state, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_destination(reader->inner, name, memory, ret_state, err);
+}
+
+static const struct store_ops faulty_ops = {
+    .name = "faulty",
+    .close = faulty_close,
+    .apply = faulty_apply,
+    .sync = faulty_sync,
+    .backup = faulty_backup,
+    .reader = faulty_reader,
+    .reader_close = faulty_reader_close,
+    .reader_job = faulty_reader_job,
+    .reader_job_seq = faulty_reader_job_seq,
+    .reader_jobs = faulty_reader_jobs,
+    .reader_events = faulty_reader_events,
+    .reader_history = faulty_reader_history,
+    .reader_lanes = faulty_reader_lanes,
+    .reader_destination = faulty_reader_destination,
+};
+
+enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err)
+{
+    struct faulty_store *store = calloc(1, sizeof *store);
+    if (!store || pthread_mutex_init(&store->mutex, NULL) != 0) {
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
+    store->store = (struct store){ .ops = &faulty_ops, .seed = inner->seed };
+    store->inner = inner;
+    *ret_store = &store->store;
+    return STATUS_OK;
+}
+
+void store_faulty_set(struct store *base, enum faulty_call call, int64_t n, bool for_good, enum status status)
+{
+    struct faulty_store *store = store_of(base);
+    assert(call < FAULTY_CALLS && n >= 0 && status != STATUS_OK);
+    pthread_mutex_lock(&store->mutex);
+    struct fault *fault = &store->faults[call];
+    fault->at = n > 0 ? fault->count + n : 0;
+    fault->for_good = for_good;
+    fault->status = status;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+int64_t store_faulty_count(struct store *base, enum faulty_call call)
+{
+    struct faulty_store *store = store_of(base);
+    assert(call < FAULTY_CALLS);
+    pthread_mutex_lock(&store->mutex);
+    int64_t count = store->faults[call].count;
+    pthread_mutex_unlock(&store->mutex);
+    return count;
+}

@@ -1,0 +1,31 @@
+/*
+ * store_faulty.h - a store that fails when it is told to: for tests of whoever uses a store.
+ *
+ * It hands every call on to another store, except those that were chosen to fail: these do nothing
+ * and report the status that was asked for.
+ */
+#ifndef STORE_STORE_FAULTY_H
+#define STORE_STORE_FAULTY_H
+
+#include "store/store.h"
+
+enum faulty_call {
+    FAULTY_APPLY,
+    FAULTY_SYNC,
+    FAULTY_READ, /* any call of any reader, and opening one */
+    FAULTY_CALLS
+};
+
+/* The inner store belongs to the new one, which closes it; on failure it stays the caller's. */
+enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err) MUST_CHECK;
+
+/*
+ * The nth such call from now on (1: the next one) fails with `status`, and when `for_good` all after it too.
+ * Replaces what was set for the same kind of call; n = 0 sets nothing. May be called from any thread.
+ */
+void store_faulty_set(struct store *store, enum faulty_call call, int64_t n, bool for_good, enum status status);
+
+/* How many such calls there were, failed ones included. */
+int64_t store_faulty_count(struct store *store, enum faulty_call call);
+
+#endif

@@ -1,0 +1,274 @@
+#include "support/world.h"
+
+#include "store/store_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS_MAX = 1000000 };
+
+static struct arena shown; /* of world_job */
+
+static instant port_now(void *context)
+{
+    return ((struct world *)context)->now;
+}
+
+static void port_submit(void *context, struct batch *batch)
+{
+    struct world *world = context;
+    batch->next_pending = NULL;
+    *world->batches_end = batch;
+    world->batches_end = &batch->next_pending;
+}
+
+struct pending_answer {
+    struct world_send link; /* first */
+    struct answer answer;
+};
+
+static void port_send(void *context, struct send *send)
+{
+    struct world *world = context;
+    struct pending_answer *pending = calloc(1, sizeof *pending);
+    assert_non_null(pending);
+    pending->answer = (struct answer){ .attempted = true, .retry_after_ms = -1 };
+    pending->link.send = send;
+    world->send_count++;
+    int64_t takes = world->destination(world, send, &pending->answer);
+    pending->answer.duration_ms = takes;
+    pending->link.at = world->now + takes;
+    *world->sends_end = &pending->link;
+    world->sends_end = &pending->link.next;
+}
+
+static void port_wake_at(void *context, instant at)
+{
+    struct world *world = context;
+    if (world->wake_at == INSTANT_NONE || at < world->wake_at)
+        world->wake_at = at;
+}
+
+static void start_engine(struct world *world)
+{
+    struct error error;
+    struct engine_settings settings = {
+        .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
+        .config = world->config,
+        .seed = 7,
+    };
+    world->wake_at = INSTANT_NONE;
+    world->batches = NULL;
+    world->batches_end = &world->batches;
+    world->sends = NULL;
+    world->sends_end = &world->sends;
+    assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
+    assert_int_equal(engine_start(world->engine, world->reader, &error), STATUS_OK);
+}
+
+void world_begin(struct world *world, const char *yaml, instant now)
+{
+    struct buffer problems;
+    struct error error;
+    struct store_settings settings = { .sync_always = true, .pending_max = 1000000000 };
+    void *context = world->context;
+    int64_t (*destination)(struct world *, const struct send *, struct answer *) = world->destination;
+    memset(world, 0, sizeof *world);
+    world->context = context;
+    world->destination = destination;
+    world->now = now;
+    arena_init(&shown, SIZE_MAX / 4);
+    buffer_init(&problems, 64 * 1024);
+    if (config_parse(slice_from(yaml), "test.yaml", &world->config, &problems) != STATUS_OK)
+        fail_msg("%s", problems.data);
+    buffer_release(&problems);
+    assert_int_equal(store_memory_open(SLICE(""), &settings, &world->store, &error), STATUS_OK);
+    assert_int_equal(world->store->ops->reader(world->store, &world->reader, &error), STATUS_OK);
+    start_engine(world);
+}
+
+static void apply(struct world *world, struct batch *batch, struct arena *results)
+{
+    batch->status = world->fail_applies
+                        ? error_set(&batch->error, STATUS_FULL, "the test's disk is full")
+                        : world->store->ops->apply(world->store, world->now, batch->ops, batch->count, results, &batch->error);
+    if (batch->status == STATUS_OK) {
+        struct notice *notice;
+        assert_int_equal(notice_of(batch->ops, batch->count, world->now, &notice), STATUS_OK);
+        if (notice)
+            engine_notice(world->engine, notice);
+    }
+}
+
+static void apply_first(struct world *world)
+{
+    struct batch *batch = world->batches;
+    world->batches = batch->next_pending;
+    if (!world->batches)
+        world->batches_end = &world->batches;
+    apply(world, batch, &batch->memory);
+    batch->done(batch);
+}
+
+static struct world_send **earliest_send(struct world *world)
+{
+    struct world_send **first = &world->sends;
+    for (struct world_send **link = &world->sends; *link; link = &(*link)->next)
+        if ((*link)->at < (*first)->at)
+            first = link;
+    return first;
+}
+
+static void answer_send(struct world *world, struct world_send **link)
+{
+    struct world_send *send = *link;
+    struct pending_answer *pending = (struct pending_answer *)send;
+    *link = send->next;
+    if (world->sends_end == &send->next)
+        world->sends_end = link;
+    send->send->done(send->send, &pending->answer);
+    free(pending);
+}
+
+/* One thing that is due now; false: nothing is. */
+static bool step(struct world *world)
+{
+    if (world->batches) {
+        apply_first(world);
+        return true;
+    }
+    if (world->sends && (*earliest_send(world))->at <= world->now) {
+        answer_send(world, earliest_send(world));
+        return true;
+    }
+    if (world->wake_at != INSTANT_NONE && world->wake_at <= world->now) {
+        world->wake_at = INSTANT_NONE;
+        engine_run(world->engine);
+        return true;
+    }
+    return false;
+}
+
+void world_settle(struct world *world)
+{
+    for (int i = 0; step(world); i++)
+        if (i > STEPS_MAX)
+            fail_msg("the world does not come to rest");
+}
+
+void world_run_until(struct world *world, instant until)
+{
+    for (;;) {
+        world_settle(world);
+        instant next = world->wake_at;
+        if (world->sends && (next == INSTANT_NONE || (*earliest_send(world))->at < next))
+            next = (*earliest_send(world))->at;
+        if (next == INSTANT_NONE || next > until)
+            break;
+        world->now = next > world->now ? next : world->now;
+    }
+    world->now = until;
+}
+
+void world_run_for(struct world *world, int64_t ms)
+{
+    world_run_until(world, world->now + ms);
+}
+
+void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload)
+{
+    struct batch *batch = batch_new(1, 1 << 20);
+    const struct destination_config *config = config_destination(world->config, slice_from(destination));
+    assert_non_null(batch);
+    assert_non_null(config);
+    batch->count = 1;
+    batch->ops[0].kind = OP_INSERT;
+    batch->ops[0].insert = (struct op_insert){
+        .destination = slice_from(destination),
+        .tenant = slice_from(tenant),
+        .id = slice_from(id),
+        .priority = PRIORITY_NORMAL,
+        .rank = rank_of(PRIORITY_NORMAL, world->now, config->aging_ms),
+        .run_at = world->now,
+        .deadline = config->job_ttl_ms > 0 ? world->now + config->job_ttl_ms : INSTANT_NONE,
+        .payload = slice_from(payload),
+    };
+    apply(world, batch, &batch->memory);
+    assert_int_equal(batch->status, STATUS_OK);
+    assert_int_equal(batch->ops[0].status, STATUS_OK);
+    batch_free(batch);
+}
+
+/* Ends what is under way, so that its memory can be freed; none of it reaches the store. */
+static void abandon(struct world *world)
+{
+    bool failing = world->fail_applies;
+    engine_stop(world->engine);
+    world->fail_applies = true;
+    while (world->sends)
+        answer_send(world, &world->sends);
+    for (int i = 0; engine_under_way(world->engine) > 0 && i < STEPS_MAX; i++) {
+        world_settle(world);
+        world->now += 1000;
+        world->wake_at = world->now;
+    }
+    engine_free(world->engine);
+    world->fail_applies = failing;
+}
+
+void world_crash(struct world *world)
+{
+    instant at = world->now;
+    abandon(world);
+    world->now = at;
+    start_engine(world);
+}
+
+void world_end(struct world *world)
+{
+    abandon(world);
+    world->reader->ops->reader_close(world->reader);
+    world->store->ops->close(world->store);
+    config_unref(world->config);
+    arena_release(&shown);
+}
+
+struct job world_job(struct world *world, const char *tenant, const char *id)
+{
+    struct job job;
+    struct error error;
+    arena_release(&shown);
+    enum status status = world->reader->ops->reader_job(world->reader, slice_from(tenant), slice_from(id), true, &shown, &job, &error);
+    if (status != STATUS_OK)
+        fail_msg("job %s of tenant %s: %s", id, tenant, error.text);
+    return job;
+}
+
+struct lane_counts world_counts(struct world *world, const char *destination)
+{
+    struct lane_counts sum = { 0 };
+    struct arena memory;
+    struct lane *lanes;
+    size_t count;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->reader->ops->reader_lanes(world->reader, 0, STORE_PAGE_MAX, &memory, &lanes, &count, &error), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (!slice_equal(lanes[i].destination, slice_from(destination)))
+            continue;
+        sum.pending += lanes[i].counts.pending;
+        sum.running += lanes[i].counts.running;
+        sum.waiting += lanes[i].counts.waiting;
+        sum.completed += lanes[i].counts.completed;
+        sum.dead += lanes[i].counts.dead;
+        sum.cancelled += lanes[i].counts.cancelled;
+        sum.ready += lanes[i].counts.ready;
+    }
+    arena_release(&memory);
+    return sum;
+}

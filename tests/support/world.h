@@ -1,0 +1,54 @@
+/*
+ * world.h - the real engine in a small world: a clock that jumps, a store in memory, a
+ * destination that answers by script. Nothing sleeps and nothing runs in parallel.
+ */
+#ifndef SUPPORT_WORLD_H
+#define SUPPORT_WORLD_H
+
+#include "engine/engine.h"
+
+struct world_send {
+    struct send *send;
+    instant at;
+    struct world_send *next;
+};
+
+struct world {
+    struct config *config;
+    struct store *store;
+    struct store_reader *reader;
+    struct engine *engine;
+    instant now;
+    instant wake_at;            /* INSTANT_NONE: nothing asked for */
+    struct batch *batches;      /* submitted, not applied */
+    struct batch **batches_end;
+    struct world_send *sends;   /* under way */
+    struct world_send **sends_end;
+    /* Answers a send; returns how long it takes. Called when the send begins; texts must be static. */
+    int64_t (*destination)(struct world *world, const struct send *send, struct answer *answer);
+    void *context;
+    size_t send_count;
+    bool fail_applies; /* transactions fail with STATUS_FULL while set */
+    struct answer answers[64]; /* of sends under way, by slot */
+};
+
+/* From YAML text; fails the test when it is not valid. The engine has started. */
+void world_begin(struct world *world, const char *yaml, instant now);
+void world_end(struct world *world);
+/* As a crash: the engine is thrown away with all it knows, the store stays, a new engine starts. */
+void world_crash(struct world *world);
+
+/* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
+void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);
+
+/* Lets everything happen that is due, without the clock moving. */
+void world_settle(struct world *world);
+/* Lets time pass until nothing is to do before `until`, or for `ms`. */
+void world_run_until(struct world *world, instant until);
+void world_run_for(struct world *world, int64_t ms);
+
+/* The job; lives until the next call. */
+struct job world_job(struct world *world, const char *tenant, const char *id);
+struct lane_counts world_counts(struct world *world, const char *destination);
+
+#endif

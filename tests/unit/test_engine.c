@@ -1,0 +1,411 @@
+/*
+ * The engine from end to end, without a network and without waiting.
+ */
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { START = 1736678400 };
+
+static const instant began = (instant)START * 1000; /* 2025-01-12T10:40:00Z */
+
+static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 10;
+}
+
+static int64_t fails_as(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)send;
+    answer->text = slice_from(world->context);
+    return 10;
+}
+
+#define TO(preset, more) "destinations: { d: { preset: " preset ", url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
+
+static void a_job_is_delivered_once(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_add(&world, "d", "t", "one", "hello");
+    world_run_for(&world, 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_COMPLETED);
+    assert_int_equal(job.attempts, 1);
+    assert_int_equal(world.send_count, 1);
+    assert_int_equal(world_counts(&world, "d").completed, 1);
+    world_end(&world);
+}
+
+/* Exact numbers of sends for each preset, and how the last one ends. */
+static void a_failing_destination_gets_the_presets_sends(void **state)
+{
+    static const struct { const char *name, *yaml, *id, *error; size_t sends; const char *dead_code; } cases[] = {
+        { "A-01 A-07 tiss: six sends", TO("tiss", ""), "CLM-2025-1", "SERVICE_UNAVAILABLE", 6, "MAX_RETRIES_EXCEEDED" },
+        { "A-02 A-08 tiss: a permanent error is sent once", TO("tiss", ""), "CLM-2025-1", "INVALID_PROCEDURE_CODE", 1, "PERMANENT_ERROR" },
+        { "S3 C-53 sifen: four sends", TO("sifen", ", in_doubt: resend"), "x", "TIMEOUT", 4, "MAX_RETRIES_EXCEEDED" },
+        { "S4-020 provisioning: ten sends", TO("provisioning", ""), "x", "connection refused", 10, "MAX_RETRIES_EXCEEDED" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world world = { .destination = fails_as, .context = (void *)(uintptr_t)cases[i].error };
+        print_message("  %s\n", cases[i].name);
+        world_begin(&world, cases[i].yaml, began);
+        world_add(&world, "d", "t", cases[i].id, "x");
+        world_run_for(&world, (int64_t)6 * 3600 * 1000);
+        struct job job = world_job(&world, "t", cases[i].id);
+        assert_int_equal(job.state, STATE_DEAD);
+        assert_int_equal(world.send_count, cases[i].sends);
+        assert_true(slice_equal(job.dead_code, slice_from(cases[i].dead_code)));
+        assert_true(slice_equal(job.last_error, slice_from(cases[i].error))); /* */
+        assert_int_equal(job.attempts, cases[i].sends);
+        world_end(&world);
+    }
+}
+
+static int64_t fails_twice(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)send;
+    if (world->send_count <= 2)
+        answer->text = SLICE("HTTP 503: busy");
+    else
+        answer->outcome = OUTCOME_DELIVERED;
+    return 10;
+}
+
+static void a_transient_failure_is_waited_out(void **state)
+{
+    struct world world = { .destination = fails_twice };
+    (void)state;
+    world_begin(&world, TO("tiss", ""), began);
+    world_add(&world, "d", "t", "CLM-2025-7", "x");
+    world_run_for(&world, 5 * 60 * 1000 - 1);
+    assert_int_equal(world.send_count, 1); /* V3: never before five minutes */
+    assert_int_equal(world_job(&world, "t", "CLM-2025-7").state, STATE_WAITING);
+    world_run_for(&world, 60 * 60 * 1000);
+    assert_int_equal(world.send_count, 3);
+    assert_int_equal(world_job(&world, "t", "CLM-2025-7").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+static int64_t hangs(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->text = SLICE("TIMEOUT");
+    return (int64_t)3600 * 1000;
+}
+
+static void a_crash_leaves_the_attempt_in_doubt(void **state)
+{
+    struct world world = { .destination = hangs };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 100);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
+    world_crash(&world);
+    world_settle(&world);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_WAITING);
+    assert_int_equal(job.last_class, OUTCOME_IN_DOUBT);
+    assert_true(job.doubted);
+    assert_int_equal(job.attempts, 1); /* counted before it was tried */
+    world.destination = delivers;
+    world_run_for(&world, (int64_t)3600 * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* A job that kills the process each time is set aside by its limit. */
+static void a_job_that_kills_the_process_ends(void **state)
+{
+    struct world world = { .destination = hangs };
+    (void)state;
+    world_begin(&world, TO("provisioning", ", retry: { max_retries: 3 }"), began);
+    world_add(&world, "d", "t", "killer", "x");
+    int crashes = 0;
+    while (crashes < 20) {
+        world_run_for(&world, (int64_t)3600 * 1000 / 4);
+        if (world_job(&world, "t", "killer").state == STATE_DEAD)
+            break;
+        world_crash(&world);
+        crashes++;
+    }
+    struct job job = world_job(&world, "t", "killer");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_int_equal(world.send_count, 4);
+    assert_true(slice_equal(job.dead_code, SLICE("MAX_RETRIES_EXCEEDED")));
+    world_end(&world);
+}
+
+static void concurrency_is_kept(void **state)
+{
+    struct world world = { .destination = hangs };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 5"), began);
+    for (int i = 0; i < 50; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 5);
+    assert_int_equal(world_counts(&world, "d").running, 5);
+    world_end(&world);
+}
+
+struct order {
+    char tenants[64];
+    size_t count;
+};
+
+static int64_t notes_tenant(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct order *order = world->context;
+    if (order->count < sizeof order->tenants - 1)
+        order->tenants[order->count++] = send->job->tenant.data[0];
+    answer->outcome = OUTCOME_DELIVERED;
+    return 10;
+}
+
+static void tenants_take_turns(void **state)
+{
+    struct order order = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &order };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1, fairness: { round_robin: true, batch: 3 }"), began);
+    for (int i = 0; i < 9; i++)
+        world_add(&world, "d", "A", NULL, "x");
+    world_add(&world, "d", "B", NULL, "x");
+    world_run_for(&world, 10000);
+    assert_int_equal(order.count, 10);
+    assert_string_equal(order.tenants, "AAABAAAAAA"); /* served within three dispatches */
+    world_end(&world);
+}
+
+static int64_t throttles_once(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)send;
+    if (world->send_count > 1) {
+        answer->outcome = OUTCOME_DELIVERED;
+        return 10;
+    }
+    answer->code = SLICE("http:429");
+    answer->text = SLICE("HTTP 429: slow down");
+    answer->retry_after_ms = 120 * 1000;
+    answer->slow_all = true;
+    return 10;
+}
+
+static void retry_after_holds_the_destination(void **state)
+{
+    struct world world = { .destination = throttles_once };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1"), began);
+    for (int i = 0; i < 3; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 119 * 1000);
+    assert_int_equal(world.send_count, 1);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "throttle");
+    world_run_for(&world, 600 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 3);
+    world_end(&world);
+}
+
+static int64_t refuses_login(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->code = SLICE("http:401");
+    answer->text = SLICE("HTTP 401: who are you?");
+    return 10;
+}
+
+static void blocked_credentials_pause_and_spend_nothing(void **state)
+{
+    struct world world = { .destination = refuses_login };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1"), began);
+    for (int i = 0; i < 3; i++)
+        world_add(&world, "d", "t", i == 0 ? "first" : NULL, "x");
+    world_run_for(&world, (int64_t)24 * 3600 * 1000);
+    assert_int_equal(world.send_count, 1);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_int_equal(world_job(&world, "t", "first").retry_count, 0);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
+    world_crash(&world); /* the pause is kept over a restart */
+    world_run_for(&world, 1000);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "paused");
+    world.destination = delivers;
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, 3600 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 3);
+    world_end(&world);
+}
+
+static void a_full_dead_letter_store_holds_the_destination(void **state)
+{
+    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
+    for (int i = 0; i < 5; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 2);
+    assert_int_equal(world_counts(&world, "d").pending, 3); /* C-38: kept, never dropped */
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
+    world_run_for(&world, 2 * 3600 * 1000); /* the time to live ends and makes room */
+    assert_true(world_counts(&world, "d").pending < 3);
+    world_end(&world);
+}
+
+static int64_t loses_the_answer(struct world *world, const struct send *send, struct answer *answer)
+{
+    const char *verify = world->context;
+    if (send->job->step == STEP_SEND) {
+        answer->outcome = world->send_count == 1 ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
+        answer->text = SLICE("TIMEOUT after the body was sent");
+    } else {
+        answer->text = SLICE("HTTP 200");
+        answer->query = strcmp(verify, "there") == 0    ? QUERY_DELIVERED
+                        : strcmp(verify, "absent") == 0 ? QUERY_ABSENT
+                                                        : QUERY_UNCLEAR;
+    }
+    return 10;
+}
+
+static void doubt_is_verified_before_a_resend(void **state)
+{
+    static const struct { const char *answer; size_t requests; enum job_state state; const char *dead_code; } cases[] = {
+        { "there", 2, STATE_COMPLETED, "" },
+        { "absent", 3, STATE_COMPLETED, "" },
+        { "unclear", 4, STATE_DEAD, "IN_DOUBT" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world world = { .destination = loses_the_answer, .context = (void *)(uintptr_t)cases[i].answer };
+        print_message("  C-64 %s\n", cases[i].answer);
+        world_begin(&world, TO("http", ", in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}', after: 10m, every: 1m, times: 3 }"), began);
+        world_add(&world, "d", "t", "one", "x");
+        world_run_for(&world, 9 * 60 * 1000);
+        assert_int_equal(world.send_count, 1); /* nothing before verify.after */
+        world_run_for(&world, (int64_t)3600 * 1000);
+        struct job job = world_job(&world, "t", "one");
+        assert_int_equal(job.state, cases[i].state);
+        assert_int_equal(world.send_count, cases[i].requests);
+        assert_true(slice_equal(job.dead_code, slice_from(cases[i].dead_code)));
+        world_end(&world);
+    }
+}
+
+static void a_deadline_that_passes_is_an_expiry(void **state)
+{
+    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "TIMEOUT" };
+    (void)state;
+    world_begin(&world, TO("http", ", job_ttl: 10s, retry: { base: 1m, cap: 1h, max_retries: 50 }"), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 60 * 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_true(slice_equal(job.dead_code, SLICE("EXPIRED")));
+    assert_true(job.last_error.len > 0);
+    world_end(&world);
+}
+
+static void a_full_disk_loses_nothing(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 4"), began);
+    for (int i = 0; i < 20; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world.fail_applies = true;
+    world_run_for(&world, 10 * 1000);
+    world.fail_applies = false;
+    world_run_for(&world, 3600 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 20);
+    world_end(&world);
+}
+
+static void leases_are_taken_waited_for_and_lost(void **state);
+
+struct lease_seen {
+    enum status status;
+    size_t count;
+    int calls;
+};
+
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct lease_seen *seen = request->context;
+    (void)jobs;
+    *seen = (struct lease_seen){ .status = status, .count = count, .calls = seen->calls + 1 };
+}
+
+static void leases_are_taken_waited_for_and_lost(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct lease_seen seen = { 0 };
+    (void)state;
+    world_begin(&world, "destinations: { p: { preset: http, transport: pull, retry: { base: 1s, floor: 0s } } }\n", began);
+    struct lease_request request = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 5000,
+                                     .wait_until = began + 20000, .done = on_leased, .context = &seen };
+    engine_lease(world.engine, &request);
+    world_run_for(&world, 5000);
+    assert_int_equal(seen.calls, 0); /* it waits */
+    for (int i = 0; i < 3; i++)
+        world_add(&world, "p", i == 1 ? "u" : "t", NULL, "x");
+    world_run_for(&world, 10);
+    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.status, STATUS_OK);
+    lease_release(&request);
+    assert_true(seen.count >= 1);
+    size_t taken = seen.count;
+    assert_int_equal(world_counts(&world, "p").running, (int64_t)taken);
+
+    world_run_for(&world, 8000); /* the worker vanished: its leases end and the jobs come back */
+    assert_int_equal(world_counts(&world, "p").running, 0);
+    struct lease_request late = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 5000,
+                                  .wait_until = world.now + 60000, .done = on_leased, .context = &seen };
+    engine_lease(world.engine, &late);
+    world_run_for(&world, 59000);
+    assert_int_equal(seen.calls, 2);
+    lease_release(&late);
+
+    struct lease_request empty = { .destination = SLICE("p"), .worker = SLICE("w"), .max = 10, .lease_ms = 60000,
+                                   .wait_until = world.now + 1000, .done = on_leased, .context = &seen };
+    engine_lease(world.engine, &empty);
+    engine_stop(world.engine);
+    assert_int_equal(seen.calls, 3); /* a stop answers those who wait */
+    lease_release(&empty);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_delivered_once),
+        cmocka_unit_test(a_failing_destination_gets_the_presets_sends),
+        cmocka_unit_test(a_transient_failure_is_waited_out),
+        cmocka_unit_test(a_crash_leaves_the_attempt_in_doubt),
+        cmocka_unit_test(a_job_that_kills_the_process_ends),
+        cmocka_unit_test(concurrency_is_kept),
+        cmocka_unit_test(tenants_take_turns),
+        cmocka_unit_test(retry_after_holds_the_destination),
+        cmocka_unit_test(blocked_credentials_pause_and_spend_nothing),
+        cmocka_unit_test(a_full_dead_letter_store_holds_the_destination),
+        cmocka_unit_test(doubt_is_verified_before_a_resend),
+        cmocka_unit_test(a_deadline_that_passes_is_an_expiry),
+        cmocka_unit_test(a_full_disk_loses_nothing),
+        cmocka_unit_test(leases_are_taken_waited_for_and_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

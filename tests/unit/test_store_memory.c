@@ -1,0 +1,114 @@
+/*
+ * The memory store when the process has no memory left: its sources are compiled in once more, under other names
+ * and with allocations that fail when told to.
+ */
+#include "support/scarce.h"
+
+#define memory_begin scarce_memory_begin
+#define memory_clear scarce_memory_clear
+#define memory_commit scarce_memory_commit
+#define memory_destination_get scarce_memory_destination_get
+#define memory_event_add scarce_memory_event_add
+#define memory_event_find scarce_memory_event_find
+#define memory_event_first scarce_memory_event_first
+#define memory_event_previous scarce_memory_event_previous
+#define memory_job_add scarce_memory_job_add
+#define memory_job_change scarce_memory_job_change
+#define memory_job_copy scarce_memory_job_copy
+#define memory_job_delete scarce_memory_job_delete
+#define memory_job_find scarce_memory_job_find
+#define memory_job_placed scarce_memory_job_placed
+#define memory_job_ready scarce_memory_job_ready
+#define memory_lane_get scarce_memory_lane_get
+#define memory_name_find scarce_memory_name_find
+#define memory_reader scarce_memory_reader
+#define memory_reader_close scarce_memory_reader_close
+#define memory_reader_destination scarce_memory_reader_destination
+#define memory_reader_events scarce_memory_reader_events
+#define memory_reader_history scarce_memory_reader_history
+#define memory_reader_job scarce_memory_reader_job
+#define memory_reader_job_seq scarce_memory_reader_job_seq
+#define memory_reader_jobs scarce_memory_reader_jobs
+#define memory_reader_lanes scarce_memory_reader_lanes
+#define memory_rollback scarce_memory_rollback
+#define memory_store_ops scarce_memory_store_ops
+#define memory_text_set scarce_memory_text_set
+#define names_add scarce_names_add
+#define names_find scarce_names_find
+#define names_init scarce_names_init
+#define names_pop scarce_names_pop
+#define names_release scarce_names_release
+#define names_remove scarce_names_remove
+#define store_memory_open scarce_store_memory_open
+#define tree_add scarce_tree_add
+#define tree_after scarce_tree_after
+#define tree_before scarce_tree_before
+#define tree_find scarce_tree_find
+#define tree_first scarce_tree_first
+#define tree_remove scarce_tree_remove
+
+#include "store/store_memory.c"
+#include "store/store_memory_names.c"
+#include "store/store_memory_read.c"
+#include "store/store_memory_state.c"
+#include "store/store_memory_tree.c"
+
+#include "support/store_cases.h"
+
+static enum status scarce_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
+                               struct error *err)
+{
+    (void)place;
+    return store_memory_open(SLICE(""), settings, ret_store, err);
+}
+
+static struct store_under_test scarce = { "scarce memory", scarce_open, 0 };
+
+static enum status try_with_few(struct store_fixture *f, struct store_op *ops, size_t count, size_t round)
+{
+    struct error err = { 0 };
+    scarce_left = (long)round;
+    enum status status = f->store->ops->apply(f->store, f->now, ops, count, &f->memory, &err);
+    scarce_left = -1;
+    assert_int_equal(status != STATUS_OK, err.text[0] != '\0');
+    return status;
+}
+
+static void a_batch_without_memory_leaves_nothing(void **state)
+{
+    batch_fails_and_leaves_nothing(*state, try_with_few);
+}
+
+static void a_store_without_memory_does_not_open(void **state)
+{
+    (void)state;
+    struct store_settings settings = { 0 };
+    struct store *store = NULL;
+    struct error err = { 0 };
+    scarce_left = 0;
+    assert_int_equal(store_memory_open(SLICE(""), &settings, &store, &err), STATUS_NO_MEMORY);
+    scarce_left = -1;
+    assert_null(store);
+    assert_true(err.text[0] != '\0');
+}
+
+static void a_reader_without_memory_does_not_open(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_reader *reader = NULL;
+    struct error err = { 0 };
+    scarce_left = 0;
+    assert_int_equal(f->store->ops->reader(f->store, &reader, &err), STATUS_NO_MEMORY);
+    scarce_left = -1;
+    assert_null(reader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_store_without_memory_does_not_open),
+        cmocka_unit_test_prestate_setup_teardown(a_reader_without_memory_does_not_open, fixture_setup, fixture_teardown, &scarce),
+        cmocka_unit_test_prestate_setup_teardown(a_batch_without_memory_leaves_nothing, fixture_setup, fixture_teardown, &scarce),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
