@@ -24,7 +24,8 @@ struct events {
 static const struct shown columns[] = {
     { "NUMBER", "number", SHOW_NUMBER },     { "AT", "at", SHOW_TIME },          { "TYPE", "type", SHOW_TEXT },
     { "DESTINATION", "destination", SHOW_TEXT }, { "TENANT", "tenant", SHOW_TEXT }, { "JOB", "job", SHOW_TEXT },
-    { "STATE", "state", SHOW_STATE },        { "TRY", "attempt", SHOW_NUMBER },  { "FACTS", "data", SHOW_TEXT },
+    { "STATE", "state", SHOW_STATE },        { "TRY", "attempt", SHOW_NUMBER },  { "CODE", "data.code", SHOW_TEXT },
+    { "NEXT", "data.next_at", SHOW_TIME },   { "WHAT", "data.error|data.note|data.change", SHOW_BRIEF },
 };
 
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };

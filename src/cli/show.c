@@ -82,6 +82,31 @@ void show_value(const json_t *value, enum show_as as, struct buffer *out)
     }
 }
 
+static const json_t *find_path(const json_t *object, struct slice path)
+{
+    while (object && path.len > 0) {
+        char name[NAME_BYTES_MAX];
+        size_t dot = slice_find(path, '.');
+        snprintf(name, sizeof name, "%.*s", (int)dot, path.data);
+        object = json_object_get(object, name);
+        path = slice_from_offset(path, dot < path.len ? dot + 1 : dot);
+    }
+    return object && !json_is_null(object) ? object : NULL;
+}
+
+/* The value that a `struct shown` names, or NULL. */
+static const json_t *find_member(const json_t *object, const char *names)
+{
+    const json_t *found = NULL;
+    struct slice rest = slice_from(names);
+    while (!found && rest.len > 0) {
+        struct slice path = { rest.data, slice_find(rest, '|') };
+        found = find_path(object, path);
+        rest = slice_from_offset(rest, path.len < rest.len ? path.len + 1 : path.len);
+    }
+    return found;
+}
+
 /* ---- Tables ---- */
 
 void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown, size_t count)
@@ -114,7 +139,7 @@ void show_row(struct table *table, const json_t *object, const struct shown *sho
     struct buffer cell;
     buffer_init(&cell, VALUE_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_object_get(object, shown[i].name);
+        const json_t *value = find_member(object, shown[i].name);
         buffer_clear(&cell);
         show_value(value, shown[i].as, &cell);
         if (buffer_status(&cell) != STATUS_OK)
@@ -162,7 +187,7 @@ void show_facts(const struct cli *cli, const json_t *object, const struct shown 
     struct table table;
     facts_begin(&table);
     for (size_t i = 0; i < count; i++)
-        fact_add(&table, shown[i].title, json_object_get(object, shown[i].name), shown[i].as);
+        fact_add(&table, shown[i].title, find_member(object, shown[i].name), shown[i].as);
     table_append(&table, cli, out);
     table_release(&table);
 }

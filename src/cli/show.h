@@ -22,7 +22,7 @@ enum show_as {
 /* A column of a table, or a line of facts. */
 struct shown {
     const char *title;
-    const char *name; /* of the member */
+    const char *name; /* of the member; "data.code" is one inside another, "a|b" the first of them that is there */
     enum show_as as;
 };
 

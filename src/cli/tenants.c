@@ -6,7 +6,7 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct shown columns[] = {
         { "TENANT", "tenant", SHOW_TEXT },     { "DESTINATION", "destination", SHOW_TEXT }, { "PENDING", "pending", SHOW_NUMBER },
-        { "READY", "ready", SHOW_NUMBER },     { "RUNNING", "running", SHOW_NUMBER },       { "WAITING", "waiting", SHOW_NUMBER },
+        { "RUNNING", "running", SHOW_NUMBER },       { "WAITING", "waiting", SHOW_NUMBER },
         { "DEAD", "dead", SHOW_NUMBER },       { "COMPLETED", "completed", SHOW_NUMBER },   { "CANCELLED", "cancelled", SHOW_NUMBER },
     };
     const char *destination = NULL;
