@@ -30,6 +30,7 @@ struct disk_file {
     struct change *changes; /* since the last sync */
     size_t count, capacity;
     int writes;
+    bool created;    /* and its folder not synced since: SQLite does that with the first sync of a new log or journal */
     bool maybe_gone; /* deleted, and the deletion not synced */
 };
 
@@ -55,16 +56,24 @@ static struct {
 
 /* ---- Images ---- */
 
-static void *check_memory(void *memory)
+static void *(*memory_source)(void *, size_t) = realloc;
+
+void power_memory(void *(*source)(void *memory, size_t size))
 {
+    memory_source = source;
+}
+
+static void *resize(void *memory, size_t size)
+{
+    memory = memory_source(memory, size);
     if (!memory)
-        abort(); /* of the test's own; the fault tests fail SQLite's memory, not this */
+        abort();
     return memory;
 }
 
 static void image_resize(struct image *image, size_t len)
 {
-    image->bytes = check_memory(realloc(image->bytes, len + 1));
+    image->bytes = resize(image->bytes, len + 1);
     if (len > image->len)
         memset(image->bytes + image->len, 0, len - image->len);
     image->len = len;
@@ -86,7 +95,7 @@ static struct change *change_add(struct disk_file *disk)
 {
     if (disk->count == disk->capacity) {
         disk->capacity = disk->capacity ? disk->capacity * 2 : 64;
-        disk->changes = check_memory(realloc(disk->changes, disk->capacity * sizeof *disk->changes));
+        disk->changes = resize(disk->changes, disk->capacity * sizeof *disk->changes);
     }
     struct change *change = &disk->changes[disk->count++];
     *change = (struct change){ .write = disk->writes };
@@ -219,6 +228,13 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
     return self->real->pMethods->xTruncate(self->real, size);
 }
 
+static void folder_sync(void)
+{
+    for (size_t i = 0; i < power.file_count; i++)
+        if (power.files[i].maybe_gone)
+            disk_forget(&power.files[i]);
+}
+
 static int file_sync(sqlite3_file *file, int flags)
 {
     struct power_file *self = file_of(file);
@@ -231,6 +247,9 @@ static int file_sync(sqlite3_file *file, int flags)
         return SQLITE_IOERR_FSYNC;
     }
     disk_sync(self->disk);
+    if (self->disk->created)
+        folder_sync();
+    self->disk->created = false;
     return SQLITE_OK;
 }
 
@@ -327,11 +346,14 @@ static const sqlite3_io_methods methods = {
 static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *ret_flags)
 {
     struct power_file *self = file_of(file);
-    bool followed = (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) != 0;
+    bool followed = (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
     (void)vfs;
     *self = (struct power_file){ .real = (sqlite3_file *)(self + 1) };
     if (followed && fails(POWER_OPEN))
         return SQLITE_CANTOPEN;
+    int existed = 1;
+    if (followed)
+        power.real->xAccess(power.real, path, SQLITE_ACCESS_EXISTS, &existed);
     int result = power.real->xOpen(power.real, path, self->real, flags, ret_flags);
     if (result != SQLITE_OK)
         return result;
@@ -340,6 +362,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int 
         self->disk = disk_get(path);
         if (self->disk->maybe_gone)
             disk_forget(self->disk); /* a new file of that name */
+        if (!existed && !(flags & SQLITE_OPEN_MAIN_DB))
+            self->disk->created = true;
     }
     return SQLITE_OK;
 }
@@ -472,7 +496,7 @@ static bool image_store(const struct image *image, const char *path)
 
 bool power_cut(const char *from, const char *to, enum power_loss loss, uint64_t chance)
 {
-    static const char *const endings[] = { "", "-wal", "-shm" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
     char path[PATH_BYTES + 8];
     bool good = true;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -512,7 +536,8 @@ void power_fail(enum power_call call, int nth, int errno_value, bool once)
     power.fault_errno = errno_value;
     power.fault_once = once;
     power.fault_calls = 0;
-    power.fault_happened = false;
+    if (nth > 0)
+        power.fault_happened = false;
 }
 
 bool power_failed(void)

@@ -9,6 +9,7 @@
 #define SUPPORT_VFS_POWER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum power_call {
@@ -38,6 +39,9 @@ void power_off(void);
 /* For a moment: connections opened meanwhile are plain ones. */
 void power_plain(bool plain);
 
+/* Where the disk itself has its memory from, for tests in which realloc fails; what it gives can be freed. */
+void power_memory(void *(*source)(void *memory, size_t size));
+
 /* Called before each write, truncation, sync and deletion. NULL: nobody. */
 void power_watch(void (*watch)(enum power_call call, void *context), void *context);
 
@@ -48,7 +52,7 @@ uint64_t power_cut_fingerprint(const char *from, enum power_loss loss, uint64_t 
 
 /* From the `nth` (1, 2, ...) call of a kind on, it fails with `errno_value`; only that one when `once`. 0: no faults. */
 void power_fail(enum power_call call, int nth, int errno_value, bool once);
-/* Whether a fault has happened since power_fail. */
+/* Whether a fault has happened since the last ones were asked for. */
 bool power_failed(void);
 
 #endif

@@ -1,0 +1,557 @@
+/* What only the SQLite store promises: files, locks, crashes, migrations, backups. The rest is in test_store_contract.c. */
+#include "store/store_sqlite_private.h"
+#include "support/store_recount.h"
+#include "support/store_script.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PATH_BYTES = 256, NOW_S = 1760000000 };
+
+static const instant start = (instant)NOW_S * 1000;
+
+struct fixture {
+    char folder[64], path[PATH_BYTES];
+    struct store *store;
+    struct arena memory;
+};
+
+/* ---- Helpers ---- */
+
+static enum status open_at(const char *path, const struct store_settings *settings, struct store **ret_store, struct error *err)
+{
+    static const struct store_settings usual = { .sync_always = true };
+    return store_sqlite_open(slice_from(path), settings ? settings : &usual, ret_store, err);
+}
+
+static void reopen(struct fixture *f)
+{
+    struct error err = { STATUS_OK, "" };
+    if (f->store)
+        f->store->ops->close(f->store);
+    f->store = NULL;
+    if (open_at(f->path, NULL, &f->store, &err) != STATUS_OK)
+        fail_msg("cannot open: %s", err.text);
+}
+
+static void apply_at(struct fixture *f, instant now, struct store_op *ops, size_t count)
+{
+    struct error err = { STATUS_OK, "" };
+    if (f->store->ops->apply(f->store, now, ops, count, &f->memory, &err) != STATUS_OK)
+        fail_msg("cannot apply: %s", err.text);
+}
+
+static struct store_op insert_of(const char *id)
+{
+    return (struct store_op){ .kind = OP_INSERT,
+                              .insert = { .destination = SLICE("d"),
+                                          .tenant = SLICE("t"),
+                                          .id = slice_from(id),
+                                          .priority = PRIORITY_NORMAL,
+                                          .run_at = start,
+                                          .deadline = INSTANT_NONE,
+                                          .payload = SLICE("{}") } };
+}
+
+static struct op_insert insert(struct fixture *f, const char *id)
+{
+    struct store_op op = insert_of(id);
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.status, STATUS_OK);
+    return op.insert;
+}
+
+static struct job claim(struct fixture *f, int64_t lane)
+{
+    struct store_op op = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = start + 1000, .owner = SLICE("w") } };
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.claim.ret_count, 1);
+    return op.claim.ret_jobs[0];
+}
+
+static void give_up(struct fixture *f, const struct job *job)
+{
+    struct store_op op = { .kind = OP_SETTLE,
+                           .settle = { .seq = job->seq,
+                                       .token = job->lease_token,
+                                       .event = EVENT_GIVE_UP,
+                                       .outcome = OUTCOME_PERMANENT,
+                                       .error = SLICE("no"),
+                                       .dead_code = SLICE("PERMANENT_ERROR"),
+                                       .dead_expires_at = INSTANT_NONE } };
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.status, STATUS_OK);
+}
+
+static void purge(struct fixture *f, const char *id)
+{
+    struct store_op op = { .kind = OP_PURGE, .job = { .tenant = SLICE("t"), .id = slice_from(id) } };
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.status, STATUS_OK);
+}
+
+static void assert_sound(const char *path)
+{
+    char text[RECOUNT_TEXT_BYTES];
+    if (!recount_holds(path, text))
+        fail_msg("%s: %s", path, text);
+}
+
+static void script_run(struct store *store, int from, int to)
+{
+    struct script script = { { 0 } };
+    struct error err = { STATUS_OK, "" };
+    assert_int_equal(script_learn(&script, store, &err), STATUS_OK);
+    for (int i = from; i < to; i++)
+        if (script_apply(&script, store, i, &err) != STATUS_OK)
+            fail_msg("batch %d: %s", i, err.text);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    snprintf(f->folder, sizeof f->folder, "/tmp/insist-sqlite-XXXXXX");
+    if (!mkdtemp(f->folder))
+        return -1;
+    snprintf(f->path, sizeof f->path, "%s/data/store.db", f->folder);
+    arena_init(&f->memory, SIZE_MAX);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    if (f->store)
+        f->store->ops->close(f->store);
+    arena_release(&f->memory);
+    snprintf(command, sizeof command, "rm -rf %s", f->folder);
+    int result = system(command);
+    free(f);
+    return result;
+}
+
+/* ---- Files ---- */
+
+static int mode_of(const char *path)
+{
+    struct stat stat_of;
+    return stat(path, &stat_of) == 0 ? (int)(stat_of.st_mode & 0777) : -1;
+}
+
+static void test_files_are_private(void **state)
+{
+    struct fixture *f = *state;
+    char path[PATH_BYTES + 16];
+    reopen(f);
+    insert(f, "a");
+    snprintf(path, sizeof path, "%s/data", f->folder);
+    assert_int_equal(mode_of(path), 0700);
+    assert_int_equal(mode_of(f->path), 0600);
+    snprintf(path, sizeof path, "%s-wal", f->path);
+    assert_int_equal(mode_of(path), 0600);
+    f->store->ops->close(f->store);
+    f->store = NULL;
+    assert_int_equal(mode_of(path), -1); /* written back and gone */
+}
+
+static void test_second_open_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    struct store *second = NULL;
+    struct error err = { STATUS_OK, "" };
+    char pid[32];
+    reopen(f);
+    assert_int_equal(open_at(f->path, NULL, &second, &err), STATUS_BUSY);
+    snprintf(pid, sizeof pid, "process %d", (int)getpid());
+    assert_non_null(strstr(err.text, pid));
+    insert(f, "a"); /* the first is not disturbed */
+    reopen(f);
+}
+
+static void test_strange_paths(void **state)
+{
+    static const struct {
+        const char *path;
+        enum status expected;
+    } cases[] = {
+        { "", STATUS_INVALID },
+        { "file:x?mode=memory", STATUS_OK }, /* a name like any other */
+        { "/proc/no/such.db", STATUS_IO },
+    };
+    struct fixture *f = *state;
+    assert_int_equal(chdir(f->folder), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = { STATUS_OK, "" };
+        struct store *store = NULL;
+        assert_int_equal(open_at(cases[i].path, NULL, &store, &err), cases[i].expected);
+        if (store)
+            store->ops->close(store);
+    }
+    assert_int_equal(mode_of("file:x?mode=memory"), 0600);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void sql_run(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static void test_foreign_files_are_refused(void **state)
+{
+    static const struct {
+        const char *name, *sql;
+        enum status expected;
+        const char *text;
+    } cases[] = {
+        { "no database", NULL, STATUS_CORRUPT, "not a database" },
+        { "of another program", "CREATE TABLE other (x)", STATUS_INVALID, "another program" },
+        { "newer", "PRAGMA application_id = 1768846196; PRAGMA user_version = 999; CREATE TABLE job (x)", STATUS_UNSUPPORTED, "999" },
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[PATH_BYTES];
+        struct error err = { STATUS_OK, "" };
+        struct store *store = NULL;
+        snprintf(path, sizeof path, "%s/foreign%zu.db", f->folder, i);
+        if (cases[i].sql)
+            sql_run(path, cases[i].sql);
+        else
+            write_file(path, "this is a text of somebody else, long enough to be taken for a header of a hundred bytes, "
+                             "and then some more of it");
+        assert_int_equal(open_at(path, NULL, &store, &err), cases[i].expected);
+        if (!strstr(err.text, cases[i].text))
+            fail_msg("%s: %s", cases[i].name, err.text);
+    }
+}
+
+/* ---- Over restarts ---- */
+
+static void test_numbers_are_not_used_again(void **state)
+{
+    struct fixture *f = *state;
+    reopen(f);
+    uint64_t seed = f->store->seed;
+    assert_true(seed != 0);
+    struct op_insert first = insert(f, "a");
+    struct job job = claim(f, first.ret_lane);
+    give_up(f, &job);
+    purge(f, "a"); /* the newest job is gone, its number is not */
+    reopen(f);
+    assert_true(f->store->seed == seed);
+    struct op_insert second = insert(f, "");
+    assert_true(second.ret_seq > first.ret_seq);
+    struct job later = claim(f, second.ret_lane);
+    assert_true(later.lease_token > job.lease_token);
+    reopen(f);
+    assert_sound(f->path);
+}
+
+static void test_chain_goes_on_after_trim(void **state)
+{
+    struct fixture *f = *state;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = INSTANT_MAX, .max = 100 } };
+    reopen(f);
+    insert(f, "a");
+    insert(f, "b");
+    apply_at(f, start, &trim, 1);
+    assert_int_equal(trim.trim.ret_deleted, 2);
+    reopen(f); /* nothing is left to read the end of the chain from but what was kept */
+    insert(f, "c");
+    struct sqlite_store *store = (struct sqlite_store *)f->store;
+    assert_int_equal(store->progress.event_last, 3);
+    assert_sound(f->path);
+}
+
+static void test_script_equals_after_each_reopen(void **state)
+{
+    struct fixture *f = *state;
+    unsigned char before[RECOUNT_DIGEST_BYTES], after[RECOUNT_DIGEST_BYTES];
+    for (int i = 0; i < SCRIPT_BATCHES; i++) {
+        reopen(f);
+        script_run(f->store, i, i + 1);
+        assert_true(recount_digest(f->path, before));
+        reopen(f);
+        assert_true(recount_digest(f->path, after));
+        assert_memory_equal(before, after, sizeof before);
+        assert_sound(f->path);
+    }
+}
+
+static void test_everysec_syncs(void **state)
+{
+    static const struct store_settings lazy = { .sync_always = false };
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    assert_int_equal(open_at(f->path, &lazy, &f->store, &err), STATUS_OK);
+    assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_OK);
+    insert(f, "a");
+    assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_OK);
+}
+
+/* ---- Killed ---- */
+
+/* Inserts for ever and tells each acknowledged batch by a byte; ends only by being killed. */
+static _Noreturn void child_insert(const char *path, int fd)
+{
+    struct store *store;
+    struct store_op ops[16];
+    if (open_at(path, NULL, &store, NULL) != STATUS_OK)
+        _exit(1);
+    for (;;) {
+        struct arena memory;
+        arena_init(&memory, SIZE_MAX);
+        for (size_t i = 0; i < 16; i++)
+            ops[i] = insert_of("");
+        if (store->ops->apply(store, start, ops, 16, &memory, NULL) != STATUS_OK || write(fd, "x", 1) != 1)
+            _exit(1);
+        arena_release(&memory);
+    }
+}
+
+static int64_t jobs_in(struct fixture *f)
+{
+    int64_t count = 0;
+    assert_int_equal(sqlite_query_int64(((struct sqlite_store *)f->store)->db, "SELECT count(*) FROM job", 0, &count, NULL), STATUS_OK);
+    return count;
+}
+
+static void test_killed_process_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    int64_t acknowledged = 0;
+    for (int round = 1; round <= 5; round++) {
+        int ends[2];
+        char byte;
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            child_insert(f->path, ends[1]);
+        close(ends[1]);
+        for (int i = 0; i < 7 * round; i++)
+            assert_int_equal(read(ends[0], &byte, 1), 1);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        acknowledged += 16 * 7 * round;
+        while (read(ends[0], &byte, 1) == 1)
+            acknowledged += 16;
+        close(ends[0]);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+
+        reopen(f);
+        int64_t there = jobs_in(f);
+        assert_true(there == acknowledged || there == acknowledged + 16); /* the last may have been durable and untold */
+        acknowledged = there;
+        f->store->ops->close(f->store);
+        f->store = NULL;
+        assert_sound(f->path);
+    }
+}
+
+/* ---- Migrations ---- */
+
+static void test_migrations(void **state)
+{
+    static const char *const steps[] = {
+        "CREATE TABLE one (x); INSERT INTO one VALUES (1)",
+        "ALTER TABLE one ADD COLUMN y DEFAULT 7; UPDATE one SET x = x + 1",
+        "CREATE TABLE three (x); INSERT INTO nowhere VALUES (1)", /* fails half way */
+    };
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    char path[PATH_BYTES];
+    sqlite3 *db = NULL;
+    int64_t value = 0;
+    snprintf(path, sizeof path, "%s/steps.db", f->folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite_schema_migrate_by(db, steps, 1, &err), STATUS_OK);
+    assert_int_equal(sqlite_query_int64(db, "PRAGMA user_version", 0, &value, &err), STATUS_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(sqlite_schema_migrate_by(db, steps, 2, &err), STATUS_OK);
+    assert_int_equal(sqlite_schema_migrate_by(db, steps, 2, &err), STATUS_OK); /* nothing to do */
+    assert_int_equal(sqlite_query_int64(db, "SELECT 10 * x + y FROM one", 0, &value, &err), STATUS_OK);
+    assert_int_equal(value, 27);
+    assert_int_not_equal(sqlite_schema_migrate_by(db, steps, 3, &err), STATUS_OK);
+    assert_int_equal(sqlite_query_int64(db, "PRAGMA user_version", 0, &value, &err), STATUS_OK);
+    assert_int_equal(value, 2);
+    assert_int_equal(sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master WHERE name = 'three'", 0, &value, &err), STATUS_OK);
+    assert_int_equal(value, 0);
+    assert_int_equal(sqlite_schema_migrate_by(db, steps, 1, &err), STATUS_UNSUPPORTED); /* an older program */
+    sqlite3_close(db);
+}
+
+/* A store as version 1 wrote it, in the middle of the script: it must open with every later version and go on. */
+static void test_version_1_opens(void **state)
+{
+    struct fixture *f = *state;
+    char path[PATH_BYTES];
+    FILE *file = fopen("tests/fixtures/store_v1.sql", "rb");
+    assert_non_null(file);
+    static char sql[1 << 20];
+    size_t len = fread(sql, 1, sizeof sql - 1, file);
+    fclose(file);
+    assert_true(len > 1000 && len < sizeof sql - 1);
+    sql[len] = '\0';
+    snprintf(path, sizeof path, "%s/v1.db", f->folder);
+    sql_run(path, sql);
+    snprintf(f->path, sizeof f->path, "%s", path);
+    reopen(f);
+    assert_sound(f->path);
+    script_run(f->store, 7, SCRIPT_BATCHES);
+    assert_sound(f->path);
+}
+
+/* ---- Backups ---- */
+
+static void test_backup(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    char path[PATH_BYTES];
+    unsigned char mine[RECOUNT_DIGEST_BYTES], copied[RECOUNT_DIGEST_BYTES];
+    reopen(f);
+    script_run(f->store, 0, 9);
+    snprintf(path, sizeof path, "%s/copy.db", f->folder);
+    assert_int_equal(f->store->ops->backup(f->store, path, &err), STATUS_OK);
+    assert_int_equal(mode_of(path), 0600);
+    assert_true(recount_digest(f->path, mine));
+    assert_int_equal(f->store->ops->backup(f->store, path, &err), STATUS_CONFLICT); /* never over another */
+    script_run(f->store, 9, 10);
+
+    struct store *copy = NULL;
+    assert_int_equal(open_at(path, NULL, &copy, &err), STATUS_OK); /* beside the original */
+    assert_true(recount_digest(path, copied));
+    assert_memory_equal(mine, copied, sizeof mine);
+    assert_sound(path);
+    assert_true(copy->seed == f->store->seed);
+    script_run(copy, 9, SCRIPT_BATCHES);
+    copy->ops->close(copy);
+    assert_int_equal(f->store->ops->backup(f->store, "/proc/nowhere/copy.db", &err), STATUS_IO);
+}
+
+/* ---- Many ---- */
+
+static void test_pages_are_bounded(void **state)
+{
+    enum { JOBS = 24000, BATCH = 4000 };
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    struct store_op *ops = calloc(BATCH, sizeof *ops);
+    assert_non_null(ops);
+    reopen(f);
+    insert(f, "oldest");
+    for (int done = 0; done < JOBS; done += BATCH) {
+        for (int i = 0; i < BATCH; i++) {
+            ops[i] = insert_of("");
+            ops[i].insert.tenant = SLICE("other");
+        }
+        apply_at(f, start, ops, BATCH);
+    }
+    free(ops);
+
+    struct store_reader *reader = NULL;
+    assert_int_equal(f->store->ops->reader(f->store, &reader, &err), STATUS_OK);
+    struct job_filter filter = { .tenant = SLICE("t") };
+    struct job *jobs;
+    size_t count, pages = 0, found = 0;
+    do {
+        assert_int_equal(reader->ops->reader_jobs(reader, &filter, 10, false, &f->memory, &jobs, &count, &filter.before_seq, &err),
+                         STATUS_OK);
+        pages++;
+        found += count;
+    } while (filter.before_seq > 0);
+    assert_int_equal(found, 1);
+    assert_int_equal(pages, 2); /* the first looked at 20000 and found none */
+    reader->ops->reader_close(reader);
+}
+
+static void test_many_lanes(void **state)
+{
+    enum { BATCH = 1000 };
+    struct fixture *f = *state;
+    int lanes = getenv("INSIST_LONG") ? 100000 : 5000;
+    static struct store_op ops[BATCH];
+    static char names[BATCH][16];
+    reopen(f);
+    for (int done = 0; done < lanes; done += BATCH) {
+        for (int i = 0; i < BATCH; i++) {
+            snprintf(names[i], sizeof names[i], "t%d", done + i);
+            ops[i] = insert_of("same id for all");
+            ops[i].insert.tenant = slice_from(names[i]);
+        }
+        apply_at(f, start, ops, BATCH);
+    }
+    reopen(f);
+    ops[0] = insert_of("another");
+    ops[0].insert.tenant = SLICE("t17");
+    apply_at(f, start, ops, 1);
+    assert_int_equal(ops[0].insert.ret_lane, 18);
+    ops[0] = insert_of("same id for all");
+    ops[0].insert.tenant = SLICE("t17");
+    apply_at(f, start, ops, 1);
+    assert_true(ops[0].insert.ret_existed);
+}
+
+static void test_refused_after_corruption(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    reopen(f);
+    struct op_insert one = insert(f, "a");
+    sql_run(f->path, "DELETE FROM ready"); /* the lane counts one that is not there */
+    struct store_op op = { .kind = OP_CLAIM, .claim = { .lane = one.ret_lane, .max = 1, .lease_until = start } };
+    assert_int_equal(f->store->ops->apply(f->store, start, &op, 1, &f->memory, &err), STATUS_CORRUPT);
+    struct store_op note = { .kind = OP_NOTE };
+    assert_int_equal(f->store->ops->apply(f->store, start, &note, 1, &f->memory, &err), STATUS_CORRUPT);
+    assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_CORRUPT);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_files_are_private),
+        TEST(test_second_open_is_busy),
+        TEST(test_foreign_files_are_refused),
+        TEST(test_numbers_are_not_used_again),
+        TEST(test_chain_goes_on_after_trim),
+        TEST(test_script_equals_after_each_reopen),
+        TEST(test_everysec_syncs),
+        TEST(test_killed_process_loses_nothing),
+        TEST(test_migrations),
+        TEST(test_version_1_opens),
+        TEST(test_backup),
+        TEST(test_pages_are_bounded),
+        TEST(test_many_lanes),
+        TEST(test_refused_after_corruption),
+        TEST(test_strange_paths), /* last: it moves to another folder */
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
