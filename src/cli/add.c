@@ -135,7 +135,8 @@ static int run_batch(const struct cli *cli, const struct wish *wish, const struc
     if (wish->id || wish->tenant || wish->priority || wish->run_at || wish->deadline || wish->content_type ||
         wish->correlation_id || wish->metadata || wish->data || arguments->repeated_count > 0)
         return cli_usage("add", "with --batch each line has its own members; of the options only --output goes with it");
-    return add_batch(cli, arguments->count > 0 ? arguments->items[0] : NULL, arguments->count > 1 ? arguments->items[1] : "-");
+    return add_batch(cli, arguments->count > 0 ? arguments->items[0] : NULL,
+                     arguments->count > 1 ? arguments->items[1] : "-");
 }
 
 static int run(struct cli *cli, int argc, char **argv)

@@ -25,7 +25,7 @@ struct bundle {
     struct client client;
     struct lines lines;
     struct buffer body;
-    int64_t line;                    /* lines read so far */
+    int64_t line;                     /* lines read so far */
     int64_t numbers[BUNDLE_JOBS_MAX]; /* the lines' numbers of the jobs in the bundle */
     size_t count;
     int64_t accepted, duplicates, rejected;
@@ -75,7 +75,10 @@ static int send_bundle(struct bundle *bundle)
         return cli_fail(EXIT_FAILED, "no memory for the lines");
     url_init(&url, "/v1/jobs/batch");
     const struct request request = {
-        .method = "POST", .url = &url, .content_type = "application/x-ndjson", .body = buffer_slice(&bundle->body),
+        .method = "POST",
+        .url = &url,
+        .content_type = "application/x-ndjson",
+        .body = buffer_slice(&bundle->body),
     };
     int code = client_call(&bundle->client, &request, &reply);
     if (code == EXIT_DONE)
@@ -85,8 +88,10 @@ static int send_bundle(struct bundle *bundle)
         bundle->duplicates += json_integer_value(json_object_get(answer, "duplicates"));
         take_rejections(bundle, json_object_get(answer, "rejected"));
     } else {
-        cli_fail(code, "stopped at line %" PRId64 ": it and those after it may not be stored; "
-                       "send them again, those with an id are not stored twice", bundle->numbers[0]);
+        cli_fail(code,
+                 "stopped at line %" PRId64 ": it and those after it may not be stored; "
+                 "send them again, those with an id are not stored twice",
+                 bundle->numbers[0]);
     }
     json_decref(answer);
     reply_release(&reply);

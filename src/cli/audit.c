@@ -30,7 +30,8 @@ static void append_chain(const struct cli *cli, const struct store_sqlite_chain 
     } else if (none) {
         buffer_append_text(out, "There are no events.\n");
     } else {
-        buffer_printf(out, "Events %" PRId64 " to %" PRId64 " are what was written. The last one's hash: %s\n", chain->first, chain->last, hash);
+        buffer_printf(out, "Events %" PRId64 " to %" PRId64 " are what was written. The last one's hash: %s\n", chain->first,
+                      chain->last, hash);
     }
 }
 

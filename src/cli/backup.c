@@ -8,12 +8,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void append_facts(const struct cli *cli, const char *target, const struct store_sqlite_facts *facts, struct buffer *out)
+static void append_facts(const struct cli *cli, const char *target, const struct store_sqlite_facts *facts,
+                         struct buffer *out)
 {
     char size[UNITS_TEXT_BYTES];
     if (!cli->json) {
         size_format(facts->bytes, size);
-        buffer_printf(out, "%s: %s; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64 " dead; newest event %" PRId64 "\n",
+        buffer_printf(out,
+                      "%s: %s; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64
+                      " dead; newest event %" PRId64 "\n",
                       target, size, facts->pending, facts->running, facts->waiting, facts->dead, facts->event_last);
         return;
     }
@@ -38,7 +41,8 @@ static int back_up(const struct cli *cli, const char *path, const char *target)
     struct buffer out;
     enum status status = store_sqlite_backup_file(path, target, &err);
     if (status == STATUS_NOT_FOUND)
-        return cli_fail(EXIT_FAILED, "%s; run it in the folder that the daemon runs in, or name its configuration with -c", err.text);
+        return cli_fail(EXIT_FAILED, "%s; run it in the folder that the daemon runs in, or name its configuration with -c",
+                        err.text);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);
     status = store_sqlite_facts(target, false, &facts, &err);

@@ -13,7 +13,12 @@ static int run(struct cli *cli, int argc, char **argv)
     if (arguments.count == 0)
         return cli_usage("cancel", "name the job");
     const struct action action = {
-        .method = "POST", .path = "/v1/jobs", .name = arguments.items[0], .verb = "cancel", .tenant = tenant, .body = SLICE("{}"),
+        .method = "POST",
+        .path = "/v1/jobs",
+        .name = arguments.items[0],
+        .verb = "cancel",
+        .tenant = tenant,
+        .body = SLICE("{}"),
     };
     return action_run(cli, &action);
 }

@@ -199,8 +199,8 @@ static void set_options(CURL *curl, const struct client *client, const struct re
     }
 }
 
-static enum status explain(const struct client *client, CURLcode result, const struct receiving *receiving, const char *message,
-                           struct error *err)
+static enum status explain(const struct client *client, CURLcode result, const struct receiving *receiving,
+                           const char *message, struct error *err)
 {
     long number = 0;
     curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
@@ -231,9 +231,11 @@ enum status client_try(struct client *client, const struct request *request, str
     buffer_append_text(&url, client->base);
     buffer_append(&url, buffer_slice(&request->url->text));
     struct curl_slist *headers = request_headers(client, request);
-    enum status status = buffer_status(&request->url->text) != STATUS_OK ? buffer_status(&request->url->text) : buffer_status(&url);
+    enum status status =
+        buffer_status(&request->url->text) != STATUS_OK ? buffer_status(&request->url->text) : buffer_status(&url);
     if (status != STATUS_OK || !headers) {
-        status = error_set(err, status == STATUS_LIMIT ? STATUS_INVALID : STATUS_NO_MEMORY, "the request's address is too long");
+        status =
+            error_set(err, status == STATUS_LIMIT ? STATUS_INVALID : STATUS_NO_MEMORY, "the request's address is too long");
     } else {
         set_options(curl, client, request, headers, &receiving, message);
         curl_easy_setopt(curl, CURLOPT_URL, url.data);

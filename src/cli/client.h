@@ -30,8 +30,8 @@ void url_segment(struct url *url, const char *text);
 void url_query(struct url *url, const char *name, const char *value);
 
 struct reply {
-    int status;              /* of HTTP */
-    int64_t retry_after_s;   /* 0: not said */
+    int status;            /* of HTTP */
+    int64_t retry_after_s; /* 0: not said */
     struct buffer body;
 };
 
@@ -51,11 +51,12 @@ struct request {
     struct url *url;
     const char *content_type; /* NULL: application/json */
     struct slice body;        /* .data NULL: none */
-    int sink;                 /* a descriptor that a good answer's body is written to as it comes; 0: it is kept in the reply */
+    int sink; /* a descriptor that a good answer's body is written to as it comes; 0: it is kept in the reply */
 };
 
 /* STATUS_OK when there was an answer, of whatever status. The reply is the caller's to release. */
-enum status client_try(struct client *client, const struct request *request, struct reply *ret_reply, struct error *err) MUST_CHECK;
+enum status client_try(struct client *client, const struct request *request, struct reply *ret_reply,
+                       struct error *err) MUST_CHECK;
 void reply_release(struct reply *reply);
 
 /* As client_try, with messages: EXIT_DONE only for a good answer. */

@@ -14,15 +14,24 @@ struct dead_options {
 };
 
 static const struct shown columns[] = {
-    { "ID", "id", SHOW_TEXT },           { "TENANT", "tenant", SHOW_TEXT },   { "DESTINATION", "destination", SHOW_TEXT },
-    { "BECAUSE", "dead_code", SHOW_TEXT }, { "TRIES", "attempt_count", SHOW_NUMBER }, { "DEAD SINCE", "dead_at", SHOW_TIME },
-    { "KEPT UNTIL", "expires_at", SHOW_TIME }, { "CODE", "last_code", SHOW_TEXT }, { "LAST ERROR", "last_error", SHOW_BRIEF },
+    { "ID", "id", SHOW_TEXT },
+    { "TENANT", "tenant", SHOW_TEXT },
+    { "DESTINATION", "destination", SHOW_TEXT },
+    { "BECAUSE", "dead_code", SHOW_TEXT },
+    { "TRIES", "attempt_count", SHOW_NUMBER },
+    { "DEAD SINCE", "dead_at", SHOW_TIME },
+    { "KEPT UNTIL", "expires_at", SHOW_TIME },
+    { "CODE", "last_code", SHOW_TEXT },
+    { "LAST ERROR", "last_error", SHOW_BRIEF },
 };
 
 static int list(const struct cli *cli, const struct dead_options *options, struct pages *pages)
 {
     const struct pages_query query[] = {
-        { "destination", options->destination }, { "tenant", options->tenant }, { "code", options->code }, { NULL, NULL },
+        { "destination", options->destination },
+        { "tenant", options->tenant },
+        { "code", options->code },
+        { NULL, NULL },
     };
     if (options->out)
         return cli_usage("dead", "--out goes with export");
@@ -75,7 +84,10 @@ static int export_file(const struct cli *cli, const struct dead_options *options
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct dead_options options = { 0 };
-    struct pages pages = { .command = "dead", .path = "/v1/dead", .member = "dead", .columns = columns,
+    struct pages pages = { .command = "dead",
+                           .path = "/v1/dead",
+                           .member = "dead",
+                           .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
         { "destination", 'd', &options.destination, NULL },

@@ -9,14 +9,20 @@
 static int list(const struct cli *cli)
 {
     static const struct shown columns[] = {
-        { "NAME", "name", SHOW_TEXT },          { "MODE", "mode", SHOW_STATE },         { "HELD BY", "held_by", SHOW_TEXT },
-        { "PENDING", "pending", SHOW_NUMBER },  { "RUNNING", "running", SHOW_NUMBER },  { "WAITING", "waiting", SHOW_NUMBER },
-        { "DEAD", "dead", SHOW_NUMBER },        { "TENANTS", "tenants", SHOW_NUMBER },  { "TRANSPORT", "transport", SHOW_TEXT },
-        { "PRESET", "preset", SHOW_TEXT },
+        { "NAME", "name", SHOW_TEXT },           { "MODE", "mode", SHOW_STATE },
+        { "HELD BY", "held_by", SHOW_TEXT },     { "PENDING", "pending", SHOW_NUMBER },
+        { "RUNNING", "running", SHOW_NUMBER },   { "WAITING", "waiting", SHOW_NUMBER },
+        { "DEAD", "dead", SHOW_NUMBER },         { "TENANTS", "tenants", SHOW_NUMBER },
+        { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
     };
     static const struct pages_query query[] = { { NULL, NULL } };
-    const struct pages pages = { .command = "dest", .path = "/v1/destinations", .member = "destinations", .query = query,
-                                 .columns = columns, .column_count = sizeof columns / sizeof *columns, .all = true };
+    const struct pages pages = { .command = "dest",
+                                 .path = "/v1/destinations",
+                                 .member = "destinations",
+                                 .query = query,
+                                 .columns = columns,
+                                 .column_count = sizeof columns / sizeof *columns,
+                                 .all = true };
     return pages_print(cli, &pages);
 }
 
@@ -57,7 +63,11 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
     json_object_end(&json);
     int code = buffer_status(&body) == STATUS_OK ? EXIT_DONE : cli_usage("dest", "--reason is too long");
     const struct action action = {
-        .method = "POST", .path = "/v1/destinations", .name = name, .verb = verb, .body = buffer_slice(&body),
+        .method = "POST",
+        .path = "/v1/destinations",
+        .name = name,
+        .verb = verb,
+        .body = buffer_slice(&body),
     };
     if (code == EXIT_DONE)
         code = action_run(cli, &action);

@@ -34,7 +34,8 @@ void doctor_tell(struct doctor *doctor, enum finding finding, const char *check,
         return;
     }
     bool color = doctor->cli->color;
-    buffer_printf(&doctor->out, "%s%-4s%s  %-14s ", color ? colors[finding] : "", finding_names[finding], color ? "\033[0m" : "", check);
+    buffer_printf(&doctor->out, "%s%-4s%s  %-14s ", color ? colors[finding] : "", finding_names[finding],
+                  color ? "\033[0m" : "", check);
     plain_append(slice_from(detail), &doctor->out);
     buffer_append_byte(&doctor->out, '\n');
     if (doctor->code == EXIT_DONE)
@@ -83,7 +84,8 @@ static int get(struct client *client, const char *path, json_t **ret_json, struc
     struct url url;
     struct reply reply = { 0 };
     url_init(&url, path);
-    int status = client_try(client, &(struct request){ .method = "GET", .url = &url }, &reply, err) == STATUS_OK ? reply.status : -1;
+    int status =
+        client_try(client, &(struct request){ .method = "GET", .url = &url }, &reply, err) == STATUS_OK ? reply.status : -1;
     struct slice body = buffer_slice(&reply.body);
     *ret_json = status > 0 ? json_loadb(body.data, body.len, JSON_ALLOW_NUL, NULL) : NULL;
     url_release(&url);
@@ -98,14 +100,15 @@ static void check_version(struct doctor *doctor, struct client *client)
     int status = get(client, "/v1/stats", &stats, &err);
     const char *version = member_text(stats, "version");
     if (status == 401 || status == 403)
-        doctor_tell(doctor, FINDING_WARN, "version", "not known: %s wants a token; give one with --token or INSIST_TOKEN", client->base);
+        doctor_tell(doctor, FINDING_WARN, "version", "not known: %s wants a token; give one with --token or INSIST_TOKEN",
+                    client->base);
     else if (!version)
         doctor_tell(doctor, FINDING_WARN, "version", "the daemon does not say its version");
     else if (strcmp(version, INSIST_VERSION) == 0)
         doctor_tell(doctor, FINDING_OK, "version", "daemon and command are both %s", version);
     else
-        doctor_tell(doctor, FINDING_WARN, "version", "the daemon is %s, this command is %s; restart the daemon after an upgrade", version,
-                    INSIST_VERSION);
+        doctor_tell(doctor, FINDING_WARN, "version",
+                    "the daemon is %s, this command is %s; restart the daemon after an upgrade", version, INSIST_VERSION);
     json_decref(stats);
 }
 
@@ -127,7 +130,8 @@ static void check_answers(struct doctor *doctor, struct client *client)
         if (status == 200)
             doctor_tell(doctor, FINDING_OK, "daemon", "it takes jobs");
         else
-            doctor_tell(doctor, FINDING_FAIL, "daemon", "it takes no jobs now (HTTP %d)%s%s", status, detail ? ": " : "", detail ? detail : "; look at its log");
+            doctor_tell(doctor, FINDING_FAIL, "daemon", "it takes no jobs now (HTTP %d)%s%s", status, detail ? ": " : "",
+                        detail ? detail : "; look at its log");
         check_version(doctor, client);
     }
     json_decref(alive);
@@ -143,7 +147,8 @@ void doctor_daemon(struct doctor *doctor)
         const struct listen_address *address = &doctor->config->listen;
         bool any = strcmp(address->host, "0.0.0.0") == 0 || strcmp(address->host, "::") == 0;
         bool six = !any && strchr(address->host, ':') != NULL;
-        snprintf(listen, sizeof listen, "http://%s%s%s:%d", six ? "[" : "", any ? "127.0.0.1" : address->host, six ? "]" : "", address->port);
+        snprintf(listen, sizeof listen, "http://%s%s%s:%d", six ? "[" : "", any ? "127.0.0.1" : address->host,
+                 six ? "]" : "", address->port);
         cli.server = listen;
     }
     if (client_open(&cli, &client) == EXIT_DONE)
@@ -167,8 +172,9 @@ static int end(struct doctor *doctor)
         json_object_end(&doctor->json);
         buffer_append_byte(&doctor->out, '\n');
     } else {
-        buffer_printf(&doctor->out, "%d ok, %d warning%s, %d failed\n", doctor->counts[FINDING_OK], doctor->counts[FINDING_WARN],
-                      doctor->counts[FINDING_WARN] == 1 ? "" : "s", doctor->counts[FINDING_FAIL]);
+        buffer_printf(&doctor->out, "%d ok, %d warning%s, %d failed\n", doctor->counts[FINDING_OK],
+                      doctor->counts[FINDING_WARN], doctor->counts[FINDING_WARN] == 1 ? "" : "s",
+                      doctor->counts[FINDING_FAIL]);
     }
     return cli_print(&doctor->out, code);
 }

@@ -8,12 +8,7 @@
 #include "cli/cli.h"
 #include "config/config.h"
 
-enum finding {
-    FINDING_OK,
-    FINDING_WARN,
-    FINDING_FAIL,
-    FINDING_COUNT
-};
+enum finding { FINDING_OK, FINDING_WARN, FINDING_FAIL, FINDING_COUNT };
 
 struct doctor {
     const struct cli *cli;

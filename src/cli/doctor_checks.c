@@ -32,15 +32,17 @@ static void check_schema(struct doctor *doctor, const char *path, const struct s
 {
     int known = store_sqlite_schema_version();
     if (facts->schema_version > known)
-        doctor_tell(doctor, FINDING_FAIL, "store", "schema version %" PRId64 " is newer than this program's %d; use a newer insist",
-                    facts->schema_version, known);
+        doctor_tell(doctor, FINDING_FAIL, "store",
+                    "schema version %" PRId64 " is newer than this program's %d; use a newer insist", facts->schema_version,
+                    known);
     else if (facts->schema_version < known)
-        doctor_tell(doctor, FINDING_WARN, "store", "schema version %" PRId64 "; the daemon brings it to %d when it starts: make a backup before",
+        doctor_tell(doctor, FINDING_WARN, "store",
+                    "schema version %" PRId64 "; the daemon brings it to %d when it starts: make a backup before",
                     facts->schema_version, known);
     else
         doctor_tell(doctor, FINDING_OK, "store",
-                    "%s: schema version %d; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64 " dead", path,
-                    known, facts->pending, facts->running, facts->waiting, facts->dead);
+                    "%s: schema version %d; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64 " dead",
+                    path, known, facts->pending, facts->running, facts->waiting, facts->dead);
 }
 
 static void check_content(struct doctor *doctor, const char *path)
@@ -53,11 +55,13 @@ static void check_content(struct doctor *doctor, const char *path)
         doctor_tell(doctor, FINDING_FAIL, "store", "%s; stop the daemon and restore a backup", err.text);
     enum status status = store_sqlite_verify(path, &chain, &err);
     if (status != STATUS_OK)
-        doctor_tell(doctor, FINDING_FAIL, "events", "%s; somebody or something changed the store: compare with a backup", err.text);
+        doctor_tell(doctor, FINDING_FAIL, "events", "%s; somebody or something changed the store: compare with a backup",
+                    err.text);
     else if (chain.last < chain.first)
         doctor_tell(doctor, FINDING_OK, "events", "there are none");
     else
-        doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " to %" PRId64 " are what was written", chain.first, chain.last);
+        doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " to %" PRId64 " are what was written", chain.first,
+                    chain.last);
 }
 
 /* The folder of `path`, or the nearest above it that is there. */
@@ -85,9 +89,11 @@ static void check_disk(struct doctor *doctor, const char *path)
     if (access(folder, W_OK) != 0)
         doctor_tell(doctor, FINDING_WARN, "disk", "%s cannot be written by this user; the daemon's must be able to", folder);
     if (whole < doctor->config->disk_free_bytes)
-        doctor_tell(doctor, FINDING_FAIL, "disk", "%s has %s free, limits.disk_free is %s: no jobs are taken; make room", folder, has, needs);
+        doctor_tell(doctor, FINDING_FAIL, "disk", "%s has %s free, limits.disk_free is %s: no jobs are taken; make room",
+                    folder, has, needs);
     else if (whole / 2 < doctor->config->disk_free_bytes)
-        doctor_tell(doctor, FINDING_WARN, "disk", "%s has %s free, and below %s no jobs are taken; make room soon", folder, has, needs);
+        doctor_tell(doctor, FINDING_WARN, "disk", "%s has %s free, and below %s no jobs are taken; make room soon", folder,
+                    has, needs);
     else
         doctor_tell(doctor, FINDING_OK, "disk", "%s has %s free", folder, has);
 }
@@ -98,18 +104,21 @@ void doctor_store(struct doctor *doctor)
     struct store_sqlite_facts facts;
     struct error err;
     if (!path && strncmp(doctor->config->store, "memory:", 7) == 0) {
-        doctor_tell(doctor, FINDING_WARN, "store", "memory: jobs are lost when the daemon ends; use sqlite:PATH for work that counts");
+        doctor_tell(doctor, FINDING_WARN, "store",
+                    "memory: jobs are lost when the daemon ends; use sqlite:PATH for work that counts");
         return;
     }
     if (!path) {
-        doctor_tell(doctor, FINDING_WARN, "store", "%.*s is not a file and is not checked", (int)strcspn(doctor->config->store, ":"),
-                    doctor->config->store);
+        doctor_tell(doctor, FINDING_WARN, "store", "%.*s is not a file and is not checked",
+                    (int)strcspn(doctor->config->store, ":"), doctor->config->store);
         return;
     }
     enum status status = store_sqlite_facts(path, true, &facts, &err);
     if (status == STATUS_NOT_FOUND) {
-        doctor_tell(doctor, FINDING_WARN, "store", "there is no %s yet; the daemon makes it. If it should be there: paths count from the "
-                                                   "folder that the daemon is started in", path);
+        doctor_tell(doctor, FINDING_WARN, "store",
+                    "there is no %s yet; the daemon makes it. If it should be there: paths count from the "
+                    "folder that the daemon is started in",
+                    path);
     } else if (status != STATUS_OK) {
         doctor_tell(doctor, FINDING_FAIL, "store", "%s: %s", path, err.text);
     } else {
@@ -126,7 +135,8 @@ static FILE *open_told(struct doctor *doctor, const char *check, const char *pat
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        doctor_tell(doctor, FINDING_FAIL, check, "cannot read %s: %s; correct the path or its rights", path, strerror(errno));
+        doctor_tell(doctor, FINDING_FAIL, check, "cannot read %s: %s; correct the path or its rights", path,
+                    strerror(errno));
     return file;
 }
 
@@ -156,8 +166,8 @@ static void check_certificate(struct doctor *doctor, const char *destination, co
     if (first_end_s <= doctor->now / SECOND_MS && !bundle)
         doctor_tell(doctor, FINDING_FAIL, what, "%s: the certificate in %s has expired; renew it", destination, path);
     else if (days < EXPIRY_WARN_DAYS && !bundle)
-        doctor_tell(doctor, FINDING_WARN, what, "%s: the certificate in %s ends in %" PRId64 " day%s; renew it", destination, path, days,
-                    days == 1 ? "" : "s");
+        doctor_tell(doctor, FINDING_WARN, what, "%s: the certificate in %s ends in %" PRId64 " day%s; renew it", destination,
+                    path, days, days == 1 ? "" : "s");
     else if (bundle)
         doctor_tell(doctor, FINDING_OK, what, "%s: %s has %d certificates", destination, path, count);
     else
@@ -171,7 +181,8 @@ static void check_key(struct doctor *doctor, const char *destination, const char
     if (!file)
         return;
     if (fstat(fileno(file), &facts) == 0 && (facts.st_mode & (S_IROTH | S_IWOTH)) != 0)
-        doctor_tell(doctor, FINDING_WARN, "key", "%s: %s can be read or changed by everybody; run: chmod o-rw %s", destination, path, path);
+        doctor_tell(doctor, FINDING_WARN, "key", "%s: %s can be read or changed by everybody; run: chmod o-rw %s",
+                    destination, path, path);
     else
         doctor_tell(doctor, FINDING_OK, "key", "%s: %s can be read", destination, path);
     fclose(file);
@@ -184,7 +195,8 @@ static void check_tokens(struct doctor *doctor)
     if (!path && doctor->config->listen.loopback)
         return;
     if (!path) {
-        doctor_tell(doctor, FINDING_FAIL, "tokens", "%s is reachable from elsewhere: name auth.tokens_file", doctor->config->listen.host);
+        doctor_tell(doctor, FINDING_FAIL, "tokens", "%s is reachable from elsewhere: name auth.tokens_file",
+                    doctor->config->listen.host);
         return;
     }
     FILE *file = open_told(doctor, "tokens", path);
@@ -228,7 +240,8 @@ static void check_descriptors(struct doctor *doctor)
         doctor_tell(doctor, FINDING_WARN, "descriptors", "the limit cannot be read: %s", strerror(errno));
     else if (limit.rlim_cur != RLIM_INFINITY && (int64_t)limit.rlim_cur < needed)
         doctor_tell(doctor, FINDING_WARN, "descriptors",
-                    "%" PRId64 " here, and all connections at once need %" PRId64 "; set LimitNOFILE=%" PRId64 " in the unit, or ulimit -n",
+                    "%" PRId64 " here, and all connections at once need %" PRId64 "; set LimitNOFILE=%" PRId64
+                    " in the unit, or ulimit -n",
                     (int64_t)limit.rlim_cur, needed, needed);
     else
         doctor_tell(doctor, FINDING_OK, "descriptors", "enough for all connections at once (%" PRId64 ")", needed);
@@ -250,9 +263,11 @@ static void check_clock(struct doctor *doctor)
     instant_format(real, now);
     int year = instant_civil(real).year;
     if (year < CLOCK_YEAR_MIN || year > CLOCK_YEAR_MAX)
-        doctor_tell(doctor, FINDING_FAIL, "clock", "it is %s? Set the clock: waits, deadlines and certificates depend on it", now);
+        doctor_tell(doctor, FINDING_FAIL, "clock", "it is %s? Set the clock: waits, deadlines and certificates depend on it",
+                    now);
     else if (drift > CLOCK_DRIFT_MAX_MS || drift < -CLOCK_DRIFT_MAX_MS)
-        doctor_tell(doctor, FINDING_WARN, "clock", "it jumped by %" PRId64 " ms within %d ms; look at the time service", drift, CLOCK_SAMPLE_MS);
+        doctor_tell(doctor, FINDING_WARN, "clock", "it jumped by %" PRId64 " ms within %d ms; look at the time service",
+                    drift, CLOCK_SAMPLE_MS);
     else
         doctor_tell(doctor, FINDING_OK, "clock", "%s, and steady", now);
 }

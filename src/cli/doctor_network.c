@@ -62,8 +62,8 @@ static void check_destination(struct doctor *doctor, const struct destination_co
     if (result == CURLE_OK)
         doctor_tell(doctor, FINDING_OK, "network", "%s answers", destination->name);
     else
-        doctor_tell(doctor, FINDING_FAIL, "network", "%s: %s; %s", destination->name, *message ? message : curl_easy_strerror(result),
-                    advice(result));
+        doctor_tell(doctor, FINDING_FAIL, "network", "%s: %s; %s", destination->name,
+                    *message ? message : curl_easy_strerror(result), advice(result));
 }
 
 void doctor_network(struct doctor *doctor)

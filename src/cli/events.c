@@ -22,16 +22,24 @@ struct events {
 };
 
 static const struct shown columns[] = {
-    { "NUMBER", "number", SHOW_NUMBER },     { "AT", "at", SHOW_TIME },          { "TYPE", "type", SHOW_TEXT },
-    { "DESTINATION", "destination", SHOW_TEXT }, { "TENANT", "tenant", SHOW_TEXT }, { "JOB", "job", SHOW_TEXT },
-    { "STATE", "state", SHOW_STATE },        { "TRY", "attempt", SHOW_NUMBER },  { "CODE", "data.code", SHOW_TEXT },
-    { "NEXT", "data.next_at", SHOW_TIME },   { "WHAT", "data.error|data.note|data.change", SHOW_BRIEF },
+    { "NUMBER", "number", SHOW_NUMBER },
+    { "AT", "at", SHOW_TIME },
+    { "TYPE", "type", SHOW_TEXT },
+    { "DESTINATION", "destination", SHOW_TEXT },
+    { "TENANT", "tenant", SHOW_TEXT },
+    { "JOB", "job", SHOW_TEXT },
+    { "STATE", "state", SHOW_STATE },
+    { "TRY", "attempt", SHOW_NUMBER },
+    { "CODE", "data.code", SHOW_TEXT },
+    { "NEXT", "data.next_at", SHOW_TIME },
+    { "WHAT", "data.error|data.note|data.change", SHOW_BRIEF },
 };
 
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 
 /* One page of events after `after`. */
-static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply, json_t **ret_page)
+static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply,
+               json_t **ret_page)
 {
     struct url url;
     char number[24], count[24];
@@ -162,12 +170,9 @@ static int run(struct cli *cli, int argc, char **argv)
     struct events events = { .cli = cli, .after = -1 };
     const char *after = NULL, *limit_text = NULL;
     const struct option_row rows[] = {
-        { "after", '\0', &after, NULL },
-        { "job", 'j', &events.job, NULL },
-        { "tenant", 't', &events.tenant, NULL },
-        { "limit", 'n', &limit_text, NULL },
-        { "follow", 'f', NULL, &events.follow },
-        { NULL, '\0', NULL, NULL },
+        { "after", '\0', &after, NULL },         { "job", 'j', &events.job, NULL },
+        { "tenant", 't', &events.tenant, NULL }, { "limit", 'n', &limit_text, NULL },
+        { "follow", 'f', NULL, &events.follow }, { NULL, '\0', NULL, NULL },
     };
     struct arguments arguments;
     int64_t limit = LIMIT_DEFAULT;

@@ -8,20 +8,23 @@ static int run(struct cli *cli, int argc, char **argv)
     const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
     struct pages pages = { .command = "jobs", .path = "/v1/jobs", .member = "jobs" };
     const struct option_row rows[] = {
-        { "state", 's', &state, NULL },
-        { "destination", 'd', &destination, NULL },
-        { "tenant", 't', &tenant, NULL },
-        { "code", '\0', &code_wanted, NULL },
-        { "limit", 'n', &pages.limit, NULL },
-        { "cursor", '\0', &pages.cursor, NULL },
-        { "all", 'a', NULL, &pages.all },
-        { NULL, '\0', NULL, NULL },
+        { "state", 's', &state, NULL },       { "destination", 'd', &destination, NULL },
+        { "tenant", 't', &tenant, NULL },     { "code", '\0', &code_wanted, NULL },
+        { "limit", 'n', &pages.limit, NULL }, { "cursor", '\0', &pages.cursor, NULL },
+        { "all", 'a', NULL, &pages.all },     { NULL, '\0', NULL, NULL },
     };
     static const struct shown columns[] = {
-        { "ID", "id", SHOW_TEXT },          { "TENANT", "tenant", SHOW_TEXT },       { "DESTINATION", "destination", SHOW_TEXT },
-        { "STATE", "state", SHOW_STATE },   { "HELD BY", "held_by", SHOW_TEXT },     { "PRIORITY", "priority", SHOW_TEXT },
-        { "TRIES", "attempt_count", SHOW_NUMBER }, { "CREATED", "created_at", SHOW_TIME }, { "NEXT", "next_at", SHOW_TIME },
-        { "CODE", "last_code", SHOW_TEXT }, { "LAST ERROR", "last_error", SHOW_BRIEF },
+        { "ID", "id", SHOW_TEXT },
+        { "TENANT", "tenant", SHOW_TEXT },
+        { "DESTINATION", "destination", SHOW_TEXT },
+        { "STATE", "state", SHOW_STATE },
+        { "HELD BY", "held_by", SHOW_TEXT },
+        { "PRIORITY", "priority", SHOW_TEXT },
+        { "TRIES", "attempt_count", SHOW_NUMBER },
+        { "CREATED", "created_at", SHOW_TIME },
+        { "NEXT", "next_at", SHOW_TIME },
+        { "CODE", "last_code", SHOW_TEXT },
+        { "LAST ERROR", "last_error", SHOW_BRIEF },
     };
     struct arguments arguments;
     int code;

@@ -8,7 +8,7 @@
 #include "cli/show.h"
 
 struct pages_query {
-    const char *name; /* NULL ends a list */
+    const char *name;  /* NULL ends a list */
     const char *value; /* NULL: left out */
 };
 

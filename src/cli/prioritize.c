@@ -22,7 +22,11 @@ static int run(struct cli *cli, int argc, char **argv)
     char body[64];
     snprintf(body, sizeof body, "{\"priority\":\"%s\"}", priority_name(priority));
     const struct action action = {
-        .method = "PATCH", .path = "/v1/jobs", .name = arguments.items[0], .tenant = tenant, .body = slice_from(body),
+        .method = "PATCH",
+        .path = "/v1/jobs",
+        .name = arguments.items[0],
+        .tenant = tenant,
+        .body = slice_from(body),
     };
     return action_run(cli, &action);
 }

@@ -39,7 +39,11 @@ static int run(struct cli *cli, int argc, char **argv)
     code = make_body(payload, &body);
     if (code == EXIT_DONE) {
         const struct action action = {
-            .method = "POST", .path = "/v1/jobs", .name = arguments.items[0], .verb = "retry", .tenant = tenant,
+            .method = "POST",
+            .path = "/v1/jobs",
+            .name = arguments.items[0],
+            .verb = "retry",
+            .tenant = tenant,
             .body = buffer_slice(&body),
         };
         code = action_run(cli, &action);

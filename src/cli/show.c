@@ -23,7 +23,8 @@ static void append_time(struct slice text, struct buffer *out)
         return;
     }
     struct civil civil = instant_civil(at);
-    buffer_printf(out, "%04d-%02d-%02d %02d:%02d:%02dZ", civil.year, civil.month, civil.day, civil.hour, civil.minute, civil.second);
+    buffer_printf(out, "%04d-%02d-%02d %02d:%02d:%02dZ", civil.year, civil.month, civil.day, civil.hour, civil.minute,
+                  civil.second);
 }
 
 static void append_brief(struct slice text, struct buffer *out)
@@ -109,7 +110,8 @@ static const json_t *find_member(const json_t *object, const char *names)
 
 /* ---- Tables ---- */
 
-void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown, size_t count)
+void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown,
+                     size_t count)
 {
     for (size_t i = 0; i < count; i++)
         columns[i] = (struct table_column){ shown[i].title, shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS };

@@ -29,7 +29,8 @@ struct shown {
 /* A member's value for people; nothing when it is absent or null. Strings are made plain. */
 void show_value(const json_t *value, enum show_as as, struct buffer *out);
 
-void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown, size_t count);
+void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown,
+                     size_t count);
 /* One row: the members of `object` that `shown` names. */
 void show_row(struct table *table, const json_t *object, const struct shown *shown, size_t count);
 /* A whole table of an array of objects. */

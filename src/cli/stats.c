@@ -7,9 +7,10 @@ static int show(const struct cli *cli, json_t *answer, struct buffer *out)
 {
     static const struct shown apart[] = { { "", "destinations", SHOW_TEXT } };
     static const struct shown columns[] = {
-        { "DESTINATION", "name", SHOW_TEXT },  { "MODE", "mode", SHOW_STATE },        { "HELD BY", "held_by", SHOW_TEXT },
-        { "PENDING", "pending", SHOW_NUMBER }, { "RUNNING", "running", SHOW_NUMBER },
-        { "WAITING", "waiting", SHOW_NUMBER }, { "COMPLETED", "completed", SHOW_NUMBER }, { "DEAD", "dead", SHOW_NUMBER },
+        { "DESTINATION", "name", SHOW_TEXT },      { "MODE", "mode", SHOW_STATE },
+        { "HELD BY", "held_by", SHOW_TEXT },       { "PENDING", "pending", SHOW_NUMBER },
+        { "RUNNING", "running", SHOW_NUMBER },     { "WAITING", "waiting", SHOW_NUMBER },
+        { "COMPLETED", "completed", SHOW_NUMBER }, { "DEAD", "dead", SHOW_NUMBER },
     };
     const json_t *destinations = json_object_get(answer, "destinations");
     show_others(cli, answer, apart, 1, out);

@@ -5,12 +5,16 @@
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct shown columns[] = {
-        { "TENANT", "tenant", SHOW_TEXT },     { "DESTINATION", "destination", SHOW_TEXT }, { "PENDING", "pending", SHOW_NUMBER },
-        { "RUNNING", "running", SHOW_NUMBER },       { "WAITING", "waiting", SHOW_NUMBER },
-        { "DEAD", "dead", SHOW_NUMBER },       { "COMPLETED", "completed", SHOW_NUMBER },   { "CANCELLED", "cancelled", SHOW_NUMBER },
+        { "TENANT", "tenant", SHOW_TEXT },         { "DESTINATION", "destination", SHOW_TEXT },
+        { "PENDING", "pending", SHOW_NUMBER },     { "RUNNING", "running", SHOW_NUMBER },
+        { "WAITING", "waiting", SHOW_NUMBER },     { "DEAD", "dead", SHOW_NUMBER },
+        { "COMPLETED", "completed", SHOW_NUMBER }, { "CANCELLED", "cancelled", SHOW_NUMBER },
     };
     const char *destination = NULL;
-    struct pages pages = { .command = "tenants", .path = "/v1/tenants", .member = "tenants", .columns = columns,
+    struct pages pages = { .command = "tenants",
+                           .path = "/v1/tenants",
+                           .member = "tenants",
+                           .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
         { "destination", 'd', &destination, NULL },

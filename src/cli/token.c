@@ -30,7 +30,8 @@ static int read_scopes(const char *text, struct buffer *out)
         while (i < sizeof known / sizeof *known && !slice_equal(word, slice_from(known[i])))
             i++;
         if (i == sizeof known / sizeof *known)
-            return cli_usage("token", "--scope is a list of enqueue, read, operate and admin, not \"%.*s\"", SLICE_ARG(word));
+            return cli_usage("token", "--scope is a list of enqueue, read, operate and admin, not \"%.*s\"",
+                             SLICE_ARG(word));
         buffer_append_text(out, out->len > 0 ? ", " : "");
         buffer_append(out, word);
     }
@@ -97,8 +98,11 @@ static int print_token(const struct cli *cli, const struct new_token *token)
     if (cli->json) {
         append_json(token, &out);
     } else {
-        buffer_printf(&out, "%s\n\nThis is shown once. Put the line below under `tokens:` in the file that auth.tokens_file names,\n"
-                            "and reload the daemon; the file has only the hash.\n\n", token->secret);
+        buffer_printf(
+            &out,
+            "%s\n\nThis is shown once. Put the line below under `tokens:` in the file that auth.tokens_file names,\n"
+            "and reload the daemon; the file has only the hash.\n\n",
+            token->secret);
         append_line(token, &out);
     }
     int code = cli_print(&out, EXIT_DONE);

@@ -4,11 +4,18 @@
 #include "cli/show.h"
 
 static const struct shown facts[] = {
-    { "because", "reason", SHOW_TEXT },  { "then", "next", SHOW_TEXT },       { "held by", "held_by", SHOW_TEXT },
-    { "since", "since", SHOW_TIME },     { "until", "until", SHOW_TIME },     { "next try", "next_at", SHOW_TIME },
-    { "attempts", "attempt_count", SHOW_TEXT }, { "retries", "retry_count", SHOW_TEXT },
-    { "retries at most", "max_retries", SHOW_TEXT }, { "last code", "last_code", SHOW_TEXT },
-    { "last error", "last_error", SHOW_TEXT }, { "dead because", "dead_code", SHOW_TEXT },
+    { "because", "reason", SHOW_TEXT },
+    { "then", "next", SHOW_TEXT },
+    { "held by", "held_by", SHOW_TEXT },
+    { "since", "since", SHOW_TIME },
+    { "until", "until", SHOW_TIME },
+    { "next try", "next_at", SHOW_TIME },
+    { "attempts", "attempt_count", SHOW_TEXT },
+    { "retries", "retry_count", SHOW_TEXT },
+    { "retries at most", "max_retries", SHOW_TEXT },
+    { "last code", "last_code", SHOW_TEXT },
+    { "last error", "last_error", SHOW_TEXT },
+    { "dead because", "dead_code", SHOW_TEXT },
 };
 
 static int show(const struct cli *cli, json_t *answer, struct buffer *out)

@@ -28,7 +28,8 @@ struct store_sqlite_facts {
 int store_sqlite_schema_version(void);
 
 /* STATUS_INVALID: a file of another program. `in_use` is false only for a file that nobody writes, as a backup. */
-enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts, struct error *err) MUST_CHECK;
+enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts,
+                               struct error *err) MUST_CHECK;
 
 /* Whether SQLite finds its pages and rows in order; STATUS_CORRUPT with the first fault. */
 enum status store_sqlite_quick_check(const char *path, struct error *err) MUST_CHECK;

@@ -141,7 +141,8 @@ static enum status chain_begin(const struct outside *outside, unsigned char hash
     enum status status = sqlite_connect_reader(&outside->store, &db, err);
     if (status != STATUS_OK)
         return status;
-    int result = sqlite3_prepare_v2(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", -1, &statement, NULL);
+    int result =
+        sqlite3_prepare_v2(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", -1, &statement, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_step(statement);
     if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 1) == EVENT_HASH_BYTES) {
@@ -157,8 +158,8 @@ static enum status chain_begin(const struct outside *outside, unsigned char hash
 }
 
 /* One page onto the chain; *number and `hash` move to its end. */
-static enum status chain_page(struct store_reader *reader, unsigned char hash[EVENT_HASH_BYTES], int64_t *number, size_t *ret_count,
-                              struct error *err)
+static enum status chain_page(struct store_reader *reader, unsigned char hash[EVENT_HASH_BYTES], int64_t *number,
+                              size_t *ret_count, struct error *err)
 {
     struct arena memory;
     struct event *events;
@@ -179,7 +180,8 @@ static enum status chain_page(struct store_reader *reader, unsigned char hash[EV
 }
 
 /* The whole chain once. *ret_begin is what it was trimmed up to when it began. */
-static enum status chain_follow(struct outside *outside, struct store_sqlite_chain *ret_chain, int64_t *ret_begin, struct error *err)
+static enum status chain_follow(struct outside *outside, struct store_sqlite_chain *ret_chain, int64_t *ret_begin,
+                                struct error *err)
 {
     struct store_reader *reader = NULL;
     struct store_sqlite_chain chain = { 0 };

@@ -115,7 +115,8 @@ static void test_tampering_shows(void **state)
         { "a changed time", "UPDATE event SET at = at - 1 WHERE number = 1", "event 1 is not what was written" },
         { "a missing event", "DELETE FROM event WHERE number = 4", "event 4 is missing" },
         { "a missing beginning", "DELETE FROM event WHERE number = 1", "event 1 is missing" },
-        { "a hash made to fit", "UPDATE event SET data = '{}', hash = randomblob(32) WHERE number = 2", "event 2 is not what was written" },
+        { "a hash made to fit", "UPDATE event SET data = '{}', hash = randomblob(32) WHERE number = 2",
+          "event 2 is not what was written" },
     };
     struct store_fixture *f = *state;
     struct files files = files_of(f);
@@ -188,14 +189,13 @@ int main(void)
     for (size_t i = 0; i < stores_under_test_count; i++)
         if (strcmp(stores_under_test[i].name, "sqlite") == 0)
             sqlite = stores_under_test[i];
-#define TEST(name) { #name, name, fixture_setup, fixture_teardown, &sqlite }
+#define TEST(name)                                                                                                          \
+    {                                                                                                                       \
+#name, name, fixture_setup, fixture_teardown, &sqlite                                                               \
+    }
     const struct CMUnitTest tests[] = {
-        TEST(test_facts_beside_the_writer),
-        TEST(test_chain_holds),
-        TEST(test_chain_over_pages_and_after_a_trim),
-        TEST(test_tampering_shows),
-        TEST(test_backup),
-        TEST(test_what_is_no_store),
+        TEST(test_facts_beside_the_writer), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
+        TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
