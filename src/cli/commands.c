@@ -3,6 +3,7 @@
 /* One a line, so that two changes seldom meet. */
 const struct command *const commands[] = {
     &command_serve,
+    &command_demo,
     &command_add,
     &command_jobs,
     &command_job,
@@ -19,6 +20,7 @@ const struct command *const commands[] = {
     &command_backup,
     &command_doctor,
     &command_token,
+    &command_listen,
     &command_decide,
     &command_classify,
     &command_backoff,

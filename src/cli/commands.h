@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 extern const struct command command_serve;
+extern const struct command command_demo;
 extern const struct command command_add;
 extern const struct command command_jobs;
 extern const struct command command_job;
@@ -27,6 +28,7 @@ extern const struct command command_decide;
 extern const struct command command_classify;
 extern const struct command command_backoff;
 extern const struct command command_check;
+extern const struct command command_listen;
 extern const struct command command_presets;
 extern const struct command command_version;
 extern const struct command command_help;

@@ -154,6 +154,7 @@ struct destination_config {
     struct tls_config tls;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
+    struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */
     struct query_config verify;
     struct query_config poll;
     struct sign_config sign;

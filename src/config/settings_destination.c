@@ -109,10 +109,10 @@ static const struct setting errors_rows[] = {
 static const struct section errors_section = { .name = "errors", SECTION_ROWS(errors_rows) };
 
 static const struct setting query_rows[] = {
-    { "url", SETTING_URL, QUERY(url), .meaning = "Where to ask. `{id}` and `{tenant}` are filled in.",
+    { "url", SETTING_URL, QUERY(url), .meaning = "Where to ask. `{id}`, `{tenant}` and `{reference}` are filled in.",
       .check = check_http_url },
     { "method", SETTING_TEXT, QUERY(method), "GET", .meaning = "How to ask.", .check = check_method },
-    { "body", SETTING_TEXT, QUERY(body), .meaning = "What to send along. `{id}` and `{tenant}` are filled in." },
+    { "body", SETTING_TEXT, QUERY(body), .meaning = "What to send along. `{id}`, `{tenant}` and `{reference}` are filled in." },
     { "delivered", SETTING_TEXT_LIST, QUERY(delivered), "2xx", .meaning = "Answers that mean: it is there, and good." },
     { "absent", SETTING_TEXT_LIST, QUERY(absent), "404", .meaning = "Answers that mean: it never arrived." },
     { "pending", SETTING_TEXT_LIST, QUERY(pending), "", .meaning = "Answers that mean: not judged yet." },
@@ -314,6 +314,10 @@ static const struct setting destination_rows[] = {
       .meaning =
           "Where the answer's code is; the first that is found: `xpath:...`, `json:/pointer`, `header:Name`, `pattern:/re/`, "
       "`http.status`, `smtp.reply`.",
+      .check = check_error_code },
+    { "reference", SETTING_TEXT_LIST, AT(reference), "",
+      .meaning = "Where an answer has the destination's own name of the job, such as a protocol number: places as of error_code. "
+      "`{reference}` of verify and poll is filled in with it.",
       .check = check_error_code },
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },

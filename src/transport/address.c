@@ -20,6 +20,7 @@ static const struct range ranges4[] = {
     { { 172, 16 }, 12 },       /* private */
     { { 192, 0, 0 }, 24 },     /* protocol assignments */
     { { 192, 0, 2 }, 24 },     /* documentation */
+    { { 192, 88, 99 }, 24 },   /* relays of 6to4 */
     { { 192, 168 }, 16 },      /* private */
     { { 198, 18 }, 15 },       /* benchmarks */
     { { 198, 51, 100 }, 24 },  /* documentation */
@@ -27,14 +28,11 @@ static const struct range ranges4[] = {
     { { 224 }, 3 },            /* multicast and reserved */
 };
 
+/* Inside 2000::/3; everything outside it is private by itself. */
 static const struct range ranges6[] = {
-    { { 0 }, 96 },                        /* unspecified, loopback, IPv4-compatible */
-    { { 0x01, 0x00 }, 64 },               /* discard */
+    { { 0x20, 0x01 }, 23 },               /* protocol assignments, Teredo */
     { { 0x20, 0x01, 0x0d, 0xb8 }, 32 },   /* documentation */
-    { { 0xfc }, 7 },                      /* unique local */
-    { { 0xfe, 0x80 }, 10 },               /* link-local */
-    { { 0xfe, 0xc0 }, 10 },               /* site-local */
-    { { 0xff }, 8 },                      /* multicast */
+    { { 0x3f, 0xff }, 20 },               /* documentation */
 };
 
 static bool in_range(const unsigned char *address, const struct range *range)
@@ -54,12 +52,25 @@ static bool private4(const unsigned char address[4])
     return false;
 }
 
+/* Where an IPv6 address carries an IPv4 one, that one is what is reached. */
+static const struct {
+    struct range range;
+    size_t offset;
+} carriers[] = {
+    { { { [10] = 0xff, [11] = 0xff }, 96 }, 12 },             /* mapped */
+    { { { [8] = 0xff, [9] = 0xff }, 96 }, 12 },               /* translated */
+    { { { 0x00, 0x64, 0xff, 0x9b }, 96 }, 12 },               /* NAT64 */
+    { { { 0x20, 0x02 }, 16 }, 2 },                            /* 6to4 */
+};
+
 static bool private6(const unsigned char address[16])
 {
-    static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
-    static const unsigned char nat64[12] = { 0x00, 0x64, 0xff, 0x9b };
-    if (memcmp(address, mapped, sizeof mapped) == 0 || memcmp(address, nat64, sizeof nat64) == 0)
-        return private4(address + 12);
+    static const struct range global = { { 0x20 }, 3 };
+    for (size_t i = 0; i < sizeof carriers / sizeof *carriers; i++)
+        if (in_range(address, &carriers[i].range))
+            return private4(address + carriers[i].offset);
+    if (!in_range(address, &global))
+        return true;
     for (size_t i = 0; i < sizeof ranges6 / sizeof *ranges6; i++)
         if (in_range(address, &ranges6[i]))
             return true;

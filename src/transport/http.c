@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <curl/curl.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum {
     IDLE_HANDLES_MAX = 1024,
     HEADERS_BYTES_MAX = 64 * 1024,
     TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
+    CODE_WORD_BYTES_MAX = 256,
     KEEPALIVE_S = 30,
 };
 
@@ -28,6 +30,7 @@ struct http_transport {
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
     struct exchange *unstarted; /* failed before they began; reported from the loop */
+    struct send *starved;       /* likewise, without memory even for an exchange */
     struct event *unstarted_event;
 };
 
@@ -39,7 +42,11 @@ struct exchange {
     struct http_request request;
     struct buffer headers, body;
     bool body_cut;   /* the answer was longer than allowed */
+    bool connected;  /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
+    bool repeated;   /* libcurl wanted to send it a second time, and was not let */
     bool private_address;
+    bool starved;    /* no descriptor or memory for a socket */
+    bool unset;      /* no memory for an option */
     char curl_error[CURL_ERROR_SIZE];
     struct error failure; /* of what failed before it began */
     int64_t started_ns;
@@ -77,43 +84,79 @@ static size_t on_body(char *data, size_t size, size_t count, void *context)
     return 0; /* ends the transfer: an endless body must not hold a slot */
 }
 
+/* Through a proxy the address is the proxy's, which the operator chose. */
+static bool may_connect(const struct exchange *exchange)
+{
+    return exchange->send->destination->allow_private || exchange->send->destination->proxy;
+}
+
 static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct exchange *exchange = context;
-    if (purpose == CURLSOCKTYPE_IPCXN && !exchange->send->destination->allow_private && !exchange->send->destination->proxy &&
-        address_is_private(&address->addr)) {
+    if (purpose == CURLSOCKTYPE_IPCXN && !may_connect(exchange) && address_is_private(&address->addr)) {
         exchange->private_address = true;
         return CURL_SOCKET_BAD;
     }
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        exchange->starved = true;
+    return fd;
 }
 
-/* A connection that another destination opened may be used again: look at its address too, before anything is sent. */
+/*
+ * The last word before the request goes out. A connection that another destination opened may be used again, so its
+ * address is looked at too. And when a kept connection ends without an answer, libcurl would send the request again on
+ * a new one and nobody would know: a job is sent once a send; only a question may be repeated.
+ */
 static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
 {
     struct exchange *exchange = context;
     (void)local;
     (void)remote_port;
     (void)local_port;
-    if (exchange->send->destination->allow_private || exchange->send->destination->proxy || !address_text_is_private(remote))
-        return CURL_PREREQFUNC_OK;
-    exchange->private_address = true;
-    return CURL_PREREQFUNC_ABORT;
+    if (!may_connect(exchange) && address_text_is_private(remote)) {
+        exchange->private_address = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    if (exchange->connected && exchange->send->job->step == STEP_SEND) {
+        exchange->repeated = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    exchange->connected = true;
+    return CURL_PREREQFUNC_OK;
 }
 
 /* --- from what was seen to the answer ---------------------------------------------------------- */
 
 /*
  * Not an answer: when the request was on its way, at least in part, it may have arrived. A handshake, a
- * resolver or a certificate that failed comes before it.
+ * resolver, a proxy or a certificate that failed comes before it.
  */
-static bool request_went_out(CURL *curl)
+static bool request_went_out(const struct exchange *exchange)
 {
     long request_bytes = 0;
     curl_off_t uploaded = 0;
-    curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &request_bytes);
-    curl_easy_getinfo(curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-    return request_bytes > 0 || uploaded > 0;
+    curl_easy_getinfo(exchange->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+    curl_easy_getinfo(exchange->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+    return exchange->connected && (request_bytes > 0 || uploaded > 0);
+}
+
+/*
+ * In TLS 1.3 our side is done before the server has looked at our certificate, so its refusal comes as the answer to a
+ * request that it never read. OpenSSL's words for those alerts are stable.
+ */
+static bool certificate_was_refused(const struct exchange *exchange, CURLcode result)
+{
+    static const char *const alerts[] = {
+        "alert certificate required", "alert bad certificate",     "alert unsupported certificate", "alert certificate revoked",
+        "alert certificate expired",  "alert certificate unknown", "alert unknown ca",              "alert access denied",
+    };
+    if ((result != CURLE_RECV_ERROR && result != CURLE_SEND_ERROR && result != CURLE_SSL_CONNECT_ERROR) || exchange->headers.len > 0)
+        return false;
+    for (size_t i = 0; i < sizeof alerts / sizeof *alerts; i++)
+        if (strstr(exchange->curl_error, alerts[i]))
+            return true;
+    return false;
 }
 
 static void text_of_failure(const struct exchange *exchange, CURLcode result, struct buffer *text)
@@ -124,12 +167,14 @@ static void text_of_failure(const struct exchange *exchange, CURLcode result, st
         { CURLE_SEND_ERROR, "CONNECTION_ERROR" },          { CURLE_RECV_ERROR, "CONNECTION_ERROR" },
         { CURLE_GOT_NOTHING, "CONNECTION_ERROR" },         { CURLE_PARTIAL_FILE, "CONNECTION_ERROR" },
         { CURLE_SSL_CONNECT_ERROR, "TLS_ERROR" },          { CURLE_PEER_FAILED_VERIFICATION, "TLS_ERROR" },
+        { CURLE_SSL_CERTPROBLEM, "TLS_ERROR" },            { CURLE_SSL_CACERT_BADFILE, "TLS_ERROR" },
+        { CURLE_SSL_CLIENTCERT, "TLS_ERROR" },
     };
     const char *word = "TRANSPORT_ERROR";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].code == result)
             word = words[i].word;
-    const char *detail = exchange->curl_error[0] ? exchange->curl_error : curl_easy_strerror(result);
+    const char *detail = exchange->curl_error[0] && !exchange->repeated ? exchange->curl_error : curl_easy_strerror(result);
     buffer_printf(text, "%s - %s", word, detail);
 }
 
@@ -146,7 +191,19 @@ static enum query_answer query_of(const struct query_config *query, struct slice
     return QUERY_UNCLEAR;
 }
 
-static void judge_response(const struct exchange *exchange, struct answer *answer, struct buffer *code, struct buffer *text)
+/* What an answer's slices point to. */
+struct words {
+    struct buffer code, text, reference;
+};
+
+static void words_init(struct words *words)
+{
+    buffer_init(&words->code, CODE_WORD_BYTES_MAX);
+    buffer_init(&words->text, TEXT_BODY_BYTES_MAX + CURL_ERROR_SIZE + ERROR_TEXT_BYTES_MAX);
+    buffer_init(&words->reference, REFERENCE_BYTES_MAX);
+}
+
+static void judge_response(const struct exchange *exchange, struct answer *answer, struct words *words)
 {
     const struct destination_config *destination = exchange->send->destination;
     struct http_response response = { .headers = buffer_slice(&exchange->headers), .body = buffer_slice(&exchange->body) };
@@ -154,39 +211,48 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     bool asking = exchange->send->job->step != STEP_SEND;
     const struct text_list *places = asking && query->error_code.count > 0 ? &query->error_code : &destination->error_code;
     curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &response.status);
-    http_code_find(places, &response, classifier_namespace(destination->policy.classifier), code);
+    http_code_find(places, &response, classifier_namespace(destination->policy.classifier), &words->code);
+    if (!asking)
+        http_reference_find(&destination->reference, &response, &words->reference);
 
     struct slice shown = response.body;
     if (shown.len > TEXT_BODY_BYTES_MAX)
         shown.len = TEXT_BODY_BYTES_MAX;
-    buffer_printf(text, "HTTP %ld", response.status);
+    buffer_printf(&words->text, "HTTP %ld", response.status);
     if (!slice_is_blank(shown)) {
-        buffer_append(text, SLICE(": "));
-        buffer_append(text, shown);
+        buffer_append(&words->text, SLICE(": "));
+        buffer_append(&words->text, shown);
     }
     answer->retry_after_ms = http_retry_after_ms(http_header(response.headers, SLICE("Retry-After")),
                                                  exchange->http->settings.now(exchange->http->settings.context));
     answer->slow_all = response.status == 429 || response.status == 503;
     if (asking)
-        answer->query = query_of(query, buffer_slice(code));
-    else if (http_code_is(&destination->success, buffer_slice(code)))
+        answer->query = query_of(query, buffer_slice(&words->code));
+    else if (http_code_is(&destination->success, buffer_slice(&words->code)))
         answer->outcome = OUTCOME_DELIVERED;
 }
 
-static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct buffer *code,
-                          struct buffer *text)
+static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct words *words)
 {
-    if (exchange->private_address) {
+    if (exchange->private_address && !exchange->connected) {
         answer->outcome = OUTCOME_BLOCKED;
-        buffer_append(code, SLICE("insist:private_address"));
-        buffer_append(text, SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        buffer_append(&words->code, SLICE("insist:private_address"));
+        buffer_append(&words->text, SLICE("the destination's address is private; set allow_private: true where that is meant"));
         return;
     }
-    buffer_printf(code, "curl:%d", (int)result);
-    text_of_failure(exchange, result, text);
-    if (result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT)
+    if (exchange->repeated)
+        result = CURLE_GOT_NOTHING;
+    bool refused = certificate_was_refused(exchange, result);
+    if (refused)
+        result = CURLE_SSL_CLIENTCERT;
+    buffer_printf(&words->code, "curl:%d", (int)result);
+    text_of_failure(exchange, result, &words->text);
+    bool starved = exchange->starved || exchange->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT;
+    if (starved && !exchange->connected)
         answer->attempted = false;
-    else if (exchange->send->job->step == STEP_SEND && request_went_out(exchange->curl))
+    else if (refused || result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CACERT_BADFILE)
+        answer->outcome = OUTCOME_BLOCKED;
+    else if (exchange->send->job->step == STEP_SEND && request_went_out(exchange))
         answer->outcome = OUTCOME_IN_DOUBT;
 }
 
@@ -196,7 +262,8 @@ static void exchange_reset(struct exchange *exchange)
     buffer_release(&exchange->headers);
     buffer_release(&exchange->body);
     exchange->send = NULL;
-    exchange->body_cut = exchange->private_address = false;
+    exchange->body_cut = exchange->connected = exchange->repeated = exchange->private_address = false;
+    exchange->starved = exchange->unset = false;
     exchange->curl_error[0] = '\0';
 }
 
@@ -220,30 +287,31 @@ static void exchange_recycle(struct exchange *exchange)
     http->idle_count++;
 }
 
-static void report(struct exchange *exchange, struct answer *answer, struct buffer *code, struct buffer *text)
+static void report(struct exchange *exchange, struct answer *answer, struct words *words)
 {
     struct send *send = exchange->send;
-    answer->code = buffer_slice(code);
-    answer->text = buffer_slice(text);
+    answer->code = buffer_slice(&words->code);
+    answer->text = buffer_slice(&words->text);
+    answer->reference = buffer_slice(&words->reference);
     answer->duration_ms = (monotonic_ns() - exchange->started_ns) / 1000000;
     send->transport = NULL;
     send->done(send, answer);
-    buffer_release(code);
-    buffer_release(text);
+    buffer_release(&words->code);
+    buffer_release(&words->text);
+    buffer_release(&words->reference);
     exchange_recycle(exchange);
 }
 
 static void exchange_done(struct exchange *exchange, CURLcode result)
 {
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
-    struct buffer code, text;
-    buffer_init(&code, 256);
-    buffer_init(&text, TEXT_BODY_BYTES_MAX + 256);
+    struct words words;
+    words_init(&words);
     if (result == CURLE_OK || exchange->body_cut)
-        judge_response(exchange, &answer, &code, &text);
+        judge_response(exchange, &answer, &words);
     else
-        judge_failure(exchange, result, &answer, &code, &text);
-    report(exchange, &answer, &code, &text);
+        judge_failure(exchange, result, &answer, &words);
+    report(exchange, &answer, &words);
 }
 
 /* --- the loop ---------------------------------------------------------------------------------- */
@@ -318,6 +386,11 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
     return event_add(event, NULL) == 0 ? 0 : -1;
 }
 
+static const struct answer starved_answer = { .code = { "curl:27", 7 },
+                                             .text = { "OUT_OF_MEMORY - no memory for a request", 39 },
+                                             .reference = { "", 0 },
+                                             .retry_after_ms = -1 };
+
 /* --- starting ---------------------------------------------------------------------------------- */
 
 static struct exchange *exchange_get(struct http_transport *http)
@@ -341,50 +414,46 @@ static struct exchange *exchange_get(struct http_transport *http)
     return exchange;
 }
 
-static void set_tls(CURL *curl, const struct tls_config *tls)
+/* libcurl copies texts; without memory for one, say for a proxy or a certificate, nothing must be sent. */
+static void set_text(struct exchange *exchange, CURLoption option, const char *text)
 {
-    if (tls->ca)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, tls->ca);
-    if (tls->cert)
-        curl_easy_setopt(curl, CURLOPT_SSLCERT, tls->cert);
-    if (tls->key)
-        curl_easy_setopt(curl, CURLOPT_SSLKEY, tls->key);
+    if (text && curl_easy_setopt(exchange->curl, option, text) != CURLE_OK)
+        exchange->unset = true;
+}
+
+static void set_tls(struct exchange *exchange, const struct tls_config *tls)
+{
+    CURL *curl = exchange->curl;
+    set_text(exchange, CURLOPT_CAINFO, tls->ca);
+    set_text(exchange, CURLOPT_SSLCERT, tls->cert);
+    set_text(exchange, CURLOPT_SSLKEY, tls->key);
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, tls->verify ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
 }
 
-static void set_body(CURL *curl, const struct http_request *request)
+static void set_body(struct exchange *exchange)
 {
+    CURL *curl = exchange->curl;
+    const struct http_request *request = &exchange->request;
     bool get = slice_equal(request->method, SLICE("GET"));
-    bool head = slice_equal(request->method, SLICE("HEAD"));
-    if (head)
+    if (slice_equal(request->method, SLICE("HEAD"))) { /* has no body, whatever the job holds */
         curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
-    if ((get || head) && request->body.len == 0)
+        return;
+    }
+    if (get && request->body.len == 0)
         return;
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
     if (!slice_equal(request->method, SLICE("POST")))
-        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method.data); /* terminated: from the configuration */
+        set_text(exchange, CURLOPT_CUSTOMREQUEST, request->method.data); /* terminated: from the configuration */
 }
 
-static void set_options(struct exchange *exchange)
+static void set_callbacks(struct exchange *exchange)
 {
     CURL *curl = exchange->curl;
-    const struct destination_config *destination = exchange->send->destination;
-    curl_easy_setopt(curl, CURLOPT_URL, exchange->request.url.data);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, exchange);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->curl_error);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)destination->timeout_ms);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
-    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -393,14 +462,56 @@ static void set_options(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, exchange);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
-    /* An environment variable of the daemon's must not send the jobs elsewhere. */
-    curl_easy_setopt(curl, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
-    if (destination->username)
-        curl_easy_setopt(curl, CURLOPT_USERNAME, destination->username);
-    if (destination->password)
-        curl_easy_setopt(curl, CURLOPT_PASSWORD, destination->password);
-    set_tls(curl, &destination->tls);
-    set_body(curl, &exchange->request);
+}
+
+static void set_options(struct exchange *exchange)
+{
+    CURL *curl = exchange->curl;
+    const struct destination_config *destination = exchange->send->destination;
+    set_callbacks(exchange);
+    set_text(exchange, CURLOPT_URL, exchange->request.url.data);
+    set_text(exchange, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs must not hold the loop when its send is over */
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)destination->timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->request.headers);
+    set_text(exchange, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
+    /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
+    set_text(exchange, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
+    set_text(exchange, CURLOPT_NOPROXY, "");
+    set_text(exchange, CURLOPT_USERNAME, destination->username);
+    set_text(exchange, CURLOPT_PASSWORD, destination->password);
+    set_tls(exchange, &destination->tls);
+    set_body(exchange);
+}
+
+/* A request that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
+static void judge_unstarted(const struct exchange *exchange, struct answer *answer, struct words *words)
+{
+    switch (exchange->failure.status) {
+    case STATUS_INVALID:
+    case STATUS_LIMIT:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_PERMANENT;
+        buffer_append(&words->code, SLICE("curl:43")); /* a bad argument, to libcurl and to the rules */
+        buffer_printf(&words->text, "INVALID_REQUEST - %s", exchange->failure.text);
+        break;
+    case STATUS_UNSUPPORTED:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_BLOCKED;
+        buffer_append(&words->code, SLICE("insist:configuration"));
+        buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", exchange->failure.text);
+        break;
+    default:
+        buffer_append(&words->code, SLICE("curl:27"));
+        buffer_printf(&words->text, "OUT_OF_MEMORY - %s", exchange->failure.text);
+    }
 }
 
 /* A send that could not begin is still answered from the loop, never from inside start. */
@@ -411,17 +522,17 @@ static void on_unstarted(evutil_socket_t fd, short what, void *context)
     (void)what;
     while (http->unstarted) {
         struct exchange *exchange = http->unstarted;
+        struct answer answer = { .retry_after_ms = -1 };
+        struct words words;
         http->unstarted = exchange->next;
-        /* A request that cannot be written down is the job's own fault; libcurl's code 43 says so to the rules. */
-        bool invalid = exchange->failure.status == STATUS_INVALID || exchange->failure.status == STATUS_LIMIT;
-        struct answer answer = { .attempted = invalid, .retry_after_ms = -1,
-                                 .outcome = invalid ? OUTCOME_PERMANENT : OUTCOME_NONE };
-        struct buffer code, text;
-        buffer_init(&code, 256);
-        buffer_init(&text, 1024);
-        buffer_append(&code, SLICE("curl:43"));
-        buffer_printf(&text, "INVALID_REQUEST - %s", exchange->failure.text);
-        report(exchange, &answer, &code, &text);
+        words_init(&words);
+        judge_unstarted(exchange, &answer, &words);
+        report(exchange, &answer, &words);
+    }
+    while (http->starved) {
+        struct send *send = http->starved;
+        http->starved = send->next;
+        send->done(send, &starved_answer);
     }
 }
 
@@ -437,28 +548,38 @@ static void http_start(struct transport *transport, struct send *send)
 {
     struct http_transport *http = (struct http_transport *)transport;
     struct exchange *exchange = exchange_get(http);
+    send->transport = exchange;
     if (!exchange) {
-        /* Without memory even for that, the lease is the safety net; say at least that nothing left. */
-        const struct answer answer = { .text = SLICE("no memory for a request"), .retry_after_ms = -1 };
-        send->done(send, &answer);
+        send->next = http->starved;
+        http->starved = send;
+        event_active(http->unstarted_event, EV_TIMEOUT, 0);
         return;
     }
-    send->transport = exchange;
     exchange->send = send;
     exchange->started_ns = monotonic_ns();
     buffer_init(&exchange->headers, HEADERS_BYTES_MAX);
     buffer_init(&exchange->body, (size_t)send->destination->response_bytes_max);
-    enum status status = http_request_make(send, http->settings.now(http->settings.context), &exchange->request, &exchange->failure);
-    if (status != STATUS_OK) {
+    instant now = http->settings.now(http->settings.context);
+    if (http_request_make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
         fail_unstarted(exchange);
         return;
     }
     set_options(exchange);
-    CURLMcode added = curl_multi_add_handle(http->multi, exchange->curl);
+    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->multi, exchange->curl);
     if (added != CURLM_OK) {
         error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
         fail_unstarted(exchange);
     }
+}
+
+static void abort_starved(struct http_transport *http, struct send *send)
+{
+    struct send **link = &http->starved;
+    while (*link && *link != send)
+        link = &(*link)->next;
+    assert(*link); /* only a send under way may be aborted */
+    *link = send->next;
+    send->done(send, &starved_answer);
 }
 
 static void http_abort(struct transport *transport, struct send *send)
@@ -466,21 +587,23 @@ static void http_abort(struct transport *transport, struct send *send)
     struct http_transport *http = (struct http_transport *)transport;
     struct exchange *exchange = send->transport;
     struct answer answer = { .retry_after_ms = -1 };
-    struct buffer code, text;
+    struct words words;
+    if (!exchange) {
+        abort_starved(http, send);
+        return;
+    }
     for (struct exchange **link = &http->unstarted; *link; link = &(*link)->next)
         if (*link == exchange) {
             *link = exchange->next;
             break;
         }
-    bool out = request_went_out(exchange->curl);
+    answer.attempted = request_went_out(exchange);
+    answer.outcome = answer.attempted && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
     curl_multi_remove_handle(http->multi, exchange->curl);
-    answer.attempted = out;
-    answer.outcome = out && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
-    buffer_init(&code, 256);
-    buffer_init(&text, 256);
-    buffer_append(&code, SLICE("curl:42"));
-    buffer_append(&text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
-    report(exchange, &answer, &code, &text);
+    words_init(&words);
+    buffer_append(&words.code, SLICE("curl:42"));
+    buffer_append(&words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    report(exchange, &answer, &words);
 }
 
 static void http_free(struct transport *transport)
@@ -497,6 +620,7 @@ static void http_free(struct transport *transport)
         event_free(http->timer);
     if (http->unstarted_event)
         event_free(http->unstarted_event);
+    curl_global_cleanup();
     free(http);
 }
 
@@ -506,8 +630,10 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
                                struct error *err)
 {
     struct http_transport *http = calloc(1, sizeof *http);
-    if (!http)
+    if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(http);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
+    }
     http->transport.ops = &http_ops;
     http->loop = loop;
     http->settings = *settings;

@@ -14,7 +14,10 @@ struct http_settings {
     long connections_max; /* kept open in all */
 };
 
-/* Works on the given loop and is used by its thread only. */
+/*
+ * Works on the given loop and is used by its thread only. The process must ignore SIGPIPE: a server that closes while
+ * TLS is written would end it.
+ */
 enum status http_transport_new(struct event_base *loop, const struct http_settings *settings,
                                struct transport **ret_transport, struct error *err) MUST_CHECK;
 

@@ -6,7 +6,13 @@
 #include <libxml/xpath.h>
 #include <string.h>
 
-enum { CODE_TEXT_MAX = 64, JSON_POINTER_DEPTH_MAX = 32 };
+enum { CODE_TEXT_MAX = 64, JSON_POINTER_DEPTH_MAX = 32, XPATH_BYTES_MAX = 1024, XPATH_STEPS_MAX = 10000000 };
+
+/* What may stand at a place: a code, or what the destination calls the job. */
+struct wanted {
+    struct slice code_namespace; /* put before it; empty: nothing */
+    size_t bytes_max;
+};
 
 struct slice http_header(struct slice headers, struct slice name)
 {
@@ -21,24 +27,33 @@ struct slice http_header(struct slice headers, struct slice name)
     return SLICE("");
 }
 
-/* A code is a short word: anything else at its place is not one. */
-static bool append_code(struct buffer *code, struct slice code_namespace, struct slice value)
+/* A short word: anything else at its place is not what was looked for, and the next place is asked. */
+static bool append_word(struct buffer *out, const struct wanted *wanted, struct slice value)
 {
     value = slice_trim(value);
-    if (value.len == 0 || value.len > CODE_TEXT_MAX)
+    if (value.len == 0 || value.len > wanted->bytes_max)
         return false;
     for (size_t i = 0; i < value.len; i++)
-        if (ascii_is_space(value.data[i]) || (unsigned char)value.data[i] < ' ')
+        if ((unsigned char)value.data[i] <= ' ' || value.data[i] == 0x7f)
             return false;
-    buffer_append(code, code_namespace.len > 0 ? code_namespace : SLICE("app"));
-    buffer_append_byte(code, ':');
-    buffer_append(code, value);
+    if (wanted->code_namespace.len > 0) {
+        buffer_append(out, wanted->code_namespace);
+        buffer_append_byte(out, ':');
+    }
+    buffer_append(out, value);
     return true;
 }
 
-static bool find_xpath(struct slice expression, struct slice body, struct slice code_namespace, struct buffer *code)
+/* XPath errors would go to standard error; a place that cannot be read is one where nothing is found. */
+static void ignore_error(void *context, xmlErrorPtr problem)
 {
-    char path[1024];
+    (void)context;
+    (void)problem;
+}
+
+static bool find_xpath(struct slice expression, struct slice body, const struct wanted *wanted, struct buffer *out)
+{
+    char path[XPATH_BYTES_MAX];
     bool found = false;
     if (body.len == 0 || body.len > INT_MAX || expression.len >= sizeof path)
         return false;
@@ -47,12 +62,17 @@ static bool find_xpath(struct slice expression, struct slice body, struct slice 
     /* No network, no entities, no recovery: the text comes from outside. */
     xmlDoc *document = xmlReadMemory(body.data, (int)body.len, NULL, NULL,
                                      XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA);
-    xmlXPathContext *context = document ? xmlXPathNewContext(document) : NULL;
+    /* Entities of its own can make a small text very large; no protocol with codes has them. */
+    xmlXPathContext *context = document && !document->intSubset ? xmlXPathNewContext(document) : NULL;
+    if (context) {
+        context->error = ignore_error;
+        context->opLimit = XPATH_STEPS_MAX;
+    }
     xmlXPathObject *result = context ? xmlXPathEvalExpression((const xmlChar *)path, context) : NULL;
     bool nothing = result && result->type == XPATH_NODESET && xmlXPathNodeSetIsEmpty(result->nodesetval);
     xmlChar *text = result && !nothing ? xmlXPathCastToString(result) : NULL;
     if (text)
-        found = append_code(code, code_namespace, slice_from((const char *)text));
+        found = append_word(out, wanted, slice_from((const char *)text));
     xmlFree(text);
     xmlXPathFreeObject(result);
     xmlXPathFreeContext(context);
@@ -78,11 +98,13 @@ static const json_t *pointer_step(const json_t *value, struct slice step)
     return json_object_get(value, name);
 }
 
-static bool find_json(struct slice pointer, struct slice body, struct slice code_namespace, struct buffer *code)
+static bool find_json(struct slice pointer, struct slice body, const struct wanted *wanted, struct buffer *out)
 {
     json_t *root = json_loadb(body.data, body.len, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
     const json_t *value = root;
-    for (int depth = 0; value && pointer.len > 0 && depth < JSON_POINTER_DEPTH_MAX; depth++) {
+    for (int depth = 0; value && pointer.len > 0; depth++) {
+        if (depth == JSON_POINTER_DEPTH_MAX)
+            value = NULL;
         if (pointer.data[0] == '/')
             pointer = slice_from_offset(pointer, 1);
         size_t end = slice_find(pointer, '/');
@@ -91,19 +113,19 @@ static bool find_json(struct slice pointer, struct slice body, struct slice code
     }
     bool found = false;
     if (json_is_string(value)) {
-        found = append_code(code, code_namespace, (struct slice){ json_string_value(value), json_string_length(value) });
+        found = append_word(out, wanted, (struct slice){ json_string_value(value), json_string_length(value) });
     } else if (json_is_integer(value)) {
         struct buffer number;
         buffer_init(&number, CODE_TEXT_MAX);
         buffer_append_int64(&number, json_integer_value(value));
-        found = append_code(code, code_namespace, buffer_slice(&number));
+        found = append_word(out, wanted, buffer_slice(&number));
         buffer_release(&number);
     }
     json_decref(root);
     return found;
 }
 
-static bool find_pattern(struct slice expression, struct slice body, struct slice code_namespace, struct buffer *code)
+static bool find_pattern(struct slice expression, struct slice body, const struct wanted *wanted, struct buffer *out)
 {
     struct pattern *pattern;
     struct slice capture;
@@ -111,43 +133,66 @@ static bool find_pattern(struct slice expression, struct slice body, struct slic
         expression = (struct slice){ expression.data + 1, expression.len - 2 };
     if (pattern_new(expression, &pattern, NULL) != STATUS_OK)
         return false; /* the configuration was checked: only memory can be missing */
-    bool found = pattern_capture(pattern, body, &capture) && append_code(code, code_namespace, capture);
+    bool found = pattern_capture(pattern, body, &capture) && append_word(out, wanted, capture);
     pattern_free(pattern);
     return found;
 }
 
-static bool find_at(struct slice place, const struct http_response *response, struct slice code_namespace, struct buffer *code)
+static bool find_at(struct slice place, const struct http_response *response, const struct wanted *wanted, struct buffer *out)
 {
     struct slice rest = slice_from_offset(place, slice_find(place, ':') + 1);
     if (slice_has_prefix(place, SLICE("xpath:")))
-        return find_xpath(rest, response->body, code_namespace, code);
+        return find_xpath(rest, response->body, wanted, out);
     if (slice_has_prefix(place, SLICE("json:")))
-        return find_json(rest, response->body, code_namespace, code);
+        return find_json(rest, response->body, wanted, out);
     if (slice_has_prefix(place, SLICE("header:")))
-        return append_code(code, code_namespace, http_header(response->headers, rest));
+        return append_word(out, wanted, http_header(response->headers, rest));
     if (slice_has_prefix(place, SLICE("pattern:")))
-        return find_pattern(rest, response->body, code_namespace, code);
+        return find_pattern(rest, response->body, wanted, out);
     return false; /* http.status: what remains when nothing else is found */
+}
+
+static bool find_first(const struct text_list *places, const struct http_response *response, const struct wanted *wanted,
+                       struct buffer *out)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        struct slice place = slice_from(places->items[i]);
+        if (slice_equal(place, SLICE("http.status")))
+            return false;
+        if (find_at(place, response, wanted, out))
+            return true;
+    }
+    return false;
 }
 
 void http_code_find(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
                     struct buffer *ret_code)
 {
-    for (size_t i = 0; i < places->count; i++) {
-        struct slice place = slice_from(places->items[i]);
-        if (slice_equal(place, SLICE("http.status")))
-            break;
-        if (find_at(place, response, code_namespace, ret_code))
-            return;
-    }
-    buffer_printf(ret_code, "http:%ld", response->status);
+    struct wanted code = { code_namespace.len > 0 ? code_namespace : SLICE("app"), CODE_TEXT_MAX };
+    if (!find_first(places, response, &code, ret_code))
+        buffer_printf(ret_code, "http:%ld", response->status);
+}
+
+void http_reference_find(const struct text_list *places, const struct http_response *response, struct buffer *ret_reference)
+{
+    struct wanted reference = { .bytes_max = REFERENCE_BYTES_MAX };
+    find_first(places, response, &reference, ret_reference);
+}
+
+/* "2xx": the class of a status. A destination's own 210 must not pass for one. */
+static bool is_status_class(struct slice rule)
+{
+    return rule.len == 3 && ascii_is_digit(rule.data[0]) && ascii_lower(rule.data[1]) == 'x' && ascii_lower(rule.data[2]) == 'x';
 }
 
 bool http_code_is(const struct text_list *rules, struct slice code)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (code_matches(slice_from(rules->items[i]), code))
+    bool status = slice_has_prefix(code, SLICE("http:"));
+    for (size_t i = 0; i < rules->count; i++) {
+        struct slice rule = slice_from(rules->items[i]);
+        if ((status || !is_status_class(rule)) && code_matches(rule, code))
             return true;
+    }
     return false;
 }
 

@@ -6,6 +6,8 @@
 
 #include "transport/transport.h"
 
+enum { REFERENCE_BYTES_MAX = 255 };
+
 /* What came back. */
 struct http_response {
     long status;
@@ -23,7 +25,13 @@ struct slice http_header(struct slice headers, struct slice name);
 void http_code_find(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
                     struct buffer *ret_code);
 
-/* Whether any rule of the list is this code. */
+/*
+ * What the destination calls the job, at the first of the same places that holds a word of up to
+ * REFERENCE_BYTES_MAX bytes, exactly as it stands there. Empty where there is none.
+ */
+void http_reference_find(const struct text_list *places, const struct http_response *response, struct buffer *ret_reference);
+
+/* Whether any rule of the list is this code. "2xx" and its like mean the status, never a destination's own code. */
 bool http_code_is(const struct text_list *rules, struct slice code);
 
 /* Seconds or an HTTP-date; negative when the header is absent or is neither. A date in the past is 0. */

@@ -1,6 +1,7 @@
 #include "transport/http_request.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -12,35 +13,75 @@
 
 enum { URL_BYTES_MAX = 8192, QUERY_BODY_BYTES_MAX = 1 << 20, HEADER_BYTES_MAX = 16 * 1024, SECRET_BYTES_MAX = 512 };
 
+/* How a request is framed is the transport's: another's word would shift where the next request on the line begins. */
+static const char *const framing_headers[] = {
+    "Connection", "Content-Length", "Expect",  "HTTP2-Settings",    "Keep-Alive", "Proxy-Connection",
+    "TE",         "Trailer",        "Upgrade", "Transfer-Encoding", NULL,
+};
+/* What the receiver tells jobs and attempts apart by. */
+static const char *const own_headers[] = {
+    "Idempotency-Key", "Insist-Attempt", "webhook-id", "webhook-timestamp", "webhook-signature", NULL,
+};
+/* A job does not choose the site, nor who we are to the proxy. */
+static const char *const site_headers[] = { "Host", "Proxy-Authorization", NULL };
+
+static bool is_listed(const char *const *names, struct slice name)
+{
+    while (*names && !slice_equal_nocase(slice_from(*names), name))
+        names++;
+    return *names != NULL;
+}
+
+static bool is_token(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!ascii_is_alnum(name.data[i]) && !memchr("!#$%&'*+-.^_`|~", name.data[i], 15))
+            return false;
+    return name.len > 0;
+}
+
 bool http_header_is_safe(struct slice name, struct slice value)
 {
-    if (name.len == 0 || name.len + value.len > HEADER_BYTES_MAX)
+    if (!is_token(name) || name.len + value.len > HEADER_BYTES_MAX)
         return false;
-    for (size_t i = 0; i < name.len; i++)
-        if (!ascii_is_alnum(name.data[i]) && !strchr("!#$%&'*+-.^_`|~", name.data[i]))
-            return false;
     for (size_t i = 0; i < value.len; i++)
-        if (value.data[i] == '\r' || value.data[i] == '\n' || value.data[i] == '\0')
+        if (((unsigned char)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 0x7f)
             return false;
     return true;
+}
+
+static bool has_header(const struct http_request *request, struct slice name)
+{
+    for (const struct curl_slist *line = request->headers; line; line = line->next)
+        if (slice_equal_nocase((struct slice){ line->data, strcspn(line->data, ":;") }, name))
+            return true;
+    return false;
+}
+
+static enum status add_line(struct http_request *request, const char *line, struct error *err)
+{
+    struct curl_slist *longer = line ? curl_slist_append(request->headers, line) : NULL;
+    if (!longer)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a header");
+    request->headers = longer;
+    return STATUS_OK;
 }
 
 static enum status add_header(struct http_request *request, struct slice name, struct slice value, struct error *err)
 {
     struct buffer line;
     if (!http_header_is_safe(name, value))
-        return error_set(err, STATUS_INVALID, "header \"%.*s\" has a character that may not stand in a header", SLICE_ARG(name));
+        return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand in a header",
+                         is_token(name) ? (int)name.len : 0, name.data);
+    value = slice_trim(value);
     buffer_init(&line, HEADER_BYTES_MAX + 4);
     buffer_append(&line, name);
     /* libcurl takes "Name:" as a wish to leave the header out and "Name;" as an empty value. */
     buffer_append(&line, value.len > 0 ? SLICE(": ") : SLICE(";"));
     buffer_append(&line, value);
-    struct curl_slist *longer = buffer_status(&line) == STATUS_OK ? curl_slist_append(request->headers, line.data) : NULL;
+    enum status status = add_line(request, buffer_status(&line) == STATUS_OK ? line.data : NULL, err);
     buffer_release(&line);
-    if (!longer)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for a header");
-    request->headers = longer;
-    return STATUS_OK;
+    return status;
 }
 
 static int base64_value(char c)
@@ -50,19 +91,20 @@ static int base64_value(char c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* "whsec_" and Base64, as Standard Webhooks hands secrets out; anything else is the key itself. */
+/* "whsec_" and Base64, as Standard Webhooks hands secrets out; anything else is the key itself. 0: neither. */
 static size_t secret_key(struct slice secret, unsigned char key[SECRET_BYTES_MAX])
 {
     size_t len = 0;
     uint32_t bits = 0;
     int count = 0;
+    if (secret.len > SECRET_BYTES_MAX)
+        return 0;
     if (!slice_has_prefix(secret, SLICE("whsec_"))) {
-        len = secret.len < SECRET_BYTES_MAX ? secret.len : SECRET_BYTES_MAX;
-        memcpy(key, secret.data, len);
-        return len;
+        memcpy(key, secret.data, secret.len);
+        return secret.len;
     }
     secret = slice_from_offset(secret, 6);
-    for (size_t i = 0; i < secret.len && secret.data[i] != '=' && len < SECRET_BYTES_MAX; i++) {
+    for (size_t i = 0; i < secret.len && secret.data[i] != '='; i++) {
         int value = base64_value(secret.data[i]);
         if (value < 0)
             return 0;
@@ -91,7 +133,7 @@ enum status http_sign(const struct sign_config *sign, struct slice id, int64_t t
         unsigned int mac_len;
         size_t key_len = secret_key(slice_from(sign->secrets.items[i]), key);
         if (key_len == 0)
-            status = error_set(err, STATUS_INVALID, "sign: a secret is not Base64 after whsec_");
+            status = error_set(err, STATUS_UNSUPPORTED, "sign: a secret is too long, or not Base64 after whsec_");
         else if (!HMAC(EVP_sha256(), key, (int)key_len, (const unsigned char *)signed_text.data, signed_text.len, mac, &mac_len))
             status = error_set(err, STATUS_NO_MEMORY, "HMAC failed");
         else
@@ -105,7 +147,7 @@ enum status http_sign(const struct sign_config *sign, struct slice id, int64_t t
 static void append_percent(struct buffer *out, struct slice value)
 {
     for (size_t i = 0; i < value.len; i++) {
-        if (ascii_is_alnum(value.data[i]) || strchr("-._~", value.data[i]))
+        if (ascii_is_alnum(value.data[i]) || memchr("-._~", value.data[i], 4))
             buffer_append_byte(out, value.data[i]);
         else
             buffer_printf(out, "%%%02X", (unsigned char)value.data[i]);
@@ -128,24 +170,46 @@ static void append_xml(struct buffer *out, struct slice value)
     }
 }
 
-static void expand(struct buffer *out, struct slice template, const struct job *job, void (*append)(struct buffer *, struct slice))
+static void append_json(struct buffer *out, struct slice value)
 {
-    const struct { struct slice name, value; } fields[] = {
-        { SLICE("{id}"), job->id }, { SLICE("{tenant}"), job->tenant }, { SLICE("{reference}"), job->reference },
+    struct buffer text;
+    buffer_init(&text, QUERY_BODY_BYTES_MAX);
+    struct json_writer json = json_writer(&text);
+    json_put_string(&json, value);
+    if (buffer_status(&text) == STATUS_OK)
+        buffer_append(out, (struct slice){ text.data + 1, text.len - 2 }); /* the template has the quotes */
+    buffer_release(&text);
+}
+
+/* "." and ".." would climb in the path, and nothing at all would ask about the whole collection. */
+static bool names_something(struct slice value)
+{
+    return value.len > 0 && !slice_equal(value, SLICE(".")) && !slice_equal(value, SLICE(".."));
+}
+
+/* False: a name of the job is needed that it does not have, or that cannot be written there. */
+static bool expand(struct buffer *out, struct slice template, const struct job *job, void (*append)(struct buffer *, struct slice))
+{
+    const struct { struct slice name, value; bool needed; } fields[] = {
+        { SLICE("{id}"), job->id, true }, { SLICE("{reference}"), job->reference, true }, { SLICE("{tenant}"), job->tenant, false },
     };
     for (size_t i = 0; i < template.len;) {
         struct slice rest = slice_from_offset(template, i);
         size_t k = 0;
         while (k < sizeof fields / sizeof *fields && !slice_has_prefix(rest, fields[k].name))
             k++;
-        if (k < sizeof fields / sizeof *fields) {
-            append(out, fields[k].value);
-            i += fields[k].name.len;
-        } else {
+        if (k == sizeof fields / sizeof *fields) {
             buffer_append_byte(out, rest.data[0]);
             i++;
+            continue;
         }
+        bool empty = fields[k].value.len == 0;
+        if (empty ? fields[k].needed : append == append_percent && !names_something(fields[k].value))
+            return false;
+        append(out, fields[k].value);
+        i += fields[k].name.len;
     }
+    return true;
 }
 
 static enum status add_job_headers(struct http_request *request, struct slice headers, struct error *err)
@@ -156,13 +220,36 @@ static enum status add_job_headers(struct http_request *request, struct slice he
     json_t *root = json_loadb(headers.data, headers.len, JSON_ALLOW_NUL, NULL);
     if (!json_is_object(root))
         status = error_set(err, STATUS_INVALID, "the job's headers are not a JSON object");
-    const char *name;
+    const char *key;
     json_t *value;
-    json_object_foreach(root, name, value) {
-        if (status == STATUS_OK)
-            status = add_header(request, slice_from(name), (struct slice){ json_string_value(value), json_string_length(value) }, err);
+    json_object_foreach(root, key, value) {
+        struct slice name = slice_from(key);
+        if (status != STATUS_OK)
+            break;
+        if (!json_is_string(value))
+            status = error_set(err, STATUS_INVALID, "one of the job's headers is not a string");
+        else if (is_listed(framing_headers, name) || is_listed(own_headers, name) || is_listed(site_headers, name))
+            status = error_set(err, STATUS_INVALID, "a job may not set the header %s", key);
+        else
+            status = add_header(request, name, (struct slice){ json_string_value(value), json_string_length(value) }, err);
     }
     json_decref(root);
+    return status;
+}
+
+/* The destination's own; a job's header of the same name comes before. */
+static enum status add_destination_headers(struct http_request *request, const struct destination_config *destination,
+                                           struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < destination->headers.count && status == STATUS_OK; i++) {
+        struct slice name = slice_from(destination->headers.items[i].name);
+        struct slice value = slice_from(destination->headers.items[i].value);
+        if (is_listed(framing_headers, name) || is_listed(own_headers, name) || !http_header_is_safe(name, value))
+            status = error_set(err, STATUS_UNSUPPORTED, "headers: %s cannot be set", destination->headers.items[i].name);
+        else if (!has_header(request, name))
+            status = add_header(request, name, value, err);
+    }
     return status;
 }
 
@@ -176,38 +263,67 @@ static enum status add_trace(struct http_request *request, const struct job *job
     return add_header(request, SLICE("traceparent"), (struct slice){ text, (size_t)len }, err);
 }
 
-static enum status add_own_headers(struct http_request *request, const struct send *send, instant now, struct error *err)
+/* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
+static void append_key(struct buffer *out, const struct job *job)
 {
-    const struct job *job = send->job;
+    for (size_t i = 0; i < job->tenant.len; i++) {
+        char byte = job->tenant.data[i];
+        if (byte == '/' || byte == '%')
+            buffer_printf(out, "%%%02X", (unsigned)byte);
+        else
+            buffer_append_byte(out, byte);
+    }
+    buffer_append_byte(out, '/');
+    buffer_append(out, job->id);
+}
+
+static enum status add_signature(struct http_request *request, const struct sign_config *sign, struct slice key, instant now,
+                                 struct error *err)
+{
     struct buffer value;
     buffer_init(&value, HEADER_BYTES_MAX);
-    buffer_append(&value, job->tenant);
-    buffer_append_byte(&value, '/');
-    buffer_append(&value, job->id);
-    enum status status = add_header(request, SLICE("Idempotency-Key"), buffer_slice(&value), err);
+    buffer_append_int64(&value, now / SECOND_MS);
+    enum status status = add_header(request, SLICE("webhook-timestamp"), buffer_slice(&value), err);
+    if (status == STATUS_OK)
+        status = add_header(request, SLICE("webhook-id"), key, err);
     buffer_clear(&value);
-    buffer_append_int64(&value, job->attempts);
     if (status == STATUS_OK)
-        status = add_header(request, SLICE("Insist-Attempt"), buffer_slice(&value), err);
+        status = http_sign(sign, key, now / SECOND_MS, request->body, &value, err);
     if (status == STATUS_OK)
-        status = add_trace(request, job, err);
-    if (status == STATUS_OK && send->destination->sign.secrets.count > 0 && job->step == STEP_SEND) {
-        buffer_clear(&value);
-        buffer_append_int64(&value, now / SECOND_MS);
-        status = add_header(request, SLICE("webhook-timestamp"), buffer_slice(&value), err);
-        if (status == STATUS_OK)
-            status = add_header(request, SLICE("webhook-id"), job->id, err);
-        buffer_clear(&value);
-        if (status == STATUS_OK)
-            status = http_sign(&send->destination->sign, job->id, now / SECOND_MS, request->body, &value, err);
-        if (status == STATUS_OK)
-            status = add_header(request, SLICE("webhook-signature"), buffer_slice(&value), err);
-    }
+        status = add_header(request, SLICE("webhook-signature"), buffer_slice(&value), err);
     buffer_release(&value);
     return status;
 }
 
-static void choose_target(const struct send *send, struct http_request *request)
+static enum status add_own_headers(struct http_request *request, const struct send *send, instant now, struct error *err)
+{
+    const struct job *job = send->job;
+    struct buffer key, attempt;
+    buffer_init(&key, HEADER_BYTES_MAX);
+    buffer_init(&attempt, HEADER_BYTES_MAX);
+    append_key(&key, job);
+    buffer_append_int64(&attempt, job->attempts);
+    enum status status = add_header(request, SLICE("Idempotency-Key"), buffer_slice(&key), err);
+    if (status == STATUS_OK)
+        status = add_header(request, SLICE("Insist-Attempt"), buffer_slice(&attempt), err);
+    if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
+        status = add_trace(request, job, err);
+    if (status == STATUS_OK && send->destination->sign.secrets.count > 0 && job->step == STEP_SEND)
+        status = add_signature(request, &send->destination->sign, buffer_slice(&key), now, err);
+    buffer_release(&key);
+    buffer_release(&attempt);
+    return status;
+}
+
+/* How a job's names are written into a question's body, by what the body is. */
+static void (*escape_for(struct slice content_type))(struct buffer *, struct slice)
+{
+    if (slice_search(content_type, SLICE("json")) < content_type.len)
+        return append_json;
+    return slice_has_prefix(content_type, SLICE("application/x-www-form-urlencoded")) ? append_percent : append_xml;
+}
+
+static enum status choose_target(const struct send *send, struct http_request *request, struct error *err)
 {
     const struct destination_config *destination = send->destination;
     const struct job *job = send->job;
@@ -215,48 +331,52 @@ static void choose_target(const struct send *send, struct http_request *request)
         buffer_append_text(&request->url, send->use_fallback && destination->fallback_url ? destination->fallback_url : destination->url);
         request->method = slice_from(destination->method ? destination->method : "POST");
         request->body = job->payload;
-        return;
+        enum status status = buffer_status(&request->url);
+        return status == STATUS_OK ? STATUS_OK : error_set(err, STATUS_UNSUPPORTED, "the url is too long");
     }
     const struct query_config *query = job->step == STEP_VERIFY ? &destination->verify : &destination->poll;
-    expand(&request->url, slice_from(query->url), job, append_percent);
     request->method = slice_from(query->method ? query->method : query->body ? "POST" : "GET");
+    bool complete = expand(&request->url, slice_from(query->url), job, append_percent);
     if (query->body) {
-        expand(&request->text, slice_from(query->body), job, append_xml);
+        complete = expand(&request->text, slice_from(query->body), job, escape_for(slice_from(destination->content_type))) && complete;
         request->body = buffer_slice(&request->text);
     }
+    if (!complete)
+        return error_set(err, STATUS_INVALID, "the question cannot be asked: the job has no id or reference that fits into it");
+    if (buffer_status(&request->url) != STATUS_OK || buffer_status(&request->text) != STATUS_OK)
+        return error_set(err, STATUS_LIMIT, "the url or the body of the question is too long");
+    return STATUS_OK;
+}
+
+static enum status add_headers(struct http_request *request, const struct send *send, instant now, struct error *err)
+{
+    bool sending = send->job->step == STEP_SEND;
+    struct slice type = sending && send->job->content_type.len > 0 ? send->job->content_type
+                                                                   : slice_from(send->destination->content_type);
+    enum status status = sending ? add_job_headers(request, send->job->headers, err) : STATUS_OK;
+    if (status == STATUS_OK && sending && send->job->content_type.len > 0 && !has_header(request, SLICE("Content-Type")))
+        status = add_header(request, SLICE("Content-Type"), type, err);
+    if (status == STATUS_OK)
+        status = add_destination_headers(request, send->destination, err);
+    if (status == STATUS_OK && request->body.len > 0 && type.len > 0 && !has_header(request, SLICE("Content-Type")))
+        status = add_header(request, SLICE("Content-Type"), type, err);
+    if (status == STATUS_OK)
+        status = add_own_headers(request, send, now, err);
+    /* libcurl would call any body a form's. */
+    if (status == STATUS_OK && !has_header(request, SLICE("Content-Type")))
+        status = add_line(request, "Content-Type:", err);
+    /* libcurl would ask with Expect: 100-continue and wait a second where the server does not know it. */
+    return status == STATUS_OK ? add_line(request, "Expect:", err) : status;
 }
 
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err)
 {
-    const struct destination_config *destination = send->destination;
     struct http_request request = { .headers = NULL };
     buffer_init(&request.url, URL_BYTES_MAX);
     buffer_init(&request.text, QUERY_BODY_BYTES_MAX);
-    choose_target(send, &request);
-
-    enum status status = buffer_status(&request.url);
+    enum status status = choose_target(send, &request, err);
     if (status == STATUS_OK)
-        status = buffer_status(&request.text);
-    if (status != STATUS_OK)
-        error_set(err, status, "the url or the body of the request is too long");
-    struct slice type = send->job->step == STEP_SEND && send->job->content_type.len > 0
-                            ? send->job->content_type
-                            : slice_from(destination->content_type);
-    if (status == STATUS_OK && request.body.len > 0 && type.len > 0)
-        status = add_header(&request, SLICE("Content-Type"), type, err);
-    for (size_t i = 0; i < destination->headers.count && status == STATUS_OK; i++)
-        status = add_header(&request, slice_from(destination->headers.items[i].name),
-                            slice_from(destination->headers.items[i].value), err);
-    if (status == STATUS_OK && send->job->step == STEP_SEND)
-        status = add_job_headers(&request, send->job->headers, err);
-    if (status == STATUS_OK)
-        status = add_own_headers(&request, send, now, err);
-    /* libcurl would ask with Expect: 100-continue and wait a second where the server does not know it. */
-    if (status == STATUS_OK) {
-        struct curl_slist *longer = curl_slist_append(request.headers, "Expect:");
-        status = longer ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for a header");
-        request.headers = longer ? longer : request.headers;
-    }
+        status = add_headers(&request, send, now, err);
     if (status != STATUS_OK) {
         http_request_release(&request);
         return status;

@@ -18,16 +18,24 @@ struct http_request {
 
 /*
  * The request of a send: the job itself, or the question about it (STEP_VERIFY, STEP_POLL), where {id}, {tenant} and
- * {reference} of url and body are filled in, percent-encoded in the url, as XML text in the body.
- * STATUS_INVALID: a header's name or value has bytes that would end it; nothing must be sent.
+ * {reference} of url and body are filled in: percent-encoded in the url; in the body as JSON or form text where the
+ * destination's content type says so, else as XML text.
+ *
+ * Of a header's several sources the job comes first, then the destination. Neither may set what frames a request
+ * (Content-Length, Connection...) or what tells jobs apart (Idempotency-Key...); a job may not set Host either.
+ * STATUS_INVALID, STATUS_LIMIT: the job cannot be written as a request. STATUS_UNSUPPORTED: the destination's own
+ * settings cannot. Nothing must be sent then.
  */
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err) MUST_CHECK;
 void http_request_release(struct http_request *request);
 
-/* A header's value must stay on its line. */
+/* A name is a token; a value stays on its line and has no control characters but the tab. */
 bool http_header_is_safe(struct slice name, struct slice value);
 
-/* Standard Webhooks: "v1,BASE64" for each secret ("whsec_BASE64" or raw), separated by spaces. */
+/*
+ * Standard Webhooks: "v1,BASE64" for each secret ("whsec_BASE64" or raw), separated by spaces. STATUS_UNSUPPORTED: a
+ * secret is neither.
+ */
 enum status http_sign(const struct sign_config *sign, struct slice id, int64_t timestamp_s, struct slice body,
                       struct buffer *ret_signature, struct error *err) MUST_CHECK;
 

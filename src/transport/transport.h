@@ -41,6 +41,7 @@ struct send {
     void (*done)(struct send *send, const struct answer *answer);
     void *context;    /* the caller's */
     void *transport;  /* the transport's own, while under way */
+    struct send *next; /* likewise */
 };
 
 struct transport;
