@@ -250,7 +250,8 @@ static void on_request(struct evhttp_request *request, void *context)
 
     int64_t wait_ms = 0;
     if (visit->fate == FLAKY_ANSWERED || visit->fate == FLAKY_FAILED)
-        wait_ms = flaky->settings.latency_ms + (int64_t)(draw(flaky, visit->number, 2) * (double)(flaky->settings.jitter_ms + 1));
+        wait_ms = flaky->settings.latency_ms +
+                  (int64_t)(draw(flaky, visit->number, 2) * (double)(flaky->settings.jitter_ms + 1));
     struct timeval wait = { .tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000 };
     event_add(visit->left, NULL);
     event_add(visit->timer, &wait);
@@ -260,7 +261,8 @@ static enum status flaky_bind(struct flaky *flaky, struct error *err)
 {
     struct sockaddr_in address;
     socklen_t len = sizeof address;
-    struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(flaky->http, "127.0.0.1", (uint16_t)flaky->settings.port);
+    uint16_t wanted = (uint16_t)flaky->settings.port;
+    struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(flaky->http, "127.0.0.1", wanted);
     if (!bound)
         return error_set(err, STATUS_IO, "cannot listen on 127.0.0.1:%d: %s", flaky->settings.port, strerror(errno));
     if (getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len) != 0)

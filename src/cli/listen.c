@@ -11,7 +11,8 @@
 enum { LINE_BYTES_MAX = 64 << 20, PORT_DEFAULT = 8080, SHOWN_BYTES_MAX = 120 };
 
 struct listen_options {
-    const char *port, *status, *fail, *fail_status, *latency, *jitter, *outage, *retry_after, *hang, *reset, *body, *limit, *seed;
+    const char *port, *status, *fail, *fail_status, *latency, *jitter, *outage, *retry_after;
+    const char *hang, *reset, *body, *limit, *seed;
     bool log, quiet;
 };
 
@@ -116,7 +117,8 @@ static void append_visible(struct buffer *out, struct slice text, size_t bytes_m
 
 static void append_line(struct buffer *out, const struct flaky_event *event)
 {
-    buffer_printf(out, "%6" PRId64 ".%03" PRId64 "s  #%" PRIu64 "  %s ", event->at_ms / 1000, event->at_ms % 1000, event->number, event->method);
+    buffer_printf(out, "%6" PRId64 ".%03" PRId64 "s  #%" PRIu64 "  %s ", event->at_ms / 1000, event->at_ms % 1000,
+                  event->number, event->method);
     append_visible(out, event->path, SHOWN_BYTES_MAX, false);
     buffer_printf(out, "  %zu B  ", event->body.len);
     if (event->status)

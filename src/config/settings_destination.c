@@ -316,8 +316,9 @@ static const struct setting destination_rows[] = {
       "`http.status`, `smtp.reply`.",
       .check = check_error_code },
     { "reference", SETTING_TEXT_LIST, AT(reference), "",
-      .meaning = "Where an answer has the destination's own name of the job, such as a protocol number: places as of error_code. "
-      "`{reference}` of verify and poll is filled in with it.",
+      .meaning =
+          "Where an answer has the destination's own name of the job, such as a protocol number: places as of error_code. "
+          "`{reference}` of verify and poll is filled in with it.",
       .check = check_error_code },
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },

@@ -148,10 +148,12 @@ static bool request_went_out(const struct exchange *exchange)
 static bool certificate_was_refused(const struct exchange *exchange, CURLcode result)
 {
     static const char *const alerts[] = {
-        "alert certificate required", "alert bad certificate",     "alert unsupported certificate", "alert certificate revoked",
-        "alert certificate expired",  "alert certificate unknown", "alert unknown ca",              "alert access denied",
+        "alert certificate required", "alert bad certificate",     "alert unsupported certificate",
+        "alert certificate expired",  "alert certificate revoked", "alert certificate unknown",
+        "alert unknown ca",           "alert access denied",
     };
-    if ((result != CURLE_RECV_ERROR && result != CURLE_SEND_ERROR && result != CURLE_SSL_CONNECT_ERROR) || exchange->headers.len > 0)
+    bool told = result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR || result == CURLE_SSL_CONNECT_ERROR;
+    if (!told || exchange->headers.len > 0)
         return false;
     for (size_t i = 0; i < sizeof alerts / sizeof *alerts; i++)
         if (strstr(exchange->curl_error, alerts[i]))
@@ -237,7 +239,8 @@ static void judge_failure(const struct exchange *exchange, CURLcode result, stru
     if (exchange->private_address && !exchange->connected) {
         answer->outcome = OUTCOME_BLOCKED;
         buffer_append(&words->code, SLICE("insist:private_address"));
-        buffer_append(&words->text, SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        buffer_append(&words->text,
+                      SLICE("the destination's address is private; set allow_private: true where that is meant"));
         return;
     }
     if (exchange->repeated)
@@ -624,10 +627,12 @@ static void http_free(struct transport *transport)
     free(http);
 }
 
-static const struct transport_ops http_ops = { .name = "http", .start = http_start, .abort = http_abort, .free = http_free };
+static const struct transport_ops http_ops = {
+    .name = "http", .start = http_start, .abort = http_abort, .free = http_free,
+};
 
-enum status http_transport_new(struct event_base *loop, const struct http_settings *settings, struct transport **ret_transport,
-                               struct error *err)
+enum status http_transport_new(struct event_base *loop, const struct http_settings *settings,
+                               struct transport **ret_transport, struct error *err)
 {
     struct http_transport *http = calloc(1, sizeof *http);
     if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {

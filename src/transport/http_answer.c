@@ -138,7 +138,8 @@ static bool find_pattern(struct slice expression, struct slice body, const struc
     return found;
 }
 
-static bool find_at(struct slice place, const struct http_response *response, const struct wanted *wanted, struct buffer *out)
+static bool find_at(struct slice place, const struct http_response *response, const struct wanted *wanted,
+                    struct buffer *out)
 {
     struct slice rest = slice_from_offset(place, slice_find(place, ':') + 1);
     if (slice_has_prefix(place, SLICE("xpath:")))
@@ -182,7 +183,8 @@ void http_reference_find(const struct text_list *places, const struct http_respo
 /* "2xx": the class of a status. A destination's own 210 must not pass for one. */
 static bool is_status_class(struct slice rule)
 {
-    return rule.len == 3 && ascii_is_digit(rule.data[0]) && ascii_lower(rule.data[1]) == 'x' && ascii_lower(rule.data[2]) == 'x';
+    struct slice rest = slice_from_offset(rule, 1);
+    return rule.len == 3 && ascii_is_digit(rule.data[0]) && slice_equal_nocase(rest, SLICE("xx"));
 }
 
 bool http_code_is(const struct text_list *rules, struct slice code)
@@ -207,7 +209,7 @@ int64_t http_retry_after_ms(struct slice value, instant now)
     memcpy(text, value.data, value.len);
     text[value.len] = '\0';
     time_t date = curl_getdate(text, NULL);
-    if (date < 0 || ascii_is_digit(text[0]))
+    if (date < 0 || date > INSTANT_MAX / SECOND_MS || ascii_is_digit(text[0]))
         return -1;
     int64_t wait = (int64_t)date * SECOND_MS - now;
     return wait > 0 ? wait : 0;

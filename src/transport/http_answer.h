@@ -29,7 +29,8 @@ void http_code_find(const struct text_list *places, const struct http_response *
  * What the destination calls the job, at the first of the same places that holds a word of up to
  * REFERENCE_BYTES_MAX bytes, exactly as it stands there. Empty where there is none.
  */
-void http_reference_find(const struct text_list *places, const struct http_response *response, struct buffer *ret_reference);
+void http_reference_find(const struct text_list *places, const struct http_response *response,
+                         struct buffer *ret_reference);
 
 /* Whether any rule of the list is this code. "2xx" and its like mean the status, never a destination's own code. */
 bool http_code_is(const struct text_list *rules, struct slice code);

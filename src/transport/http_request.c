@@ -71,7 +71,7 @@ static enum status add_header(struct http_request *request, struct slice name, s
 {
     struct buffer line;
     if (!http_header_is_safe(name, value))
-        return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand in a header",
+        return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand there",
                          is_token(name) ? (int)name.len : 0, name.data);
     value = slice_trim(value);
     buffer_init(&line, HEADER_BYTES_MAX + 4);
@@ -134,10 +134,12 @@ enum status http_sign(const struct sign_config *sign, struct slice id, int64_t t
         size_t key_len = secret_key(slice_from(sign->secrets.items[i]), key);
         if (key_len == 0)
             status = error_set(err, STATUS_UNSUPPORTED, "sign: a secret is too long, or not Base64 after whsec_");
-        else if (!HMAC(EVP_sha256(), key, (int)key_len, (const unsigned char *)signed_text.data, signed_text.len, mac, &mac_len))
+        else if (!HMAC(EVP_sha256(), key, (int)key_len, (const unsigned char *)signed_text.data, signed_text.len, mac,
+                       &mac_len))
             status = error_set(err, STATUS_NO_MEMORY, "HMAC failed");
         else
-            buffer_printf(ret_signature, "%sv1,%.*s", i > 0 ? " " : "", EVP_EncodeBlock(text, mac, (int)mac_len), (char *)text);
+            buffer_printf(ret_signature, "%sv1,%.*s", i > 0 ? " " : "", EVP_EncodeBlock(text, mac, (int)mac_len),
+                          (char *)text);
         OPENSSL_cleanse(key, sizeof key);
     }
     buffer_release(&signed_text);
@@ -188,10 +190,13 @@ static bool names_something(struct slice value)
 }
 
 /* False: a name of the job is needed that it does not have, or that cannot be written there. */
-static bool expand(struct buffer *out, struct slice template, const struct job *job, void (*append)(struct buffer *, struct slice))
+static bool expand(struct buffer *out, struct slice template, const struct job *job,
+                   void (*append)(struct buffer *, struct slice))
 {
     const struct { struct slice name, value; bool needed; } fields[] = {
-        { SLICE("{id}"), job->id, true }, { SLICE("{reference}"), job->reference, true }, { SLICE("{tenant}"), job->tenant, false },
+        { SLICE("{id}"), job->id, true },
+        { SLICE("{reference}"), job->reference, true },
+        { SLICE("{tenant}"), job->tenant, false },
     };
     for (size_t i = 0; i < template.len;) {
         struct slice rest = slice_from_offset(template, i);
@@ -277,8 +282,8 @@ static void append_key(struct buffer *out, const struct job *job)
     buffer_append(out, job->id);
 }
 
-static enum status add_signature(struct http_request *request, const struct sign_config *sign, struct slice key, instant now,
-                                 struct error *err)
+static enum status add_signature(struct http_request *request, const struct sign_config *sign, struct slice key,
+                                 instant now, struct error *err)
 {
     struct buffer value;
     buffer_init(&value, HEADER_BYTES_MAX);
@@ -328,7 +333,8 @@ static enum status choose_target(const struct send *send, struct http_request *r
     const struct destination_config *destination = send->destination;
     const struct job *job = send->job;
     if (job->step == STEP_SEND) {
-        buffer_append_text(&request->url, send->use_fallback && destination->fallback_url ? destination->fallback_url : destination->url);
+        bool second = send->use_fallback && destination->fallback_url;
+        buffer_append_text(&request->url, second ? destination->fallback_url : destination->url);
         request->method = slice_from(destination->method ? destination->method : "POST");
         request->body = job->payload;
         enum status status = buffer_status(&request->url);
@@ -338,11 +344,12 @@ static enum status choose_target(const struct send *send, struct http_request *r
     request->method = slice_from(query->method ? query->method : query->body ? "POST" : "GET");
     bool complete = expand(&request->url, slice_from(query->url), job, append_percent);
     if (query->body) {
-        complete = expand(&request->text, slice_from(query->body), job, escape_for(slice_from(destination->content_type))) && complete;
+        void (*escape)(struct buffer *, struct slice) = escape_for(slice_from(destination->content_type));
+        complete = expand(&request->text, slice_from(query->body), job, escape) && complete;
         request->body = buffer_slice(&request->text);
     }
     if (!complete)
-        return error_set(err, STATUS_INVALID, "the question cannot be asked: the job has no id or reference that fits into it");
+        return error_set(err, STATUS_INVALID, "the job has no id or reference that fits into the question");
     if (buffer_status(&request->url) != STATUS_OK || buffer_status(&request->text) != STATUS_OK)
         return error_set(err, STATUS_LIMIT, "the url or the body of the question is too long");
     return STATUS_OK;

@@ -26,7 +26,8 @@ struct http_request {
  * STATUS_INVALID, STATUS_LIMIT: the job cannot be written as a request. STATUS_UNSUPPORTED: the destination's own
  * settings cannot. Nothing must be sent then.
  */
-enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err) MUST_CHECK;
+enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request,
+                              struct error *err) MUST_CHECK;
 void http_request_release(struct http_request *request);
 
 /* A name is a token; a value stays on its line and has no control characters but the tab. */

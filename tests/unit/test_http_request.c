@@ -71,7 +71,8 @@ static void test_own_headers(void **state)
     (void)state;
     struct receiver_request request;
     struct rig_send send;
-    rig_configure(&rig, "url: 'http://127.0.0.1:%d/in?x=1', allow_private: true, headers: { X-Site: north, SOAPAction: '\"\"', Empty: '' }", receiver_port(receiver));
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d/in?x=1', allow_private: true, headers: { X-Site: north, SOAPAction: '\"\"', Empty: '' }",
+                  receiver_port(receiver));
     rig_prepare(&rig, &send);
     send.job.attempts = 3;
     send.job.attempts_total = 9;
@@ -141,7 +142,8 @@ static void test_precedence(void **state)
     (void)state;
     struct receiver_request request;
     struct rig_send send;
-    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, content_type: text/xml, headers: { X-A: site, x-b: site, User-Agent: SIFEN-API/1.0 }", receiver_port(receiver));
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, content_type: text/xml, "
+                  "headers: { X-A: site, x-b: site, User-Agent: SIFEN-API/1.0 }", receiver_port(receiver));
     rig_prepare(&rig, &send);
     send.job.headers = SLICE("{\"x-a\":\"job\",\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\",\"X-Blank\":\"  \"}");
     send_prepared(&send, &request);
@@ -322,7 +324,8 @@ static void test_refused_settings(void **state)
 {
     (void)state;
     struct rig_send send;
-    struct destination_config destination = *rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, headers: { X-A: a }", receiver_port(receiver));
+    struct destination_config destination =
+        *rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, headers: { X-A: a }", receiver_port(receiver));
     static const struct {
         const char *name, *value;
     } headers[] = { { "Content-Length", "1" }, { "Idempotency-Key", "always/the-same" }, { "X-A", "a\nX-B: b" }, { "X A", "a" } };
@@ -377,8 +380,10 @@ static void test_signed_request(void **state)
     struct rig_send send;
     struct buffer signature;
     struct error err;
-    const struct destination_config *destination = rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, verify: { url: 'http://127.0.0.1:%d/{id}' }, "
-                  "sign: { secrets: [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD] }", receiver_port(receiver), receiver_port(receiver));
+    const struct destination_config *destination = rig_configure(
+        &rig, "url: 'http://127.0.0.1:%d', allow_private: true, verify: { url: 'http://127.0.0.1:%d/{id}' }, "
+        "sign: { secrets: [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD] }",
+        receiver_port(receiver), receiver_port(receiver));
     rig_prepare(&rig, &send);
     send_prepared(&send, &request);
     buffer_init(&signature, 1024);
@@ -409,12 +414,14 @@ static void test_questions(void **state)
         { "encoded", "/{tenant}/{id}?r={reference}", "", "text/xml", SLICE("a b/c?d#e%f&\xc3\xb1"), SLICE("x/../y"), SLICE("1+1"),
           "GET", "/x%2F..%2Fy/a%20b%2Fc%3Fd%23e%25f%26%C3%B1?r=1%2B1", "" },
         { "no tenant", "/q?t={tenant}&id={id}", "", "text/xml", SLICE("j"), SLICE(""), SLICE(""), "GET", "/q?t=&id=j", "" },
-        { "what is not a name stays", "/q", ", method: POST, body: '{other} {id {id}'", "text/xml", SLICE("j"), SLICE(""), SLICE(""), "POST", "/q", "{other} {id j" },
+        { "what is not a name stays", "/q", ", method: POST, body: '{other} {id {id}'", "text/xml", SLICE("j"), SLICE(""), SLICE(""),
+          "POST", "/q", "{other} {id j" },
         { "XML", "/q", ", method: POST, body: '<q id=\"{id}\">{reference}</q>'", "text/xml", SLICE("<a&\"'>"), SLICE("t"), SLICE("012345678901234567"),
           "POST", "/q", "<q id=\"&lt;a&amp;&quot;&#39;&gt;\">012345678901234567</q>" },
         { "JSON", "/q", ", method: POST, body: '{\"id\":\"{id}\"}'", "application/json", SLICE("a\"b\\<&"), SLICE("t"), SLICE(""),
           "POST", "/q", "{\"id\":\"a\\\"b\\\\<&\"}" },
-        { "a form", "/q", ", method: PUT, body: 'id={id}&x=1'", "application/x-www-form-urlencoded", SLICE("a&b=c"), SLICE("t"), SLICE(""), "PUT", "/q", "id=a%26b%3Dc&x=1" },
+        { "a form", "/q", ", method: PUT, body: 'id={id}&x=1'", "application/x-www-form-urlencoded", SLICE("a&b=c"), SLICE("t"), SLICE(""),
+          "PUT", "/q", "id=a%26b%3Dc&x=1" },
     };
     static const struct receiver_reply fine = { .body = "fine" };
     static const enum job_step steps[] = { STEP_VERIFY, STEP_POLL };
@@ -472,8 +479,9 @@ static void test_questions_refused(void **state)
 static void test_answers_to_questions(void **state)
 {
     (void)state;
-    static const char lists[] = "error_code: [\"xpath://*[local-name()='dCodRes']\", http.status], delivered: ['sifen:0422', 2xx], absent: ['sifen:0420', '404'], "
-                                "pending: ['sifen:0361', '202'], rejected: ['sifen:0160', '410']";
+    static const char lists[] = "error_code: [\"xpath://*[local-name()='dCodRes']\", http.status], "
+                                "delivered: ['sifen:0422', 2xx], absent: ['sifen:0420', '404'], pending: ['sifen:0361', '202'], "
+                                "rejected: ['sifen:0160', '410']";
     static const struct {
         struct receiver_reply reply;
         enum query_answer query;
@@ -522,7 +530,8 @@ static void test_references(void **state)
         { "no word", "{\"id\":\"not a number\"}", NULL, "" },
         { "empty", "<r><dProtConsLote/></r>", NULL, "" },
     };
-    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, reference: [\"xpath://*[local-name()='dProtConsLote']\", 'json:/id', 'header:X-Receipt']",
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, "
+                  "reference: [\"xpath://*[local-name()='dProtConsLote']\", 'json:/id', 'header:X-Receipt']",
                   receiver_port(receiver));
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct receiver_reply reply = { .body = cases[i].body, .headers = cases[i].headers };
@@ -534,13 +543,47 @@ static void test_references(void **state)
     }
 }
 
+/* From the receipt of a lot to the question about it, as the preset has them. */
+static void test_sifen_lot(void **state)
+{
+    (void)state;
+    static const struct receiver_reply receipt = {
+        .body = "<env:Envelope xmlns:env=\"http://www.w3.org/2003/05/soap-envelope\"><env:Body>"
+                "<ns2:rResEnviLoteDe xmlns:ns2=\"http://ekuatia.set.gov.py/sifen/xsd\"><ns2:dCodRes>0300</ns2:dCodRes>"
+                "<ns2:dProtConsLote>154307038997779882</ns2:dProtConsLote></ns2:rResEnviLoteDe></env:Body></env:Envelope>",
+    };
+    static const struct receiver_reply judged = { .body = "<r><dCodResLot>0361</dCodResLot></r>" };
+    struct receiver_request request;
+    struct rig_send send, poll;
+    int port = receiver_port(receiver);
+    rig_configure(&rig, "preset: sifen, allow_private: true, url: 'http://127.0.0.1:%d/lote', verify: { url: 'http://127.0.0.1:%d/de' }, "
+                  "poll: { url: 'http://127.0.0.1:%d/consulta' }, health: { url: 'http://127.0.0.1:%d/health' }", port, port, port, port);
+    receiver_script(receiver, &receipt, 1);
+    rig_send(&rig, &send);
+    check(send.answer.outcome == OUTCOME_NONE && strcmp(send.code, "sifen:0300") == 0, "%s", send.code);
+    assert_string_equal(send.reference, "154307038997779882");
+
+    receiver_script(receiver, &judged, 1);
+    rig_prepare(&rig, &poll);
+    poll.job.step = STEP_POLL;
+    poll.job.reference = send.answer.reference;
+    send_prepared(&poll, &request);
+    check(poll.answer.query == QUERY_PENDING, "%s", poll.text);
+    assert_string_equal(request.method.data, "POST");
+    check(strstr(request.body.data, "<dProtConsLote>154307038997779882</dProtConsLote>"), "%s", request.body.data);
+    check_header(&request, "Content-Type", "application/xml; charset=utf-8");
+    check_header(&request, "User-Agent", "SIFEN-API/1.0");
+    receiver_request_release(&request);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
         TEST(test_own_headers),  TEST(test_traceparent), TEST(test_precedence), TEST(test_keys), TEST(test_methods_and_bodies), TEST(test_basic_login),
-        TEST(test_fallback),     TEST(test_refused),     TEST(test_refused_settings), TEST(test_signature_vector), TEST(test_signed_request), TEST(test_questions),
-        TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references),
+        TEST(test_fallback), TEST(test_refused), TEST(test_refused_settings), TEST(test_signature_vector), TEST(test_signed_request),
+        TEST(test_questions),
+        TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references), TEST(test_sifen_lot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

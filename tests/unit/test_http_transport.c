@@ -67,8 +67,10 @@ static const struct answer_case {
     { "a good code in a 400", XPATH ", errors: { namespace: sifen }, success: ['sifen:0260']",
       { .status = 400, .body = "<r><dCodRes>0260</dCodRes></r>" }, OUTCOME_DELIVERED, "sifen:0260", "HTTP 400" },
     { "a logout page is not success where codes are", XPATH ", success: ['sifen:0260']", { .body = BIG }, OUTCOME_NONE, "http:200", "HTTP 200" },
-    { "an endless body: its status", "response_max: 8KB", { .body = "over and over ", .form = FORM_ENDLESS }, OUTCOME_DELIVERED, "http:200", "HTTP 200: over" },
-    { "an endless failure", "response_max: 8KB", { .status = 500, .body = "over and over ", .form = FORM_ENDLESS }, OUTCOME_NONE, "http:500", "HTTP 500: over" },
+    { "an endless body: its status", "response_max: 8KB", { .body = "over and over ", .form = FORM_ENDLESS }, OUTCOME_DELIVERED,
+      "http:200", "HTTP 200: over" },
+    { "an endless failure", "response_max: 8KB", { .status = 500, .body = "over and over ", .form = FORM_ENDLESS }, OUTCOME_NONE,
+      "http:500", "HTTP 500: over" },
     { "an early refusal of a small body", "", { .status = 413, .stage = STAGE_HEADERS, .close = true }, OUTCOME_NONE, "http:413", "HTTP 413" },
 };
 
@@ -111,6 +113,7 @@ static void test_retry_after(void **state)
         { "a date of RFC 850", { .status = 503, .headers = "Retry-After: Sunday, 12-Jan-25 10:41:00 GMT\r\n" }, 60000, true },
         { "a date of asctime", { .status = 503, .headers = "Retry-After: Sun Jan 12 10:42:00 2025\r\n" }, 120000, true },
         { "a past date", { .status = 503, .headers = "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n" }, 0, true },
+        { "a date of no calendar", { .status = 503, .headers = "Retry-After: Sun, 12 Jan 2025999990 10:41:30 GMT\r\n" }, -1, true },
         { "negative", { .status = 503, .headers = "Retry-After: -5\r\n" }, -1, true },
         { "enormous", { .status = 503, .headers = "Retry-After: 99999999999\r\n" }, 99999999999000, true },
         { "beyond the calendar", { .status = 503, .headers = "Retry-After: 999999999999999999\r\n" }, INSTANT_MAX, true },
