@@ -29,6 +29,8 @@ _insist() {
     -c | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table json" -- "$word"); return ;;
     --priority) mapfile -t COMPREPLY < <(compgen -W "critical high normal" -- "$word"); return ;;
+    --state) mapfile -t COMPREPLY < <(compgen -W "pending running waiting completed dead cancelled" -- "$word"); return ;;
+    --scope) mapfile -t COMPREPLY < <(compgen -W "enqueue read operate admin" -- "$word"); return ;;
     esac
 
     local words
@@ -36,6 +38,12 @@ _insist() {
         words=$(_insist_options "$program" "$command")
     elif [[ -z $command || $command == help ]]; then
         words=$(_insist_commands "$program")
+    elif [[ $command == dead && $previous == dead ]]; then
+        words="list export"
+    elif [[ $command == dest && $previous == dest ]]; then
+        words="list show pause resume"
+    elif [[ $command == audit && $previous == audit ]]; then
+        words="verify"
     elif [[ $command == presets ]]; then
         words=$("$program" presets 2>/dev/null | awk '{ print $1 }')
     else

@@ -35,3 +35,8 @@ complete -c insist -l policy -s p -x -a '(__insist_presets)'
 complete -c insist -l config -s c -r -F
 complete -c insist -l output -s o -x -a 'table json'
 complete -c insist -l priority -x -a 'critical high normal'
+complete -c insist -l state -x -a 'pending running waiting completed dead cancelled'
+complete -c insist -l scope -x -a 'enqueue read operate admin'
+complete -c insist -n 'test (__insist_command; or true) = dead' -a 'list export'
+complete -c insist -n 'test (__insist_command; or true) = dest' -a 'list show pause resume'
+complete -c insist -n 'test (__insist_command; or true) = audit' -a 'verify'

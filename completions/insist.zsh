@@ -20,6 +20,8 @@ _insist() {
     -c | --config) _files; return ;;
     -o | --output) compadd table json; return ;;
     --priority) compadd critical high normal; return ;;
+    --state) compadd pending running waiting completed dead cancelled; return ;;
+    --scope) compadd enqueue read operate admin; return ;;
     esac
 
     if [[ $words[CURRENT] == -* ]]; then
@@ -27,6 +29,12 @@ _insist() {
             grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+')"}
     elif [[ -z $command || $command == help ]]; then
         compadd -- ${(f)"$($program help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')"}
+    elif [[ $command == dead && $words[CURRENT-1] == dead ]]; then
+        compadd list export
+    elif [[ $command == dest && $words[CURRENT-1] == dest ]]; then
+        compadd list show pause resume
+    elif [[ $command == audit && $words[CURRENT-1] == audit ]]; then
+        compadd verify
     elif [[ $command == presets ]]; then
         _insist_presets
     else

@@ -1,8 +1,8 @@
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/configuration.h"
 #include "cli/options.h"
 #include "cli/policies.h"
-#include "config/config.h"
 
 static void append_json(const struct config *config, struct buffer *out)
 {
@@ -74,7 +74,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (reference)
         config_reference(&out);
     else
-        code = check(cli, path ? path : cli_config_path(), &out);
+        code = check(cli, configuration_path(path), &out);
     if (code == EXIT_DONE)
         code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);

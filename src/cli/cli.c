@@ -58,9 +58,11 @@ int cli_print(const struct buffer *out, int code)
 {
     if (buffer_status(out) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "the output does not fit into memory");
-    if (cli_write(STDOUT_FILENO, buffer_slice(out)) != STATUS_OK)
-        return cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
-    return code;
+    if (cli_write(STDOUT_FILENO, buffer_slice(out)) == STATUS_OK)
+        return code;
+    if (errno == EPIPE) /* `insist jobs | head` has all it wanted */
+        return EXIT_FAILED;
+    return cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
 }
 
 int cli_read_stdin(struct buffer *ret_text)
@@ -125,7 +127,7 @@ int cli_main(int argc, char **argv)
     int first = argc;
     const char *terminal = environment("TERM");
     cli.color = isatty(STDOUT_FILENO) && !environment("NO_COLOR") && terminal && strcmp(terminal, "dumb") != 0;
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error, with a message */
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error */
 
     int code = options_read(&cli, NULL, NULL, argc, argv, &none, &first);
     if (code != EXIT_DONE)

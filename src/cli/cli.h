@@ -60,7 +60,8 @@ int cli_fail(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* For wrong use: the message, and where the help is. Returns EXIT_USAGE. */
 int cli_usage(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Writes all of the buffer to standard output. Returns `code`, or EXIT_FAILED after a message. */
+/* Writes all of the buffer to standard output. Returns `code`, or EXIT_FAILED after a message; a pipe whose reader went
+   away needs none. */
 int cli_print(const struct buffer *out, int code);
 
 /* Writes all bytes to a descriptor; STATUS_IO with errno kept. */

@@ -7,6 +7,23 @@
 #include "cli/cli.h"
 
 extern const struct command command_serve;
+extern const struct command command_demo;
+extern const struct command command_add;
+extern const struct command command_jobs;
+extern const struct command command_job;
+extern const struct command command_why;
+extern const struct command command_retry;
+extern const struct command command_cancel;
+extern const struct command command_prioritize;
+extern const struct command command_dead;
+extern const struct command command_dest;
+extern const struct command command_tenants;
+extern const struct command command_stats;
+extern const struct command command_events;
+extern const struct command command_audit;
+extern const struct command command_backup;
+extern const struct command command_doctor;
+extern const struct command command_token;
 extern const struct command command_decide;
 extern const struct command command_classify;
 extern const struct command command_backoff;

@@ -40,6 +40,7 @@ struct reader {
     int argc;
     char **argv;
     int next; /* index of what was not read yet */
+    struct arguments *arguments;
 };
 
 /* The value behind the option, or the next argument. */
@@ -53,7 +54,16 @@ static int take_value(struct reader *reader, const struct option_row *row, const
     }
     if (!attached && reader->next == reader->argc)
         return cli_usage(reader->command, "option --%s needs a value", row->name);
-    *row->value = attached ? attached : reader->argv[reader->next++];
+    const char *value = attached ? attached : reader->argv[reader->next++];
+    if (row->value) {
+        *row->value = value;
+        return EXIT_DONE;
+    }
+    struct arguments *arguments = reader->arguments;
+    if (arguments->repeated_count == OPTIONS_ARGUMENTS_MAX)
+        return cli_usage(reader->command, "option --%s is given more than %d times", row->name, OPTIONS_ARGUMENTS_MAX);
+    arguments->repeated[arguments->repeated_count].name = row->name;
+    arguments->repeated[arguments->repeated_count++].value = value;
     return EXIT_DONE;
 }
 
@@ -78,7 +88,7 @@ static int read_short(struct reader *reader, const char *letters)
             row = find_by_letter(reader->globals, *letters);
         if (!row)
             return cli_usage(reader->command, "there is no option -%c", *letters);
-        if (row->value)
+        if (!row->flag)
             return take_value(reader, row, letters[1] ? letters + 1 : NULL);
         *row->flag = true;
     }
@@ -104,9 +114,10 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
         { "help", 'h', NULL, &cli->help },      { command ? NULL : "version", 'V', NULL, &cli->version },
         { NULL, '\0', NULL, NULL },
     };
-    struct reader reader = { command, rows, globals, argc, argv, 1 };
+    struct reader reader = { command, rows, globals, argc, argv, 1, ret_arguments };
     bool ended = false;
     ret_arguments->count = 0;
+    ret_arguments->repeated_count = 0;
     while (reader.next < argc) {
         const char *text = argv[reader.next];
         bool option = !ended && text[0] == '-' && text[1] != '\0';

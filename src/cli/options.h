@@ -13,7 +13,7 @@ struct option_row {
     const char *name;   /* without the dashes; NULL ends a table */
     char letter;        /* '\0': none */
     const char **value; /* takes a value, stored here; or */
-    bool *flag;         /* takes none and is set here */
+    bool *flag;         /* takes none and is set here; or, with neither, it takes a value and may be repeated */
 };
 
 enum { OPTIONS_ARGUMENTS_MAX = 64 };
@@ -21,6 +21,10 @@ enum { OPTIONS_ARGUMENTS_MAX = 64 };
 struct arguments {
     const char *items[OPTIONS_ARGUMENTS_MAX];
     size_t count;
+    struct {
+        const char *name, *value;
+    } repeated[OPTIONS_ARGUMENTS_MAX]; /* the options that may be repeated, in the order given */
+    size_t repeated_count;
 };
 
 /*

@@ -29,23 +29,35 @@ static size_t width_of(struct slice text)
     return width;
 }
 
-void table_cell(struct table *table, struct slice text)
+void plain_append(struct slice text, struct buffer *out)
 {
-    size_t column = table->cell_count++ % table->column_count;
-    size_t start = table->cells.len;
     for (size_t i = 0; i < text.len;) {
         size_t len = utf8_sequence_len(slice_from_offset(text, i));
         bool control = len == 1 && ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f);
-        if (len == 0 || control)
-            buffer_append_byte(&table->cells, '?');
+        bool control_c1 = len == 2 && (unsigned char)text.data[i] == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0;
+        if (len == 0 || control || control_c1)
+            buffer_append_byte(out, '?');
         else
-            buffer_append(&table->cells, (struct slice){ text.data + i, len });
+            buffer_append(out, (struct slice){ text.data + i, len });
         i += len > 0 ? len : 1;
     }
+}
+
+void table_cell_colored(struct table *table, struct slice text, enum table_color color)
+{
+    size_t column = table->cell_count++ % table->column_count;
+    buffer_append_byte(&table->cells, (char)(color + 1));
+    size_t start = table->cells.len;
+    plain_append(text, &table->cells);
     size_t width = width_of(slice_from_offset(buffer_slice(&table->cells), start));
     buffer_append_byte(&table->cells, '\0');
     if (width > table->widths[column])
         table->widths[column] = width;
+}
+
+void table_cell(struct table *table, struct slice text)
+{
+    table_cell_colored(table, text, TABLE_PLAIN);
 }
 
 void table_cell_text(struct table *table, const char *text)
@@ -60,36 +72,40 @@ void table_cell_int(struct table *table, int64_t value)
     table_cell_text(table, digits);
 }
 
-static void append_padded(const struct table *table, size_t column, struct slice text, struct buffer *out)
+static void append_padded(const struct table *table, size_t column, struct slice text, const char *color, struct buffer *out)
 {
     bool last = column + 1 == table->column_count;
     bool right = table->columns[column].right;
     size_t missing = table->widths[column] - width_of(text);
     for (size_t i = 0; right && i < missing; i++)
         buffer_append_byte(out, ' ');
+    buffer_append_text(out, color);
     buffer_append(out, text);
+    buffer_append_text(out, *color ? "\033[0m" : "");
     for (size_t i = 0; !right && !last && i < missing; i++)
         buffer_append_byte(out, ' ');
     buffer_append_text(out, last ? "\n" : "  ");
 }
 
-void table_append(const struct table *table, const struct cli *cli, struct buffer *out)
+void table_append(struct table *table, const struct cli *cli, struct buffer *out)
 {
+    static const char *const colors[TABLE_COLOR_COUNT] = { "", "\033[32m", "\033[33m", "\033[31m" };
     assert(table->cell_count % table->column_count == 0);
     if (buffer_status(&table->cells) != STATUS_OK) {
         out->failure = buffer_status(&table->cells);
         return;
     }
-    if (cli->color)
-        buffer_append_text(out, "\033[1m");
-    for (size_t i = 0; i < table->column_count; i++)
-        append_padded(table, i, slice_from(table->columns[i].title), out);
-    if (cli->color)
-        buffer_append_text(out, "\033[0m");
+    for (size_t i = 0; !table->titled && i < table->column_count; i++)
+        append_padded(table, i, slice_from(table->columns[i].title), cli->color ? "\033[1m" : "", out);
+    table->titled = true;
     struct slice rest = buffer_slice(&table->cells);
     for (size_t i = 0; i < table->cell_count; i++) {
+        const char *color = cli->color ? colors[rest.data[0] - 1] : "";
+        rest = slice_from_offset(rest, 1);
         struct slice cell = { rest.data, slice_find(rest, '\0') };
-        append_padded(table, i % table->column_count, cell, out);
+        append_padded(table, i % table->column_count, cell, color, out);
         rest = slice_from_offset(rest, cell.len + 1);
     }
+    buffer_clear(&table->cells);
+    table->cell_count = 0;
 }

@@ -11,6 +11,14 @@
 
 enum { TABLE_COLUMNS_MAX = 16 };
 
+enum table_color {
+    TABLE_PLAIN,
+    TABLE_GREEN,
+    TABLE_YELLOW,
+    TABLE_RED,
+    TABLE_COLOR_COUNT
+};
+
 struct table_column {
     const char *title;
     bool right;
@@ -21,17 +29,26 @@ struct table {
     size_t column_count;
     size_t widths[TABLE_COLUMNS_MAX];
     size_t cell_count;
-    struct buffer cells; /* each ended with a NUL */
+    struct buffer cells; /* each: a byte of enum table_color + 1, the text, a NUL */
+    bool titled;         /* the titles are printed */
 };
 
 void table_init(struct table *table, const struct table_column *columns, size_t column_count);
 void table_release(struct table *table);
 
 void table_cell(struct table *table, struct slice text);
+/* The colour is shown only where the terminal has colours. */
+void table_cell_colored(struct table *table, struct slice text, enum table_color color);
 void table_cell_text(struct table *table, const char *text);
 void table_cell_int(struct table *table, int64_t value);
 
-/* Appends the table; the last row must be complete. Titles are bold when the terminal has colours. */
-void table_append(const struct table *table, const struct cli *cli, struct buffer *out);
+/*
+ * Appends the rows filled so far and forgets them; the last must be complete. The first time the titles stand above, bold
+ * when the terminal has colours. A long list can so be printed page by page: columns only grow.
+ */
+void table_append(struct table *table, const struct cli *cli, struct buffer *out);
+
+/* Text from elsewhere for a terminal: control characters and broken UTF-8 become '?'. */
+void plain_append(struct slice text, struct buffer *out);
 
 #endif

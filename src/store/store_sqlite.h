@@ -12,4 +12,37 @@
 enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
                               struct error *err) MUST_CHECK;
 
+/*
+ * From outside: read-only connections of one's own, that lock nobody out and write nothing, also while a daemon has the
+ * store open. STATUS_NOT_FOUND: there is no such file.
+ */
+
+struct store_sqlite_facts {
+    int64_t schema_version;
+    int64_t bytes;
+    int64_t pending, running, waiting, dead; /* jobs */
+    int64_t event_first, event_last;         /* numbers; 0: no event */
+};
+
+/* The version that this program writes. */
+int store_sqlite_schema_version(void);
+
+/* STATUS_INVALID: a file of another program. `in_use` is false only for a file that nobody writes, as a backup. */
+enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts,
+                               struct error *err) MUST_CHECK;
+
+/* Whether SQLite finds its pages and rows in order; STATUS_CORRUPT with the first fault. */
+enum status store_sqlite_quick_check(const char *path, struct error *err) MUST_CHECK;
+
+struct store_sqlite_chain {
+    int64_t first, last;                  /* the events that were checked; last < first: there is none */
+    unsigned char hash[EVENT_HASH_BYTES]; /* of the last: who noted it earlier can compare */
+};
+
+/* Follows the events' hashes from the oldest that is kept. STATUS_CORRUPT names the event where they part. */
+enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret_chain, struct error *err) MUST_CHECK;
+
+/* Copies the store as of one moment. STATUS_CONFLICT: `target` is there already. Durable when it returns. */
+enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err) MUST_CHECK;
+
 #endif

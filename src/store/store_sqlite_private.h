@@ -4,6 +4,7 @@
  *   store_sqlite.c          open, close, lock, checkpoints, sync, failures
  *   store_sqlite_schema.c   pragmas, migrations, the meta table
  *   store_sqlite_backup.c   a copy of the whole
+ *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
  *   store_sqlite_row.c      one job's rows: read, put in their places, written; events
  *   store_sqlite_apply.c    a batch as one transaction
@@ -195,6 +196,8 @@ void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err) MUST_CHECK;
 /* Brings the schema to this program's version; refuses a newer one and files of others. */
 enum status sqlite_schema_migrate(sqlite3 *db, struct error *err) MUST_CHECK;
+/* The version of a store's schema; STATUS_INVALID: it is no store of this program. */
+enum status sqlite_schema_identify(sqlite3 *db, int64_t *ret_version, struct error *err) MUST_CHECK;
 /* The same with any table of steps; step i brings version i to i + 1. */
 enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err) MUST_CHECK;
 /* One number by an SQL text; `missing` when it gives no row or NULL. */

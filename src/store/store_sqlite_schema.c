@@ -117,18 +117,42 @@ static enum status migrate_step(sqlite3 *db, const char *sql, int version, struc
     return status;
 }
 
-enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err)
+/* 0 for an empty database. */
+static enum status version_read(sqlite3 *db, int64_t *ret_version, struct error *err)
 {
-    int64_t version, application, tables;
-    enum status status = sqlite_query_int64(db, "PRAGMA user_version", 0, &version, err);
+    int64_t application, tables;
+    enum status status = sqlite_query_int64(db, "PRAGMA user_version", 0, ret_version, err);
     if (status == STATUS_OK)
         status = sqlite_query_int64(db, "PRAGMA application_id", 0, &application, err);
     if (status == STATUS_OK)
         status = sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master", 0, &tables, err);
+    if (status == STATUS_OK && tables > 0 && application != APPLICATION_ID)
+        return error_set(err, STATUS_INVALID, "the file is a database of another program");
+    return status;
+}
+
+int store_sqlite_schema_version(void)
+{
+    return SCHEMA_VERSION;
+}
+
+enum status sqlite_schema_identify(sqlite3 *db, int64_t *ret_version, struct error *err)
+{
+    int64_t version;
+    enum status status = version_read(db, &version, err);
+    if (status == STATUS_OK && version <= 0)
+        return error_set(err, STATUS_INVALID, "the file is no store: it is empty");
+    if (status == STATUS_OK)
+        *ret_version = version;
+    return status;
+}
+
+enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err)
+{
+    int64_t version;
+    enum status status = version_read(db, &version, err);
     if (status != STATUS_OK)
         return status;
-    if (tables > 0 && application != APPLICATION_ID)
-        return error_set(err, STATUS_INVALID, "the file is a database of another program");
     if (version < 0 || version > count)
         return error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program knows up to %d: use a newer program",
                          (long long)version, count);

@@ -1,0 +1,34 @@
+#include "cli/action.h"
+
+#include "cli/client.h"
+#include "cli/show.h"
+
+static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    const json_t *id = json_object_get(answer, "id");
+    const json_t *state = json_object_get(answer, "state");
+    (void)cli;
+    show_value(id ? id : json_object_get(answer, "name"), SHOW_TEXT, out);
+    buffer_append_text(out, ": ");
+    show_value(state ? state : json_object_get(answer, "mode"), SHOW_TEXT, out);
+    if (id) {
+        buffer_append_text(out, ", priority ");
+        show_value(json_object_get(answer, "priority"), SHOW_TEXT, out);
+    }
+    buffer_append_byte(out, '\n');
+    return EXIT_DONE;
+}
+
+int action_run(const struct cli *cli, const struct action *action)
+{
+    struct url url;
+    url_init(&url, action->path);
+    url_segment(&url, action->name);
+    if (action->verb)
+        url_segment(&url, action->verb);
+    url_query(&url, "tenant", action->tenant);
+    const struct request request = { .method = action->method, .url = &url, .body = action->body };
+    int code = client_show(cli, &request, show_outcome);
+    url_release(&url);
+    return code;
+}

@@ -1,0 +1,137 @@
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct dead_options {
+    const char *destination, *tenant, *code, *out;
+};
+
+static const struct shown columns[] = {
+    { "ID", "id", SHOW_TEXT },
+    { "TENANT", "tenant", SHOW_TEXT },
+    { "DESTINATION", "destination", SHOW_TEXT },
+    { "BECAUSE", "dead_code", SHOW_TEXT },
+    { "TRIES", "attempt_count", SHOW_NUMBER },
+    { "DEAD SINCE", "dead_at", SHOW_TIME },
+    { "KEPT UNTIL", "expires_at", SHOW_TIME },
+    { "CODE", "last_code", SHOW_TEXT },
+    { "LAST ERROR", "last_error", SHOW_BRIEF },
+};
+
+static int list(const struct cli *cli, const struct dead_options *options, struct pages *pages)
+{
+    const struct pages_query query[] = {
+        { "destination", options->destination },
+        { "tenant", options->tenant },
+        { "code", options->code },
+        { NULL, NULL },
+    };
+    if (options->out)
+        return cli_usage("dead", "--out goes with export");
+    pages->query = query;
+    return pages_print(cli, pages);
+}
+
+static int export_to(const struct cli *cli, const struct dead_options *options, int descriptor)
+{
+    struct client client;
+    struct reply reply = { 0 };
+    struct url url;
+    url_init(&url, "/v1/dead/export");
+    url_query(&url, "destination", options->destination);
+    url_query(&url, "tenant", options->tenant);
+    url_query(&url, "code", options->code);
+    int code = client_open(cli, &client);
+    if (code == EXIT_DONE)
+        code = client_call(&client, &(struct request){ .method = "GET", .url = &url, .sink = descriptor }, &reply);
+    reply_release(&reply);
+    url_release(&url);
+    client_close(&client);
+    return code;
+}
+
+/* Under another name until it is whole, so that a broken export cannot be taken for a good one. */
+static int export_file(const struct cli *cli, const struct dead_options *options)
+{
+    char *part = NULL;
+    if (asprintf(&part, "%s.part", options->out) < 0)
+        return cli_fail(EXIT_FAILED, "no memory for the file's name");
+    int descriptor = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (descriptor < 0) {
+        int code = cli_fail(EXIT_USAGE, "cannot write %s: %s", part, strerror(errno));
+        free(part);
+        return code;
+    }
+    int code = export_to(cli, options, descriptor);
+    bool synced = fsync(descriptor) == 0;
+    if (close(descriptor) != 0)
+        synced = false;
+    if (code == EXIT_DONE && (!synced || rename(part, options->out) != 0))
+        code = cli_fail(EXIT_FAILED, "cannot write %s: %s", options->out, strerror(errno));
+    if (code != EXIT_DONE)
+        unlink(part);
+    free(part);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct dead_options options = { 0 };
+    struct pages pages = { .command = "dead",
+                           .path = "/v1/dead",
+                           .member = "dead",
+                           .columns = columns,
+                           .column_count = sizeof columns / sizeof *columns };
+    const struct option_row rows[] = {
+        { "destination", 'd', &options.destination, NULL },
+        { "tenant", 't', &options.tenant, NULL },
+        { "code", '\0', &options.code, NULL },
+        { "out", '\0', &options.out, NULL },
+        { "limit", 'n', &pages.limit, NULL },
+        { "cursor", '\0', &pages.cursor, NULL },
+        { "all", 'a', NULL, &pages.all },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_dead, rows, argc, argv, 1, &arguments, &code))
+        return code;
+    const char *what = arguments.count > 0 ? arguments.items[0] : "";
+    if (strcmp(what, "list") == 0)
+        return list(cli, &options, &pages);
+    if (strcmp(what, "export") != 0)
+        return cli_usage("dead", "say what to do: list or export%s%s", *what ? ", not " : "", what);
+    if (pages.limit || pages.cursor || pages.all)
+        return cli_usage("dead", "an export has all; --limit, --cursor and --all go with list");
+    return options.out ? export_file(cli, &options) : export_to(cli, &options, STDOUT_FILENO);
+}
+
+const struct command command_dead = {
+    .name = "dead",
+    .summary = "dead letters: list them, export them",
+    .help = "usage: insist dead list [options]\n"
+            "       insist dead export [options] [--out FILE]\n\n"
+            "Dead letters are jobs that will not be tried again unless somebody says so: `insist retry ID`. The\n"
+            "export has them with their payloads, one JSON object a line.\n\n"
+            "Options:\n"
+            "  -d, --destination NAME   of one destination\n"
+            "  -t, --tenant T           of one tenant\n"
+            "      --code CODE          whose last or final code it is, as http:503 or MAX_RETRIES_EXCEEDED\n"
+            "      --out FILE           export: write there, and only when it is whole\n"
+            "  -n, --limit N            list: how many; 100 without it\n"
+            "  -a, --all                list: all of them\n"
+            "      --cursor C           list: go on from where an earlier list ended\n"
+            "  -o, --output json        list: the daemon's answers as they are, one page a line\n\n"
+            "Examples:\n"
+            "  insist dead list --destination claims\n"
+            "  insist dead list --code MAX_RETRIES_EXCEEDED --all -o json | jq -r '.dead[].id'\n"
+            "  insist dead export --tenant hospital-7 --out dead.ndjson\n",
+    .run = run,
+};

@@ -1,0 +1,120 @@
+#include "base/json.h"
+#include "cli/action.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/pages.h"
+
+#include <string.h>
+
+static int list(const struct cli *cli)
+{
+    static const struct shown columns[] = {
+        { "NAME", "name", SHOW_TEXT },           { "MODE", "mode", SHOW_STATE },
+        { "HELD BY", "held_by", SHOW_TEXT },     { "PENDING", "pending", SHOW_NUMBER },
+        { "RUNNING", "running", SHOW_NUMBER },   { "WAITING", "waiting", SHOW_NUMBER },
+        { "DEAD", "dead", SHOW_NUMBER },         { "TENANTS", "tenants", SHOW_NUMBER },
+        { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
+    };
+    static const struct pages_query query[] = { { NULL, NULL } };
+    const struct pages pages = { .command = "dest",
+                                 .path = "/v1/destinations",
+                                 .member = "destinations",
+                                 .query = query,
+                                 .columns = columns,
+                                 .column_count = sizeof columns / sizeof *columns,
+                                 .all = true };
+    return pages_print(cli, &pages);
+}
+
+static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    static const struct shown facts[] = {
+        { "name", "name", SHOW_TEXT },
+        { "mode", "mode", SHOW_STATE },
+        { "paused because", "pause_reason", SHOW_TEXT },
+        { "held by", "held_by", SHOW_TEXT },
+        { "held since", "held_since", SHOW_TIME },
+        { "held until", "held_until", SHOW_TIME },
+    };
+    show_facts(cli, answer, facts, sizeof facts / sizeof *facts, out);
+    buffer_append_byte(out, '\n');
+    show_others(cli, answer, facts, sizeof facts / sizeof *facts, out);
+    return EXIT_DONE;
+}
+
+static int show(const struct cli *cli, const char *name)
+{
+    struct url url;
+    url_init(&url, "/v1/destinations");
+    url_segment(&url, name);
+    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_one);
+    url_release(&url);
+    return code;
+}
+
+static int hold(const struct cli *cli, const char *name, const char *verb, const char *reason)
+{
+    struct buffer body;
+    buffer_init(&body, CLI_STDIN_BYTES_MAX);
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    if (reason)
+        json_member_text(&json, "reason", reason);
+    json_object_end(&json);
+    int code = buffer_status(&body) == STATUS_OK ? EXIT_DONE : cli_usage("dest", "--reason is too long");
+    const struct action action = {
+        .method = "POST",
+        .path = "/v1/destinations",
+        .name = name,
+        .verb = verb,
+        .body = buffer_slice(&body),
+    };
+    if (code == EXIT_DONE)
+        code = action_run(cli, &action);
+    buffer_release(&body);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *reason = NULL;
+    const struct option_row rows[] = { { "reason", '\0', &reason, NULL }, { NULL, '\0', NULL, NULL } };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_dest, rows, argc, argv, 2, &arguments, &code))
+        return code;
+    const char *what = arguments.count > 0 ? arguments.items[0] : "";
+    bool pauses = strcmp(what, "pause") == 0;
+    bool resumes = strcmp(what, "resume") == 0;
+    bool lists = strcmp(what, "list") == 0;
+    if (!pauses && !resumes && !lists && strcmp(what, "show") != 0)
+        return cli_usage("dest", "say what to do: list, show, pause or resume%s%s", *what ? ", not " : "", what);
+    if (reason && !pauses)
+        return cli_usage("dest", "--reason goes with pause");
+    if (lists && arguments.count == 2)
+        return cli_usage("dest", "unexpected argument \"%s\"", arguments.items[1]);
+    if (lists)
+        return list(cli);
+    if (arguments.count < 2)
+        return cli_usage("dest", "name the destination");
+    return pauses || resumes ? hold(cli, arguments.items[1], what, reason) : show(cli, arguments.items[1]);
+}
+
+const struct command command_dest = {
+    .name = "dest",
+    .summary = "destinations: how they stand; pause and resume them",
+    .help = "usage: insist dest list\n"
+            "       insist dest show NAME\n"
+            "       insist dest pause NAME [--reason TEXT]\n"
+            "       insist dest resume NAME\n\n"
+            "Lists the destinations with their modes and counts, shows one, or holds one: while it is paused its\n"
+            "jobs are kept, none is sent and no attempt is spent. A pause outlives a restart.\n\n"
+            "Options:\n"
+            "      --reason TEXT   pause: a sentence for those who ask why\n"
+            "  -o, --output json   the daemon's answer as it is\n\n"
+            "Examples:\n"
+            "  insist dest list\n"
+            "  insist dest pause claims --reason 'certificate is being renewed'\n"
+            "  insist dest resume claims\n",
+    .run = run,
+};

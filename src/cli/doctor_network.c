@@ -1,0 +1,77 @@
+#include "cli/doctor.h"
+
+#include <curl/curl.h>
+#include <string.h>
+
+enum { CONNECT_TIMEOUT_MS = 5000 };
+
+/* As far as TLS goes; nothing of a job is sent. */
+static CURLcode try_connect(const struct destination_config *destination, char *message)
+{
+    CURL *curl = curl_easy_init();
+    if (!curl)
+        return CURLE_OUT_OF_MEMORY;
+    curl_easy_setopt(curl, CURLOPT_URL, destination->url);
+    curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,smtp,smtps");
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    curl_easy_setopt(curl, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
+    if (destination->tls.ca)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, destination->tls.ca);
+    if (destination->tls.cert)
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, destination->tls.cert);
+    if (destination->tls.key)
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, destination->tls.key);
+    if (!destination->tls.verify) {
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    CURLcode result = curl_easy_perform(curl);
+    curl_easy_cleanup(curl);
+    return result;
+}
+
+static const char *advice(CURLcode result)
+{
+    switch (result) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return "look at the url and the name service";
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+        return "it is down, or a firewall is between";
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        return "look at its certificate and at tls.ca";
+    case CURLE_SSL_CERTPROBLEM:
+        return "look at tls.cert and tls.key";
+    default:
+        return "look at the url";
+    }
+}
+
+static void check_destination(struct doctor *doctor, const struct destination_config *destination)
+{
+    char message[CURL_ERROR_SIZE] = "";
+    bool reachable = destination->transport == TRANSPORT_HTTP || destination->transport == TRANSPORT_SMTP;
+    if (!reachable || !destination->url)
+        return;
+    CURLcode result = try_connect(destination, message);
+    if (result == CURLE_OK)
+        doctor_tell(doctor, FINDING_OK, "network", "%s answers", destination->name);
+    else
+        doctor_tell(doctor, FINDING_FAIL, "network", "%s: %s; %s", destination->name,
+                    *message ? message : curl_easy_strerror(result), advice(result));
+}
+
+void doctor_network(struct doctor *doctor)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+        doctor_tell(doctor, FINDING_FAIL, "network", "the HTTP client cannot be set up");
+        return;
+    }
+    for (size_t i = 0; i < doctor->config->destination_count; i++)
+        check_destination(doctor, &doctor->config->destinations[i]);
+}

@@ -1,0 +1,50 @@
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/pages.h"
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct shown columns[] = {
+        { "TENANT", "tenant", SHOW_TEXT },         { "DESTINATION", "destination", SHOW_TEXT },
+        { "PENDING", "pending", SHOW_NUMBER },     { "RUNNING", "running", SHOW_NUMBER },
+        { "WAITING", "waiting", SHOW_NUMBER },     { "DEAD", "dead", SHOW_NUMBER },
+        { "COMPLETED", "completed", SHOW_NUMBER }, { "CANCELLED", "cancelled", SHOW_NUMBER },
+    };
+    const char *destination = NULL;
+    struct pages pages = { .command = "tenants",
+                           .path = "/v1/tenants",
+                           .member = "tenants",
+                           .columns = columns,
+                           .column_count = sizeof columns / sizeof *columns };
+    const struct option_row rows[] = {
+        { "destination", 'd', &destination, NULL },
+        { "limit", 'n', &pages.limit, NULL },
+        { "cursor", '\0', &pages.cursor, NULL },
+        { "all", 'a', NULL, &pages.all },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_tenants, rows, argc, argv, 0, &arguments, &code))
+        return code;
+    const struct pages_query query[] = { { "destination", destination }, { NULL, NULL } };
+    pages.query = query;
+    return pages_print(cli, &pages);
+}
+
+const struct command command_tenants = {
+    .name = "tenants",
+    .summary = "tenants and what they have at each destination",
+    .help = "usage: insist tenants [options]\n\n"
+            "One line a tenant and destination. Completed and cancelled count all that ever were.\n\n"
+            "Options:\n"
+            "  -d, --destination NAME   at one destination\n"
+            "  -n, --limit N            how many; 100 without it\n"
+            "  -a, --all                all of them\n"
+            "      --cursor C           go on from where an earlier list ended\n"
+            "  -o, --output json        the daemon's answers as they are, one page a line\n\n"
+            "Examples:\n"
+            "  insist tenants --destination claims\n"
+            "  insist tenants --all | sort -k3 -n -r | head\n",
+    .run = run,
+};

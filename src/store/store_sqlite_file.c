@@ -1,0 +1,224 @@
+#include "store/store_sqlite_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3, URI_BYTES_MAX = 3 * PATH_MAX + 64 };
+
+/* As much of a store as its read-only parts look at: the path. */
+struct outside {
+    struct sqlite_store store;
+    char path[PATH_MAX];
+};
+
+static enum status outside_init(struct outside *outside, const char *path, struct error *err)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+    if (snprintf(outside->path, sizeof outside->path, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof outside->path)
+        return error_set(err, STATUS_INVALID, "the store's path is too long");
+    outside->store = (struct sqlite_store){ .path = outside->path, .lock_fd = -1 };
+    return STATUS_OK;
+}
+
+enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err)
+{
+    struct outside outside;
+    enum status status = outside_init(&outside, path, err);
+    return status == STATUS_OK ? sqlite_store_backup(&outside.store.base, target, err) : status;
+}
+
+/* ---- Facts ---- */
+
+/* Nobody writes a backup, so it is read without the files that SQLite puts beside a database in use. */
+static enum status connect_quiet(const char *path, sqlite3 **ret_db, struct error *err)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    struct buffer uri;
+    sqlite3 *db = NULL;
+    buffer_init(&uri, URI_BYTES_MAX);
+    buffer_append_text(&uri, "file:");
+    for (; *path; path++) {
+        if (*path == '?' || *path == '#' || *path == '%') {
+            buffer_append_byte(&uri, '%');
+            buffer_append_byte(&uri, digits[(unsigned char)*path >> 4]);
+            buffer_append_byte(&uri, digits[(unsigned char)*path & 15]);
+        } else {
+            buffer_append_byte(&uri, *path);
+        }
+    }
+    buffer_append_text(&uri, "?immutable=1");
+    enum status status = buffer_status(&uri);
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int result = status == STATUS_OK ? sqlite3_open_v2(uri.data, &db, flags, NULL) : SQLITE_NOMEM;
+    buffer_release(&uri);
+    if (result == SQLITE_OK) {
+        *ret_db = db;
+        return STATUS_OK;
+    }
+    status = sqlite_failure(db, result, "open the store", err);
+    sqlite3_close(db);
+    return status;
+}
+
+static enum status facts_read(sqlite3 *db, struct store_sqlite_facts *ret_facts, struct error *err)
+{
+    struct store_sqlite_facts facts = { 0 };
+    const struct {
+        const char *sql;
+        int64_t *value;
+    } questions[] = {
+        { "PRAGMA page_count", &facts.bytes },
+        { "SELECT sum(pending) FROM lane", &facts.pending },
+        { "SELECT sum(running) FROM lane", &facts.running },
+        { "SELECT sum(waiting) FROM lane", &facts.waiting },
+        { "SELECT sum(dead) FROM lane", &facts.dead },
+        { "SELECT min(number) FROM event", &facts.event_first },
+        { "SELECT max(number) FROM event", &facts.event_last },
+    };
+    int64_t page_bytes = 0;
+    enum status status = sqlite_schema_identify(db, &facts.schema_version, err);
+    for (size_t i = 0; status == STATUS_OK && i < sizeof questions / sizeof *questions; i++)
+        status = sqlite_query_int64(db, questions[i].sql, 0, questions[i].value, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(db, "PRAGMA page_size", 0, &page_bytes, err);
+    if (status != STATUS_OK)
+        return status;
+    facts.bytes *= page_bytes;
+    *ret_facts = facts;
+    return STATUS_OK;
+}
+
+enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts, struct error *err)
+{
+    struct outside outside;
+    sqlite3 *db = NULL;
+    enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = in_use ? sqlite_connect_reader(&outside.store, &db, err) : connect_quiet(outside.path, &db, err);
+    if (status == STATUS_OK)
+        status = facts_read(db, ret_facts, err);
+    sqlite3_close(db);
+    return status;
+}
+
+/* ---- Checks ---- */
+
+enum status store_sqlite_quick_check(const char *path, struct error *err)
+{
+    struct outside outside;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = sqlite_connect_reader(&outside.store, &db, err);
+    if (status != STATUS_OK)
+        return status;
+    int result = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result != SQLITE_ROW)
+        status = sqlite_failure(db, result, "check the store", err);
+    else if (strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
+        status = error_set(err, STATUS_CORRUPT, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return status;
+}
+
+/* The hash that the first event builds on: of the newest that was trimmed, or zeros. */
+static enum status chain_begin(const struct outside *outside, unsigned char hash[EVENT_HASH_BYTES], int64_t *ret_number,
+                               struct error *err)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    memset(hash, 0, EVENT_HASH_BYTES);
+    *ret_number = 0;
+    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    if (status != STATUS_OK)
+        return status;
+    int result =
+        sqlite3_prepare_v2(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 1) == EVENT_HASH_BYTES) {
+        *ret_number = sqlite3_column_int64(statement, 0);
+        memcpy(hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
+    } else if (result != SQLITE_DONE) {
+        status = result == SQLITE_ROW ? error_set(err, STATUS_CORRUPT, "the newest trimmed event has no hash")
+                                      : sqlite_failure(db, result, "read the events", err);
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return status;
+}
+
+/* One page onto the chain; *number and `hash` move to its end. */
+static enum status chain_page(struct store_reader *reader, unsigned char hash[EVENT_HASH_BYTES], int64_t *number,
+                              size_t *ret_count, struct error *err)
+{
+    struct arena memory;
+    struct event *events;
+    arena_init(&memory, SIZE_MAX / 4);
+    enum status status = sqlite_reader_events(reader, *number, VERIFY_PAGE_EVENTS, &memory, &events, ret_count, err);
+    for (size_t i = 0; status == STATUS_OK && i < *ret_count; i++) {
+        struct event expected = events[i];
+        if (events[i].number != *number + 1)
+            status = error_set(err, STATUS_CORRUPT, "event %lld is missing", (long long)*number + 1);
+        event_chain(hash, &expected);
+        if (status == STATUS_OK && memcmp(expected.hash, events[i].hash, EVENT_HASH_BYTES) != 0)
+            status = error_set(err, STATUS_CORRUPT, "event %lld is not what was written", (long long)events[i].number);
+        memcpy(hash, expected.hash, EVENT_HASH_BYTES);
+        *number = events[i].number;
+    }
+    arena_release(&memory);
+    return status;
+}
+
+/* The whole chain once. *ret_begin is what it was trimmed up to when it began. */
+static enum status chain_follow(struct outside *outside, struct store_sqlite_chain *ret_chain, int64_t *ret_begin,
+                                struct error *err)
+{
+    struct store_reader *reader = NULL;
+    struct store_sqlite_chain chain = { 0 };
+    size_t count = 0;
+    enum status status = chain_begin(outside, chain.hash, ret_begin, err);
+    if (status == STATUS_OK)
+        status = sqlite_reader_open(&outside->store.base, &reader, err);
+    if (status != STATUS_OK)
+        return status;
+    chain.first = *ret_begin + 1;
+    chain.last = *ret_begin;
+    do {
+        status = chain_page(reader, chain.hash, &chain.last, &count, err);
+    } while (status == STATUS_OK && count == VERIFY_PAGE_EVENTS);
+    sqlite_reader_close(reader);
+    if (status == STATUS_OK)
+        *ret_chain = chain;
+    return status;
+}
+
+enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret_chain, struct error *err)
+{
+    struct outside outside;
+    int64_t begin = 0, begin_now = 0;
+    enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = chain_follow(&outside, ret_chain, &begin, err);
+    for (int tries = 1; status == STATUS_CORRUPT && tries < VERIFY_TRIES_MAX; tries++, begin = begin_now) {
+        /* A daemon that trims old events meanwhile takes the chain's beginning away: that is no fault. */
+        struct error again;
+        struct store_sqlite_chain chain;
+        unsigned char hash[EVENT_HASH_BYTES];
+        if (chain_begin(&outside, hash, &begin_now, &again) != STATUS_OK || begin_now == begin)
+            break;
+        status = chain_follow(&outside, &chain, &begin_now, err);
+        if (status == STATUS_OK)
+            *ret_chain = chain;
+    }
+    return status;
+}

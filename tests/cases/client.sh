@@ -1,0 +1,149 @@
+#!/bin/sh
+# Commands that talk to a daemon: wrong use, and a daemon that is away, refuses, or is none at all.
+. "$(dirname "$0")/tap.sh"
+unset INSIST_SERVER INSIST_TOKEN
+trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
+
+wait_for() { # FILE
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        [ -s "$1" ] && return 0
+        sleep 0.2
+    done
+    echo "Bail out! nothing came to $1"
+    exit 1
+}
+
+for command in add jobs job why retry cancel prioritize dead dest tenants stats events audit backup doctor token; do
+    ask help $command
+    check "help $command" ended 0 "usage: insist $command" 'Options:' 'Examples:'
+done
+
+# ---- wrong use ----
+refused() { # TEXT ARGUMENTS...
+    text=$1
+    shift
+    ask --server http://127.0.0.1:1 "$@"
+    check "wrong use: $*" ended 2 "insist: $text" 'Try `insist help'
+}
+refused 'name the destination' add
+refused "name the payload's file" add claims
+refused 'the payload is --data or a file' add claims --data x -
+refused '--priority is critical, high or normal' add claims --data x --priority urgent
+refused '--run-at is a time as' add claims --data x --run-at tomorrow
+refused '--run-at +5x' add claims --data x --run-at +5x
+refused '--deadline is a time as' add claims --data x --deadline 2025-01-12T10:00:00
+refused "--header is written as 'Name: value'" add claims --data x --header nothing
+refused '--metadata is not JSON' add claims --data x --metadata '{'
+refused '--metadata is a JSON object' add claims --data x --metadata '[1]'
+refused 'with --batch each line' add claims --batch --id x
+refused '--state is pending' jobs --state lost
+refused '--limit is a whole number' jobs --limit 0
+refused 'name the job' job
+refused 'name the job' why
+refused 'name the job' retry
+refused 'name the job' cancel
+refused 'name the job and its class' prioritize J
+refused 'a class is critical, high or normal' prioritize J urgent
+refused 'say what to do: list or export' dead
+refused 'say what to do: list or export, not bury' dead bury
+refused 'an export has all' dead export --limit 3
+refused '--out goes with export' dead list --out x
+refused 'say what to do: list, show' dest
+refused 'name the destination' dest pause
+refused '--reason goes with pause' dest resume claims --reason x
+refused '--after is a whole number' events --after -1
+refused 'say what to do: verify' audit
+refused 'name the file' backup
+refused 'name the token' token
+refused 'give --scope' token ops
+refused '--scope is a list' token ops --scope read,write
+ask --server ftp://x jobs
+check "a server of another kind" ended 2 'insist: --server is an address as http://127.0.0.1:7878, not "ftp://x"'
+ask --token 'a b' jobs
+check "a token with a space" ended 2 'insist: the token has a space'
+ask add claims "$work/none"
+check "a payload that is not there" ended 2 "insist: cannot open $work/none: No such file or directory"
+
+# ---- no daemon ----
+ask --server http://127.0.0.1:1 jobs
+check "no daemon" ended 1 'insist: cannot reach http://127.0.0.1:1: Connection refused; is the daemon running? start it with: insist serve'
+INSIST_SERVER=127.0.0.1:1/ run "$insist" stats
+check "an address without its scheme" ended 1 'insist: cannot reach http://127.0.0.1:1: Connection refused'
+http_proxy=http://127.0.0.1:2 run "$insist" --server http://127.0.0.1:1 stats
+check "no proxy for this machine" ended 1 'insist: cannot reach http://127.0.0.1:1: Connection refused'
+echo '{}' >"$work/in"
+run "$insist" --server http://127.0.0.1:1 add claims --batch <"$work/in"
+check "a batch says where it stopped" ended 1 'insist: stopped at line 1' '0 accepted'
+
+# ---- a stub in its place ----
+problem='"Content-Type": "application/problem+json"'
+answers='{
+    "GET /v1/stats": [401, {'$problem'}, "{\"type\":\"unauthorized\",\"detail\":\"a token is needed\"}"],
+    "POST /v1/jobs": [422, {'$problem'}, "{\"type\":\"invalid_id\",\"detail\":\"id is \\u001b[31mwrong\"}"],
+    "GET /v1/jobs/a": [409, {'$problem'}, "{\"title\":\"no\"}"],
+    "GET /v1/jobs/b": [503, {'$problem', "Retry-After": "7"}, "{\"detail\":\"the disk is full\"}"],
+    "GET /v1/jobs/c": [500, {}, "<html>"],
+    "GET /v1/jobs/d": [200, {}, "<html>"],
+    "GET /v1/jobs?limit=100": [200, {}, "{\"jobs\":[{\"id\":\"one\",\"last_error\":\"two\\u001b[2Jthree\"}],\"next\":\"7\"}"],
+    "GET /v1/jobs?limit=99&cursor=7": [200, {}, "{\"jobs\":[{\"id\":\"longer\",\"created_at\":\"2025-01-12T10:51:41.234Z\"}],\"next\":null}"],
+    "GET /v1/jobs?limit=1": [200, {}, "{\"jobs\":[{\"id\":\"one\"}],\"next\":\"7\"}"],
+    "GET /v1/tenants?limit=100": [200, {}, "{\"rows\":[]}"],
+    "GET /v1/dead/export": [500, {'$problem'}, "{\"detail\":\"the export failed\"}"],
+    "GET /v1/jobs/a%2Fb%20c%3F%C3%BC/why?tenant=x%26y": [200, {}, "{\"id\":\"a/b\",\"state\":\"dead\",\"destination\":\"claims\",\"reason\":\"so\"}"],
+    "POST /v1/jobs/%2E%2E/cancel": [200, {}, "{\"id\":\"..\",\"state\":\"cancelled\",\"priority\":\"high\"}"]
+}'
+python3 "$root/tests/cases/receiver.py" "$work" "$answers" &
+stub=$!
+wait_for "$work/port"
+INSIST_SERVER=http://127.0.0.1:$(cat "$work/port")
+export INSIST_SERVER
+ask stats
+check "401 without a token" ended 1 'insist: a token is needed; give a token with --token or INSIST_TOKEN'
+ask --token secret stats
+check "401 with a token" ended 1 'insist: a token is needed; another token is given with'
+check "the token is shown to the daemon" grep -q '"Authorization": "Bearer secret"' "$work/requests"
+ask add claims --data x
+check "422, made plain" ended 2 'insist: id is ?[31mwrong'
+ask add claims --data x -o json
+check "422 as JSON" ended 2 '{"type":"invalid_id","detail":"id is \u001b[31mwrong"}'
+ask job a
+check "409" ended 1 'insist: no'
+ask job b
+check "503 says when" ended 1 'insist: the disk is full; try again in 7 s'
+ask job c
+check "an answer without a reason" ended 1 'insist: the daemon answered with HTTP status 500'
+ask job d
+check "an answer that is not JSON" ended 1 'is not JSON; is it an insist daemon?'
+ask tenants
+check "an answer of another shape" ended 1 'has no "tenants"'
+ask jobs
+check "a list over two pages" ended 0 'one' 'two?[2Jthree' 'longer' '2025-01-12 10:51:41Z'
+check "no escape reaches the terminal" sh -c "! grep -q \"\$(printf '\033')\" '$work/out'"
+ask jobs --limit 1
+check "what is left is told" ended 0 'There are more: --all, or go on with --cursor 7'
+ask jobs -o json
+check "one page as it is" ended 0 '{"jobs":[{"id":"one","last_error":"two\u001b[2Jthree"}],"next":"7"}'
+ask dead export --out "$work/dead"
+check "an export that failed" ended 1 'insist: the export failed'
+check "an export that failed leaves no file" sh -c "! ls '$work' | grep -q dead"
+ask why 'a/b c?ü' --tenant 'x&y'
+check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
+ask cancel ..
+check "an id of dots" ended 0 '..: cancelled, priority high'
+"$insist" jobs >/dev/full 2>"$work/err"
+code=$?
+check "a full disk is noticed" ended 1 'insist: cannot write to standard output: No space left on device'
+{ "$insist" jobs 2>"$work/err"; echo $? >"$work/code"; } | true
+check "a reader that went away is no news" test ! -s "$work/err"
+
+# ---- tokens ----
+ask token billing --scope enqueue,read --tenant 'acme "1"'
+check "a token" ended 0 'ins_' 'name: "billing"' 'scopes: [enqueue, read]' 'tenant: "acme \"1\""'
+secret=$(head -n 1 "$work/out")
+hash=$(printf %s "$secret" | sha256sum | cut -d' ' -f1)
+check "its hash" grep -q "sha256: $hash," "$work/out"
+check "256 bits" test ${#secret} = 47
+ask token billing --scope admin -o json
+check "another token is another" sh -c "! grep -q '$secret' '$work/out'"
+check "a token as JSON" ended 0 '"name":"billing","token":"ins_' '"line":"- { name:'
+finish

@@ -1,0 +1,197 @@
+#!/bin/sh
+# The commands against a daemon of their own, with a receiver that takes all but what starts with "bad".
+. "$(dirname "$0")/tap.sh"
+unset INSIST_SERVER INSIST_TOKEN
+daemon= receiver=
+trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
+
+# until_true COMMAND...: within ten seconds.
+until_true() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || { echo "never: $*"; return 1; }
+        sleep 0.1
+    done
+}
+state_is() { # STATE ID [OPTIONS...]
+    wanted=$1
+    shift
+    "$insist" job "$@" -o json | grep -q "\"state\":\"$wanted\""
+}
+received() { # HEX: a body
+    grep -q "\"body\": \"$1\"" "$work/requests"
+}
+
+python3 "$root/tests/cases/receiver.py" "$work" &
+receiver=$!
+until_true test -s "$work/port" || { echo "Bail out! no receiver"; exit 1; }
+url=http://127.0.0.1:$(cat "$work/port")
+cat >"$work/insist.yaml" <<END
+listen: 127.0.0.1:0
+store: sqlite:$work/data/insist.db
+destinations:
+  orders: { url: "$url/orders", allow_private: true, retry: { max_retries: 1, base: 100ms, floor: 50ms, cap: 1s } }
+  held: { transport: pull }
+END
+"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+daemon=$!
+until_true grep -q 'listens on' "$work/serve.out" || { echo "Bail out! no daemon: $(cat "$work/serve.err")"; exit 1; }
+INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+export INSIST_SERVER
+
+# ---- add ----
+printf 'hello\n' >"$work/in"
+run "$insist" add orders --id A-1 - <"$work/in"
+check "add prints the id" ended 0 'A-1'
+check "the id and nothing else" test "$(cat "$work/out")" = A-1
+run "$insist" add orders --id A-1 - <"$work/in"
+check "the same again is fine" ended 0 'A-1'
+ask add orders --id A-1 --data other
+check "the same id with another content is refused" ended 1 'insist: ' 'another body'
+check "it is delivered byte for byte" until_true received 68656c6c6f0a
+printf 'b\377\000\n' >"$work/bytes"
+ask add orders --id A-2 --tenant t1 -H 'X-One: 1' -H 'X-Two: 2: b' --content-type application/octet-stream --metadata '{"a":1.10}' \
+    --correlation-id c-1 --priority high "$work/bytes"
+check "any bytes" ended 0 'A-2'
+check "they arrive as they are" until_true received 62ff000a
+check "with their headers" grep -q '"X-Two": "2: b"' "$work/requests"
+ask job A-2 -t t1 --payload
+check "the payload again" cmp "$work/bytes" "$work/out"
+ask add orders --data x -o json
+check "add as JSON" ended 0 '"created":true'
+ask add nowhere --data x
+check "an unknown destination" ended 2 'insist: there is no destination "nowhere"'
+ask add orders --data soon --id L-1 --run-at +1h --deadline +2h
+check "later" ended 0 'L-1'
+printf '{"id":"x1","payload":{"a":19.90}}\n\n{"id":"x2","payload":"p","destination":"held"}\n{"id":"x3"}\nnonsense\n' >"$work/in"
+run "$insist" add orders --batch <"$work/in"
+check "a batch" ended 2 '2 accepted, 0 there already, 2 refused' 'insist: line 4: payload is missing' 'insist: line 5: '
+check "numbers keep their digits" until_true received 7b2261223a31392e39307d
+ask add orders --batch "$work/in" -o json
+check "a batch as JSON" ended 2 '{"accepted":0,"duplicates":2,"rejected":[{"index":3,"type":"' '{"index":4,'
+i=0
+while [ $i -lt 2500 ]; do
+    i=$((i + 1))
+    echo "{\"id\":\"many-$i\",\"tenant\":\"many\",\"payload\":\"bad\"}"
+done >"$work/in"
+run "$insist" add held --batch <"$work/in"
+check "a large batch" ended 0 '2500 accepted, 0 there already, 0 refused'
+
+# ---- look ----
+ask jobs --tenant t1
+check "jobs" ended 0 'ID   TENANT  DESTINATION' 'A-2  t1      orders       completed           high'
+ask jobs --tenant many --all
+check "all jobs" test "$(wc -l <"$work/out")" = 2501
+ask jobs --tenant many --limit 1200
+check "more than one page" test "$(wc -l <"$work/out")" = 1201
+ask jobs --tenant many --all -o json
+check "all pages as JSON" test "$(wc -l <"$work/out")" = 3
+"$insist" jobs --tenant many --all 2>"$work/err" | head -n 1 >"$work/out"
+check "head of a list" grep -q ^ID "$work/out"
+check "head of a list, quietly" test ! -s "$work/err"
+ask job L-1
+check "a job" ended 0 'id               L-1' 'state            pending' 'deadline'
+ask job nothing
+check "no such job" ended 1 'insist: there is no job "nothing"'
+ask why L-1
+check "why" ended 0 'L-1 is pending at orders' 'because' 'then'
+
+# ---- act ----
+ask prioritize L-1 critical
+check "prioritize" ended 0 'L-1: pending, priority critical'
+ask cancel L-1
+check "cancel" ended 0 'L-1: cancelled'
+ask cancel L-1
+check "cancel twice" ended 1 'insist: the job is cancelled'
+ask add orders --id D-1 --tenant t2 --data 'bad order'
+check "a bad one dies" until_true state_is dead D-1 -t t2
+ask job D-1 -t t2
+check "its attempts" ended 0 'ATTEMPT' 'transient  http:503' 'dead because     MAX_RETRIES_EXCEEDED'
+ask dead list
+check "dead list" ended 0 'D-1' 'MAX_RETRIES_EXCEEDED'
+ask dead list --code http:404
+check "dead list with a filter" sh -c "! grep -q D-1 '$work/out'"
+ask dead export
+check "dead export" ended 0 '"jobId":"D-1"' '"originalData":"bad order"'
+cp "$work/out" "$work/exported"
+ask dead export --destination orders --out "$work/dead.ndjson"
+check "dead export to a file" cmp "$work/exported" "$work/dead.ndjson"
+echo 'good order' >"$work/in"
+run "$insist" retry D-1 -t t2 --payload - <"$work/in"
+check "retry with another payload" ended 0 'D-1: '
+check "and it arrives" until_true state_is completed D-1 -t t2
+ask dest pause held --reason 'a certificate'
+check "pause" ended 0 'held: paused'
+ask dest show held
+check "show" ended 0 'paused because  a certificate' 'held by         paused' 'waiting'
+ask why many-1 -t many
+check "why, paused" ended 0 'a certificate'
+ask dest resume held
+check "resume" ended 0 'held: normal'
+ask dest list
+check "dest list" ended 0 'NAME    MODE' 'orders  normal' 'held    normal'
+ask dest show hel
+check "a destination that is not there" ended 1 'did you mean "held"?'
+ask tenants --destination orders
+check "tenants" ended 0 'TENANT  DESTINATION' 't2      orders'
+ask stats
+check "stats" ended 0 'version ' 'totals.pending' 'DESTINATION'
+ask events --job D-1 --tenant t2
+check "events of a job" ended 0 'accepted' 'retry_scheduled' 'redriven' 'http:503'
+ask events -n 3
+check "the newest events" test "$(wc -l <"$work/out")" = 4
+newest=$(tail -n 1 "$work/out" | awk '{ print $1 }')
+ask events --after "$newest"
+check "none after the newest" test "$(wc -l <"$work/out")" = 1
+"$insist" events --follow --after "$newest" -n 1 -o json >"$work/followed" 2>&1 &
+follower=$!
+ask dest pause held
+check "--follow shows what comes" until_true grep -q '"change":"paused"' "$work/followed"
+check "--follow ends after its number" until_true sh -c "! kill -0 $follower"
+
+# ---- the store from outside ----
+ask backup "$work/copy.db" -c "$work/insist.yaml"
+check "backup beside the daemon" ended 0 "$work/copy.db: " ' pending' 'newest event'
+ask backup "$work/copy.db" -c "$work/insist.yaml"
+check "a backup is not overwritten" ended 1 'exists and is not overwritten'
+ask backup "$work/copy2.db" -c "$work/insist.yaml" -o json
+check "backup as JSON" ended 0 '"bytes":' '"dead":0'
+ask audit verify -c "$work/insist.yaml"
+check "audit verify" ended 0 'Events 1 to ' "hash: "
+ask doctor -c "$work/insist.yaml" --network
+check "doctor" ended 0 'ok    store' 'ok    events' 'daemon and command are both' 'orders answers' ', 0 failed'
+ask doctor -c "$work/insist.yaml" -o json
+check "doctor as JSON" ended 0 '{"checks":[{"check":"configuration","result":"ok"' '"failed":0}'
+
+kill "$daemon"
+wait "$daemon"
+check "the daemon ends in order" test $? = 0
+daemon=
+ask doctor -c "$work/insist.yaml"
+check "doctor without the daemon" ended 1 'fail  daemon         cannot reach' 'ok    store'
+sed "s|sqlite:.*|sqlite:$work/copy.db|" "$work/insist.yaml" >"$work/copy.yaml"
+python3 - "$work/copy.db" <<'END'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE event SET attempt = attempt + 1 WHERE number = 5")
+db.commit()
+END
+ask audit verify -c "$work/copy.yaml"
+check "a changed event shows" ended 1 'event 5 is not what was written'
+ask doctor -c "$work/copy.yaml"
+check "doctor sees it, too" ended 1 'fail  events         event 5'
+echo 'destinations: { a: { urll: x } }' >"$work/bad.yaml"
+ask doctor -c "$work/bad.yaml"
+check "doctor of a bad configuration" ended 1 "fail  configuration  $work/bad.yaml:1:" 'is not valid'
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key.pem" -out "$work/cert.pem" -days 3 -subj /CN=x 2>/dev/null
+chmod 644 "$work/key.pem"
+cat >"$work/tls.yaml" <<END
+store: "memory:"
+destinations:
+  a: { url: "https://127.0.0.1:1/", allow_private: true, tls: { cert: "$work/cert.pem", key: "$work/key.pem", ca: "$work/none.pem" } }
+END
+ask --server http://127.0.0.1:1 doctor -c "$work/tls.yaml" --network
+check "doctor of certificates" ended 1 'warn  store          memory:' 'warn  certificate    a: ' 'ends in' 'warn  key            a: ' \
+    "fail  ca             cannot read $work/none.pem" 'fail  network        a: '
+finish

@@ -1,0 +1,201 @@
+/* Looking at a SQLite store from outside, while it is open and after. */
+#include "store/store_sqlite.h"
+#include "support/store_fixture.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct files {
+    char store[300], copy[300];
+};
+
+static struct files files_of(const struct store_fixture *f)
+{
+    struct files files;
+    snprintf(files.store, sizeof files.store, "%s/store.db", f->place.folder);
+    snprintf(files.copy, sizeof files.copy, "%s/copy 100%%?#.db", f->place.folder);
+    return files;
+}
+
+/* Two pending, one waiting, one dead. */
+static void fill(struct store_fixture *f)
+{
+    int64_t lane = put(f, "a");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    put(f, "b");
+    take_and_settle(f, lane, EVENT_RETRY);
+    put(f, "c");
+    put(f, "d");
+}
+
+/* As somebody with the file and sqlite3 would. */
+static void tamper(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int64_t newest_event(struct store_fixture *f)
+{
+    size_t count;
+    struct event *events = read_events(f, 0, &count);
+    return events[count - 1].number;
+}
+
+static void test_facts_beside_the_writer(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_facts facts;
+    struct error err = { 0 };
+    fill(f);
+    assert_int_equal(store_sqlite_facts(files.store, true, &facts, &err), STATUS_OK);
+    assert_int_equal(facts.schema_version, store_sqlite_schema_version());
+    assert_int_equal(facts.pending, 2);
+    assert_int_equal(facts.running, 0);
+    assert_int_equal(facts.waiting, 1);
+    assert_int_equal(facts.dead, 1);
+    assert_int_equal(facts.event_first, 1);
+    assert_int_equal(facts.event_last, newest_event(f));
+    assert_true(facts.bytes > 0);
+    assert_int_equal(store_sqlite_quick_check(files.store, &err), STATUS_OK);
+}
+
+static void test_chain_holds(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_chain chain;
+    struct error err = { 0 };
+    size_t count;
+    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_true(chain.last < chain.first);
+    fill(f);
+    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    struct event *events = read_events(f, 0, &count);
+    assert_int_equal(chain.first, 1);
+    assert_int_equal(chain.last, (int64_t)count);
+    assert_memory_equal(chain.hash, events[count - 1].hash, EVENT_HASH_BYTES);
+}
+
+static void test_chain_over_pages_and_after_a_trim(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_chain chain;
+    struct error err = { 0 };
+    char id[16];
+    for (int i = 0; i < 1100; i++) {
+        snprintf(id, sizeof id, "job-%d", i);
+        put(f, id);
+        fixture_forget(f);
+    }
+    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(chain.last, 1100);
+    f->now += DAY_MS;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now, .max = 70 } };
+    assert_run(f, &trim, STATUS_OK);
+    assert_int_equal(trim.trim.ret_deleted, 70);
+    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(chain.first, 71);
+    assert_int_equal(chain.last, 1100);
+}
+
+/* On copies, because the fixture looks at its own store in the end. */
+static void test_tampering_shows(void **state)
+{
+    static const struct {
+        const char *name, *sql, *told;
+    } cases[] = {
+        { "a changed fact", "UPDATE event SET attempt = attempt + 1 WHERE number = 3", "event 3 is not what was written" },
+        { "a changed time", "UPDATE event SET at = at - 1 WHERE number = 1", "event 1 is not what was written" },
+        { "a missing event", "DELETE FROM event WHERE number = 4", "event 4 is missing" },
+        { "a missing beginning", "DELETE FROM event WHERE number = 1", "event 1 is missing" },
+        { "a hash made to fit", "UPDATE event SET data = '{}', hash = randomblob(32) WHERE number = 2",
+          "event 2 is not what was written" },
+    };
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    fill(f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct store_sqlite_chain chain;
+        struct error err = { 0 };
+        print_message("%s\n", cases[i].name);
+        assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+        tamper(files.copy, cases[i].sql);
+        assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
+        assert_string_equal(err.text, cases[i].told);
+        assert_int_equal(unlink(files.copy), 0);
+    }
+}
+
+static void test_backup(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_facts before, copied;
+    struct store_sqlite_chain chain;
+    struct error err = { 0 };
+    char beside[320];
+    fill(f);
+    assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+    put(f, "later");
+    assert_int_equal(store_sqlite_facts(files.copy, false, &copied, &err), STATUS_OK);
+    snprintf(beside, sizeof beside, "%s-wal", files.copy);
+    assert_int_not_equal(access(beside, F_OK), 0);
+    assert_int_equal(store_sqlite_facts(files.store, true, &before, &err), STATUS_OK);
+    assert_int_equal(copied.pending, 2);
+    assert_int_equal(before.pending, 3);
+    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
+    assert_int_equal(chain.last, copied.event_last);
+    assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_CONFLICT);
+    assert_int_equal(store_sqlite_facts(files.copy, false, &before, &err), STATUS_OK);
+    assert_int_equal(before.event_last, copied.event_last);
+}
+
+static void test_what_is_no_store(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_facts facts;
+    struct store_sqlite_chain chain;
+    struct error err = { 0 };
+    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_NOT_FOUND);
+    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_NOT_FOUND);
+    assert_int_equal(store_sqlite_quick_check(files.copy, &err), STATUS_NOT_FOUND);
+    assert_int_equal(store_sqlite_backup_file(files.copy, files.store, &err), STATUS_NOT_FOUND);
+    tamper(files.copy, "CREATE TABLE other (x)");
+    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_INVALID);
+    assert_int_equal(unlink(files.copy), 0);
+    FILE *file = fopen(files.copy, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_INVALID);
+    file = fopen(files.copy, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is not a database ", file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_CORRUPT);
+}
+
+int main(void)
+{
+    static struct store_under_test sqlite;
+    for (size_t i = 0; i < stores_under_test_count; i++)
+        if (strcmp(stores_under_test[i].name, "sqlite") == 0)
+            sqlite = stores_under_test[i];
+#define TEST(name)                                                                                                          \
+    {                                                                                                                       \
+#name, name, fixture_setup, fixture_teardown, &sqlite                                                               \
+    }
+    const struct CMUnitTest tests[] = {
+        TEST(test_facts_beside_the_writer), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
+        TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
