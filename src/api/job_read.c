@@ -26,22 +26,28 @@ json_t *member_get(const json_t *object, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
+static bool refuse_member(const char *key, const char *const *names, struct job_problem *ret_problem)
+{
+    struct nearest nearest = { .wanted = slice_from(key) };
+    for (size_t i = 0; names[i]; i++)
+        nearest_offer(&nearest, names[i]);
+    if (nearest.name)
+        return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; did you mean \"%s\"?",
+                          quote(slice_from(key)).text, nearest.name);
+    return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; leave it out, or put it into metadata",
+                      quote(slice_from(key)).text);
+}
+
 bool members_known(json_t *object, const char *const *names, struct job_problem *ret_problem)
 {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        struct nearest nearest = { .wanted = slice_from(key) };
         size_t i = 0;
         while (names[i] && strcmp(names[i], key) != 0)
-            nearest_offer(&nearest, names[i++]);
-        if (names[i])
-            continue;
-        if (nearest.name)
-            return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; did you mean \"%s\"?",
-                              quote(slice_from(key)).text, nearest.name);
-        return job_refuse(ret_problem, 422, "unknown_member",
-                          "\"%s\" is not known here; leave it out, or put it into metadata", quote(slice_from(key)).text);
+            i++;
+        if (!names[i])
+            return refuse_member(key, names, ret_problem);
     }
     return true;
 }
@@ -95,6 +101,12 @@ static bool raw_member(struct slice text, const char *name, size_t len_max, stru
 
 /* --- payload ----------------------------------------------------------------------------------- */
 
+/* A string that stands for itself: nothing in it is escaped. */
+static bool is_plain_string(struct slice raw)
+{
+    return raw.len >= 2 && raw.data[0] == '"' && slice_find(raw, '\\') == raw.len;
+}
+
 static size_t base64_padding(struct slice text)
 {
     size_t padding = 0;
@@ -134,7 +146,11 @@ static bool payload_text(struct slice text, const json_t *payload, struct arena 
 {
     if (!json_is_string(payload))
         return raw_member(text, "payload", 0, memory, ret_payload, problem);
-    *ret_payload = arena_copy(memory, (struct slice){ json_string_value(payload), json_string_length(payload) });
+    struct slice raw = json_text_member(text, SLICE("payload"));
+    struct slice value = { json_string_value(payload), json_string_length(payload) };
+    if (is_plain_string(raw)) /* the document holds only a stand-in for it */
+        value = (struct slice){ raw.data + 1, raw.len - 2 };
+    *ret_payload = arena_copy(memory, value);
     return ret_payload->data || job_refuse(problem, 503, "no_memory", "no memory for the payload; try again");
 }
 
@@ -356,15 +372,19 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
     return set_payload(reader, text, root, destination, insert, problem);
 }
 
-/* The text with 0 in the place of a payload that is valid and neither a string nor null; false: as it is. */
+/*
+ * The text with a stand-in of the same kind, "" or 0, for a valid payload: jansson need not read what is long and
+ * passed on as it is. False: as it is, because the payload is null, has escapes, or is not valid.
+ */
 static bool without_payload(struct slice text, struct buffer *out)
 {
     struct slice payload = json_text_member(text, SLICE("payload"));
-    if (payload.len == 0 || payload.data[0] == '"' || payload.data[0] == 'n' || !json_text_is_valid(payload))
+    bool string = is_plain_string(payload);
+    if (payload.len == 0 || payload.data[0] == 'n' || (payload.data[0] == '"' && !string) || !json_text_is_valid(payload))
         return false;
     size_t end = (size_t)(payload.data - text.data) + payload.len;
     buffer_append(out, (struct slice){ text.data, end - payload.len });
-    buffer_append_byte(out, '0');
+    buffer_append(out, string ? SLICE("\"\"") : SLICE("0"));
     buffer_append(out, slice_from_offset(text, end));
     return buffer_status(out) == STATUS_OK;
 }

@@ -355,7 +355,7 @@ static enum status bind_address(struct api *api, struct error *err)
 
 static enum status open_server(struct api *api, struct error *err)
 {
-    api->loop = event_base_new();
+    api->loop = loop_new();
     api->http = api->loop ? evhttp_new(api->loop) : NULL;
     if (!api->http)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");

@@ -221,7 +221,7 @@ static enum status add_signal(struct daemon *daemon, size_t index, int number, e
 
 static enum status open_loop(struct daemon *daemon, struct error *err)
 {
-    daemon->loop = event_base_new();
+    daemon->loop = loop_new();
     if (!daemon->loop)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the loop");
     daemon->run_event = event_new(daemon->loop, -1, 0, on_run, daemon);

@@ -90,6 +90,19 @@ void mailbox_wait(struct mailbox *mailbox, int timeout_ms)
     poll(&waited, 1, timeout_ms); /* an interruption by a signal only wakes early */
 }
 
+struct event_base *loop_new(void)
+{
+    struct event_config *config = event_config_new();
+    if (!config)
+        return NULL;
+    /* Only one thread uses it, and changes of interest are told to the kernel once a turn, not one by one. */
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
+    struct event_base *loop = event_base_new_with_config(config);
+    event_config_free(config);
+    return loop;
+}
+
 static void on_wake(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;

@@ -33,6 +33,9 @@ bool mailbox_drain(struct mailbox *mailbox);
 /* Sleeps until something arrives or `timeout_ms` has passed (negative: for ever). */
 void mailbox_wait(struct mailbox *mailbox, int timeout_ms);
 
+/* A loop for one thread and many sockets; NULL when there is no memory. */
+struct event_base *loop_new(void);
+
 /* From now on the loop drains the mailbox by itself. */
 enum status mailbox_attach(struct mailbox *mailbox, struct event_base *loop, struct error *err) MUST_CHECK;
 
