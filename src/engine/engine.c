@@ -193,8 +193,8 @@ void engine_run(struct engine *engine)
         promote_due(engine);
         trim_events(engine);
         count_dead(engine);
-        leases_expire(engine);
         dispatch_claims(engine);
+        leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }
     outgoing_flush(engine);
     engine->figures.ran_at = now;

@@ -298,6 +298,7 @@ void api_fixture_free(struct api_fixture *fixture)
 {
     api_stop_accepting(fixture->api);
     in_engine(fixture, stop_engine);
+    api_stop(fixture->api);
     api_free(fixture->api);
     in_engine(fixture, end_engine);
     pthread_join(fixture->thread, NULL);

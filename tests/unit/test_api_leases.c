@@ -61,6 +61,23 @@ static void a_lease_shows_its_job(void **state)
     reply_release(&reply);
 }
 
+static void who_does_not_wait_gets_what_is_there(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put(fixture, "a");
+    take(fixture, (char[64]){ 0 }); /* the engine has heard of the lane */
+    put(fixture, "b");
+    put(fixture, "c");
+    size_t got = 0;
+    for (int i = 0; i < 1000 && got < 2; i++) { /* it hears of new jobs a moment after they are durable */
+        struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":5}");
+        assert_int_equal(reply.status, 200);
+        got += json_array_size(reply_at(&reply, "leases"));
+        reply_release(&reply);
+    }
+    assert_int_equal(got, 2);
+}
+
 static void requests_are_checked(void **state)
 {
     static const struct { const char *path, *body; int status; const char *type; } rows[] = {
@@ -346,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lease_shows_its_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_does_not_wait_gets_what_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(requests_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(acks_complete_and_stale_ones_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nack_is_decided_upon, setup, teardown),
