@@ -1,3 +1,4 @@
+#include "api/auth.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/configuration.h"
@@ -191,22 +192,16 @@ static void check_key(struct doctor *doctor, const char *destination, const char
 static void check_tokens(struct doctor *doctor)
 {
     const char *path = doctor->config->tokens_file;
-    struct stat facts;
-    if (!path && doctor->config->listen.loopback)
-        return;
-    if (!path) {
+    struct tokens *tokens = NULL;
+    struct error err;
+    if (path && tokens_load(path, &tokens, &err) == STATUS_OK)
+        doctor_tell(doctor, FINDING_OK, "tokens", "%s is valid", path);
+    else if (path)
+        doctor_tell(doctor, FINDING_FAIL, "tokens", "%s; `insist token NAME --scope ...` prints a right line", err.text);
+    else if (!doctor->config->listen.loopback)
         doctor_tell(doctor, FINDING_FAIL, "tokens", "%s is reachable from elsewhere: name auth.tokens_file",
                     doctor->config->listen.host);
-        return;
-    }
-    FILE *file = open_told(doctor, "tokens", path);
-    if (!file)
-        return;
-    if (fstat(fileno(file), &facts) == 0 && (facts.st_mode & S_IWOTH) != 0)
-        doctor_tell(doctor, FINDING_FAIL, "tokens", "%s may be written by everybody; run: chmod o-w %s", path, path);
-    else
-        doctor_tell(doctor, FINDING_OK, "tokens", "%s can be read", path);
-    fclose(file);
+    tokens_free(tokens);
 }
 
 void doctor_files(struct doctor *doctor)

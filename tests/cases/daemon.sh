@@ -194,4 +194,35 @@ END
 ask --server http://127.0.0.1:1 doctor -c "$work/tls.yaml" --network
 check "doctor of certificates" ended 1 'warn  store          memory:' 'warn  certificate    a: ' 'ends in' 'warn  key            a: ' \
     "fail  ca             cannot read $work/none.pem" 'fail  network        a: '
+
+# ---- tokens ----
+{
+    echo tokens:
+    "$insist" token clerk --scope enqueue,read --tenant t1 | tee "$work/clerk" | tail -n 1
+    "$insist" token boss --scope admin | tee "$work/boss" | tail -n 1
+} >"$work/tokens.yaml"
+sed "s|^store|auth: { tokens_file: $work/tokens.yaml }\nstore|" "$work/insist.yaml" >"$work/auth.yaml"
+"$insist" serve -c "$work/auth.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+daemon=$!
+check "a daemon with tokens" until_true grep -q 'listens on' "$work/serve.out"
+INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+ask jobs
+check "no token" ended 1 'give a token with --token or INSIST_TOKEN'
+ask --token wrong jobs
+check "a wrong token" ended 1 'another token is given with --token or INSIST_TOKEN'
+clerk=$(head -n 1 "$work/clerk")
+ask --token "$clerk" jobs
+check "a tenant's token sees its jobs" ended 0 'A-2  t1'
+check "and no others" sh -c "! grep -q D-1 '$work/out'"
+ask --token "$clerk" dest pause held
+check "it may not operate" ended 1 'INSIST_TOKEN'
+INSIST_TOKEN=$(head -n 1 "$work/boss")
+export INSIST_TOKEN
+ask dest pause held
+check "who may all may that" ended 0 'held: paused'
+ask doctor -c "$work/auth.yaml"
+check "doctor of tokens" ended 0 "ok    tokens         $work/tokens.yaml is valid" 'daemon and command are both'
+echo 'tokens: [ { name: x, sha256: 12, scopes: [read] } ]' >"$work/tokens.yaml"
+ask doctor -c "$work/auth.yaml"
+check "doctor of wrong tokens" ended 1 "fail  tokens         $work/tokens.yaml:1:" '64 hexadecimal digits'
 finish
