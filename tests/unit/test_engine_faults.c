@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    SEEDS = 400,
+    SEEDS = 250,
     JOBS_MAX = 400,
     STEPS = 400,
     TENANTS = 7,
