@@ -184,13 +184,13 @@ endef
 .PHONY: test check
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-install stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
 
 check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases)
 
-.PHONY: stage-unit stage-house stage-cases stage-install stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 stage-unit: $(unit_programs)
 	@$(runtests) --stage unit$(variant) $(unit_programs)
 
@@ -204,6 +204,10 @@ stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
 
 stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)
+
+# The daemon as a process: killed under load, stopped, reloaded, on a full disk.
+stage-crash: $(B)/insist
+	@$(runtests) --stage crash --limit 300 $(call script_tests,crash)
 
 stage-sanitize:
 	@$(MAKE) -s SANITIZE=address,undefined stage-unit stage-cases stage-replay

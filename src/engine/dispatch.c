@@ -150,7 +150,8 @@ static void heed_settlement(struct engine *engine, struct dest *dest, const stru
 }
 
 /* What an answer means for the whole destination. */
-static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer, const struct settlement *settlement)
+static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer,
+                 const struct settlement *settlement)
 {
     struct dest *dest = attempt->dest;
     instant now = engine_now(engine);
@@ -253,7 +254,8 @@ void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct bat
         struct attempt *attempt = *claimed ? attempt_new(engine, dest, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
             dest->gate.under_way--;
-            log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id), FIELD_CSTR("error", "no memory"));
+            log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
+                      FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */
         }
         attempt->claimed = *claimed;

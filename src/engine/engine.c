@@ -118,7 +118,8 @@ static enum status load_lanes(struct engine *engine, struct error *err)
         struct arena memory;
         struct lane *lanes;
         arena_init(&memory, SIZE_MAX / 2);
-        enum status status = engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
+        enum status status =
+            engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
         for (size_t i = 0; status == STATUS_OK && i < count; i++) {
             status = load_lane(engine, &lanes[i]);
             after = lanes[i].id;

@@ -96,7 +96,8 @@ void lease_release(struct lease_request *request);
 
 /* A leased job was settled without the engine: counts it, and pauses its destination when it must be. */
 struct settlement;
-void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement, struct slice error);
+void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement,
+                    struct slice error);
 
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;

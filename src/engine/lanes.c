@@ -132,7 +132,8 @@ enum status dead_recount(struct engine *engine, struct error *err)
         struct arena memory;
         struct lane *lanes;
         arena_init(&memory, SIZE_MAX / 2);
-        enum status status = engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
+        enum status status =
+            engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
         for (size_t i = 0; i < count && status == STATUS_OK; i++) {
             struct dest *dest = dest_find(engine, lanes[i].destination);
             if (dest)
@@ -160,7 +161,8 @@ static struct slice state_text(const struct dest *dest, struct arena *memory)
         json_member_text(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
     json_object_end(&json);
-    struct slice text = buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
+    struct slice text =
+        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
     buffer_release(&state);
     return text;
 }

@@ -8,7 +8,7 @@
 
 enum {
     EVENT_ERROR_BYTES_MAX = 512,
-    EVENT_CODE_BYTES_MAX = 256, /* of a code or a rule: a destination that answers with more must not make the event too long */
+    EVENT_CODE_BYTES_MAX = 256, /* of a code or a rule: however much a destination answers, the event must fit */
 };
 
 static struct slice cut(struct slice text, size_t len_max)
@@ -221,7 +221,8 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;
-    settle->dead_expires_at = destination->dead.ttl_ms > 0 ? instant_add(input->now, destination->dead.ttl_ms) : INSTANT_NONE;
+    settle->dead_expires_at =
+        destination->dead.ttl_ms > 0 ? instant_add(input->now, destination->dead.ttl_ms) : INSTANT_NONE;
     settle->forget_at = input->retention_ms > 0 ? instant_add(input->now, input->retention_ms) : INSTANT_NONE;
     if (settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE)
         settle->dead_code = slice_from(dead_code_of(decision));

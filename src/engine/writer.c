@@ -105,7 +105,9 @@ static bool notice_insert(struct notice *notice, struct lane_notice *lane, const
 
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)
 {
-    int64_t id = op->kind == OP_INSERT ? op->insert.ret_lane : op->kind == OP_SETTLE ? op->settle.ret_lane : op->job.ret_lane;
+    int64_t id = op->kind == OP_INSERT   ? op->insert.ret_lane
+                 : op->kind == OP_SETTLE ? op->settle.ret_lane
+                                         : op->job.ret_lane;
     struct lane_notice *lane = notice_lane(notice, lanes, id);
     if (!lane)
         return false;
