@@ -167,7 +167,7 @@ static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && status == STATUS_OK; i++)
-        status = sqlite_column_copy(statement, texts[i].column, memory, texts[i].text);
+        status = sqlite_column_copy(statement, (int)texts[i].column, memory, texts[i].text);
     return status;
 }
 
