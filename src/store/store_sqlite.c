@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,12 @@ static enum status lock_take(struct sqlite_store *store, struct error *err)
 }
 
 /* ---- Opening ---- */
+
+/* Counting its own memory costs SQLite a lock that writer and readers would share. Refused once it runs, without harm. */
+static void sqlite_prepare(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
 
 static enum status connect_to(const char *path, int flags, sqlite3 **ret_db, struct error *err)
 {
@@ -292,10 +299,13 @@ static char *path_copy(struct slice path)
     return copy;
 }
 
-enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store, struct error *err)
+enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
+                              struct error *err)
 {
     if (path.len == 0 || path.len >= PATH_MAX || slice_find(path, '\0') != path.len)
         return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, sqlite_prepare);
     struct sqlite_store *store = calloc(1, sizeof *store);
     if (!store)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
@@ -341,7 +351,8 @@ static enum status sqlite_sync(struct store *base, struct error *err)
     struct error ignored;
     err = err ? err : &ignored;
     if (store->failure.status != STATUS_OK)
-        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s", store->failure.text);
+        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s",
+                         store->failure.text);
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
     if (result == SQLITE_OK && log && log->pMethods)
         result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);

@@ -25,8 +25,11 @@ static enum status batch_commit(struct sqlite_batch *batch)
     enum status status = sqlite_failure(store->db, result, "commit", batch->err);
     if (status == STATUS_FULL || status == STATUS_BUSY)
         return status;
-    return status == STATUS_CORRUPT ? status : error_set(batch->err, STATUS_IO, "the commit failed, whether it holds shows "
-                                                         "when the store is opened anew: %s", sqlite3_errmsg(store->db));
+    return status == STATUS_CORRUPT ? status
+                                    : error_set(batch->err, STATUS_IO,
+                                                "the commit failed, whether it holds shows "
+                                                "when the store is opened anew: %s",
+                                                sqlite3_errmsg(store->db));
 }
 
 /* What is in memory goes back with what is on disk. */
@@ -85,7 +88,8 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
     struct error ignored;
     struct sqlite_batch batch = { .store = store, .now = now, .memory = memory, .err = err ? err : &ignored };
     if (store->failure.status != STATUS_OK)
-        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s", store->failure.text);
+        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s",
+                         store->failure.text);
     if (count > STORE_BATCH_OPS_MAX)
         return error_set(err, STATUS_LIMIT, "a batch of %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
     if (count == 0)

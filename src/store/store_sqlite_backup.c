@@ -81,7 +81,8 @@ enum status sqlite_store_backup(struct store *base, const char *path, struct err
     if (status == STATUS_OK)
         status = path_sync(part, O_RDWR, err);
     if (status == STATUS_OK && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) != 0)
-        status = error_set(err, errno == EEXIST ? STATUS_CONFLICT : STATUS_IO, "cannot name the backup %s: %s", path, strerror(errno));
+        status = error_set(err, errno == EEXIST ? STATUS_CONFLICT : STATUS_IO, "cannot name the backup %s: %s", path,
+                           strerror(errno));
     if (status != STATUS_OK) {
         unlink(part);
         return status;

@@ -82,7 +82,8 @@ static enum status lane_load(struct sqlite_store *store, sqlite3_stmt *statement
 {
     struct sqlite_lane *lane;
     if (sqlite3_column_int64(statement, 0) != (int64_t)store->progress.lane_count + 1)
-        return error_set(err, STATUS_CORRUPT, "the lanes have a gap before %lld", (long long)sqlite3_column_int64(statement, 0));
+        return error_set(err, STATUS_CORRUPT, "the lanes have a gap before %lld",
+                         (long long)sqlite3_column_int64(statement, 0));
     if (lane_add(store, sqlite_column_slice(statement, 1), sqlite_column_slice(statement, 2), &lane) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the lanes");
     lane->lane.counts = counts_read(statement, 3);
@@ -95,10 +96,11 @@ enum status sqlite_lanes_load(struct sqlite_store *store, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     enum status status = STATUS_OK;
-    int result = sqlite3_prepare_v2(store->db,
-                                    "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready"
-                                    " FROM lane ORDER BY id",
-                                    -1, &statement, NULL);
+    int result =
+        sqlite3_prepare_v2(store->db,
+                           "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready"
+                           " FROM lane ORDER BY id",
+                           -1, &statement, NULL);
     while (result == SQLITE_OK && status == STATUS_OK) {
         result = sqlite3_step(statement);
         if (result == SQLITE_ROW) {
@@ -132,7 +134,8 @@ static enum status no_memory(struct sqlite_batch *batch)
     return error_set(batch->err, STATUS_NO_MEMORY, "no memory for another lane");
 }
 
-enum status sqlite_lane_get(struct sqlite_batch *batch, struct slice destination, struct slice tenant, struct sqlite_lane **ret_lane)
+enum status sqlite_lane_get(struct sqlite_batch *batch, struct slice destination, struct slice tenant,
+                            struct sqlite_lane **ret_lane)
 {
     struct sqlite_store *store = batch->store;
     struct slice key = lane_key(store, destination, tenant);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 enum {
-    PROMOTE_STEP = 256,           /* timers looked up at once */
-    MADE_ID_TRIES_MAX = 16,       /* somebody may have taken the id that would come next */
-    VALUE_BYTES_MAX = 500000000,  /* SQLite refuses a row of twice this */
-    TOKENS_RESERVED = 1 << 20,    /* lease tokens given to this process by one write of the meta row */
+    PROMOTE_STEP = 256,          /* timers looked up at once */
+    MADE_ID_TRIES_MAX = 16,      /* somebody may have taken the id that would come next */
+    VALUE_BYTES_MAX = 500000000, /* SQLite refuses a row of twice this */
+    TOKENS_RESERVED = 1 << 20,   /* lease tokens given to this process by one write of the meta row */
 };
 
 static enum status no_memory(struct sqlite_batch *batch)
@@ -174,7 +174,8 @@ static enum status token_next(struct sqlite_batch *batch, int64_t *ret_token)
     return STATUS_OK;
 }
 
-static enum status claim_one(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before, struct job *ret_job)
+static enum status claim_one(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before,
+                             struct job *ret_job)
 {
     struct sqlite_row after = *before;
     enum job_state state = job_state_after(before->job.state, EVENT_CLAIM);
@@ -200,8 +201,8 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
 }
 
 /* All are read before the first is changed: a statement is not stepped over rows that move. */
-static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max, struct sqlite_row *rows,
-                              size_t *ret_count)
+static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max,
+                              struct sqlite_row *rows, size_t *ret_count)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_CLAIM];
     size_t count = 0;
@@ -249,7 +250,8 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     size_t count;
     enum status status = claim_read(batch, lane, max, rows, &count);
     if (status == STATUS_OK && count < max)
-        status = error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
+        status =
+            error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = claim_one(batch, op, &rows[i], &jobs[i]);
         if (status == STATUS_OK)
@@ -263,7 +265,8 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
 /* ---- OP_SETTLE, OP_EXTEND ---- */
 
 /* Invariant 3: only the holder of the lease. */
-static enum status leased_row(struct sqlite_batch *batch, struct store_op *op, int64_t seq, int64_t token, struct sqlite_row *ret_row)
+static enum status leased_row(struct sqlite_batch *batch, struct store_op *op, int64_t seq, int64_t token,
+                              struct sqlite_row *ret_row)
 {
     bool found;
     enum status status = sqlite_row_by_seq(batch, seq, ret_row, &found);
@@ -417,7 +420,8 @@ static enum status payload_replace(struct sqlite_batch *batch, int64_t seq, stru
     return sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
 }
 
-static enum status job_deleted(struct sqlite_batch *batch, const struct sqlite_row *row, enum event_type type, struct slice data)
+static enum status job_deleted(struct sqlite_batch *batch, const struct sqlite_row *row, enum event_type type,
+                               struct slice data)
 {
     return sqlite_row_change(batch, row, NULL, type, data);
 }
@@ -509,7 +513,8 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
     if (status != STATUS_OK)
         return status;
     if (!found || row.job.state == STATE_RUNNING)
-        return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed", (long long)seq);
+        return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed",
+                         (long long)seq);
     if (row.job.state == STATE_DEAD) {
         promote->ret_dead_deleted++;
         return job_deleted(batch, &row, EVENT_TYPE_DEAD_EXPIRED, op->data);
@@ -713,10 +718,18 @@ static enum status trim_apply(struct sqlite_batch *batch, struct store_op *op)
 enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     static enum status (*const table[])(struct sqlite_batch *, struct store_op *) = {
-        [OP_INSERT] = insert_apply,   [OP_CLAIM] = claim_apply,     [OP_SETTLE] = settle_apply,
-        [OP_EXTEND] = extend_apply,   [OP_CANCEL] = named_apply,    [OP_PRIORITIZE] = named_apply,
-        [OP_REDRIVE] = named_apply,   [OP_PURGE] = named_apply,     [OP_PROMOTE] = promote_apply,
-        [OP_ORPHANS] = orphans_apply, [OP_DESTINATION] = destination_apply, [OP_NOTE] = note_apply,
+        [OP_INSERT] = insert_apply,
+        [OP_CLAIM] = claim_apply,
+        [OP_SETTLE] = settle_apply,
+        [OP_EXTEND] = extend_apply,
+        [OP_CANCEL] = named_apply,
+        [OP_PRIORITIZE] = named_apply,
+        [OP_REDRIVE] = named_apply,
+        [OP_PURGE] = named_apply,
+        [OP_PROMOTE] = promote_apply,
+        [OP_ORPHANS] = orphans_apply,
+        [OP_DESTINATION] = destination_apply,
+        [OP_NOTE] = note_apply,
         [OP_TRIM] = trim_apply,
     };
     assert((size_t)op->kind < sizeof table / sizeof table[0]);

@@ -64,7 +64,7 @@ enum statement {
 
 /* A lane in memory. Counters change here first; those of touched lanes are written before the commit. */
 struct sqlite_lane {
-    struct lane lane; /* its names point behind this structure */
+    struct lane lane;         /* its names point behind this structure */
     struct lane_counts saved; /* as committed; valid while touched */
     bool touched;
     int64_t promoted; /* made ready by the OP_PROMOTE under way */
@@ -81,7 +81,7 @@ struct sqlite_progress {
     int64_t token_last;                         /* lease tokens only grow, over restarts too */
     int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
     size_t lane_count;
-    int64_t waiting;                            /* pending and waiting jobs of all lanes */
+    int64_t waiting; /* pending and waiting jobs of all lanes */
     int64_t running;
 };
 
@@ -92,7 +92,7 @@ struct sqlite_store {
     int lock_fd;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct map lane_map; /* sqlite_lane_key -> struct sqlite_lane */
+    struct map lane_map;        /* sqlite_lane_key -> struct sqlite_lane */
     struct sqlite_lane **lanes; /* by id - 1 */
     size_t lanes_capacity;
     struct sqlite_lane **touched;
@@ -170,10 +170,10 @@ enum row_column {
     COLUMN_TENANT,
 };
 
-#define SQL_JOB_COLUMNS \
-    "j.seq, j.key, j.lane, j.id, j.digest, j.state, j.priority, j.step, j.rank, j.generation, j.attempts, " \
-    "j.attempts_total, j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, j.first_at, j.run_at, " \
-    "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, " \
+#define SQL_JOB_COLUMNS                                                                                                     \
+    "j.seq, j.key, j.lane, j.id, j.digest, j.state, j.priority, j.step, j.rank, j.generation, j.attempts, "                 \
+    "j.attempts_total, j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, j.first_at, j.run_at, "       \
+    "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, "             \
     "j.reference, j.last_event"
 
 /* The numbers of enum job_state as they stand in the schema and in SQL texts; store_sqlite_row.c holds them to job.h. */
@@ -201,7 +201,8 @@ enum status sqlite_schema_identify(sqlite3 *db, int64_t *ret_version, struct err
 /* The same with any table of steps; step i brings version i to i + 1. */
 enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err) MUST_CHECK;
 /* One number by an SQL text; `missing` when it gives no row or NULL. */
-enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value, struct error *err) MUST_CHECK;
+enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value,
+                               struct error *err) MUST_CHECK;
 enum status sqlite_exec(sqlite3 *db, const char *sql, struct error *err) MUST_CHECK;
 
 /* ---- store_sqlite_backup.c ---- */
@@ -243,15 +244,18 @@ enum status sqlite_next(struct sqlite_batch *batch, enum statement which, bool *
 enum status sqlite_meta_set(struct sqlite_batch *batch, const char *name, int64_t value) MUST_CHECK;
 
 /* Reads the row a statement stands on; texts are copied into `memory`. */
-enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row, struct error *err) MUST_CHECK;
+enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row,
+                            struct error *err) MUST_CHECK;
 /* Texts live in the batch's scratch. *ret_found tells whether it is there. */
-enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row, bool *ret_found) MUST_CHECK;
+enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row,
+                              bool *ret_found) MUST_CHECK;
 enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
                                bool *ret_found) MUST_CHECK;
 
 /*
  * Invariant 2. The one way a job changes: `before` NULL is a new job, `after` NULL a deleted one. Moves it between
- * the ready, timer and lease tables, counts, and appends the event (EVENT_TYPE_NONE: there is none) in after->job.last_event.
+ * the ready, timer and lease tables, counts, and appends the event (EVENT_TYPE_NONE: there is none) in
+ * after->job.last_event.
  */
 enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_row *before, struct sqlite_row *after,
                               enum event_type type, struct slice data) MUST_CHECK;

@@ -24,28 +24,33 @@ enum query {
 };
 
 #define SQL_SCAN_COLUMNS "SELECT j.seq, j.state, j.last_code, j.dead_code, l.destination, l.tenant FROM "
-#define SQL_EVENT_COLUMNS \
-    "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data," \
+#define SQL_EVENT_COLUMNS                                                                                                   \
+    "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
     " v.previous, v.hash FROM event v LEFT JOIN lane l ON l.id = v.lane "
 
 static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_BEGIN] = "BEGIN",
     [QUERY_COMMIT] = "COMMIT",
-    [QUERY_JOB_FIND] = "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane WHERE j.key = ?1",
-    [QUERY_JOB] = "SELECT " SQL_JOB_COLUMNS ", 0, e.token, e.until, e.owner, p.content_type, p.headers, p.correlation_id,"
-                  " p.metadata, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
-                  " CROSS JOIN payload p ON p.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
-    [QUERY_SCAN_ALL] = SQL_SCAN_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
+    [QUERY_JOB_FIND] =
+        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane WHERE j.key = ?1",
+    [QUERY_JOB] =
+        "SELECT " SQL_JOB_COLUMNS ", 0, e.token, e.until, e.owner, p.content_type, p.headers, p.correlation_id,"
+        " p.metadata, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
+        " CROSS JOIN payload p ON p.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
+    [QUERY_SCAN_ALL] =
+        SQL_SCAN_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_DEAD] = SQL_SCAN_COLUMNS "job j INDEXED BY job_dead CROSS JOIN lane l ON l.id = j.lane"
                                          " WHERE j.state = " SQL_STATE_DEAD " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
-    [QUERY_SCAN_WAITING] = SQL_SCAN_COLUMNS "job j INDEXED BY job_waiting CROSS JOIN lane l ON l.id = j.lane"
-                                            " WHERE j.state = " SQL_STATE_WAITING " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
+    [QUERY_SCAN_WAITING] =
+        SQL_SCAN_COLUMNS "job j INDEXED BY job_waiting CROSS JOIN lane l ON l.id = j.lane"
+                         " WHERE j.state = " SQL_STATE_WAITING " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_RUNNING] = SQL_SCAN_COLUMNS "lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN lane l ON l.id = j.lane"
                                             " WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2",
     [QUERY_EVENTS] = SQL_EVENT_COLUMNS "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
     [QUERY_EVENT] = SQL_EVENT_COLUMNS "WHERE v.number = ?1",
-    [QUERY_ARCHIVE] = "SELECT a.event FROM archive a CROSS JOIN event v ON v.number = a.event CROSS JOIN lane l ON l.id = v.lane"
-                      " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
+    [QUERY_ARCHIVE] =
+        "SELECT a.event FROM archive a CROSS JOIN event v ON v.number = a.event CROSS JOIN lane l ON l.id = v.lane"
+        " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
     [QUERY_LANES] = "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane"
                     " WHERE id > ?1 ORDER BY id LIMIT ?2",
     [QUERY_DESTINATION] = "SELECT state FROM destination WHERE name = ?1",
@@ -73,7 +78,8 @@ enum status sqlite_reader_open(struct store *store, struct store_reader **ret_re
     enum status status = sqlite_connect_reader((struct sqlite_store *)store, &reader->db, err);
     for (int i = 0; i < QUERY_COUNT && status == STATUS_OK; i++) {
         assert(query_texts[i]);
-        int result = sqlite3_prepare_v3(reader->db, query_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &reader->queries[i], NULL);
+        int result =
+            sqlite3_prepare_v3(reader->db, query_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &reader->queries[i], NULL);
         if (result != SQLITE_OK)
             status = sqlite_failure(reader->db, result, "prepare a reader", err);
     }
@@ -111,7 +117,8 @@ static enum status query_next(const struct reading *reading, enum query which, b
     *ret_row = result == SQLITE_ROW;
     if (result == SQLITE_ROW)
         return STATUS_OK;
-    enum status status = result == SQLITE_DONE ? STATUS_OK : sqlite_failure(reading->reader->db, result, "read", reading->err);
+    enum status status =
+        result == SQLITE_DONE ? STATUS_OK : sqlite_failure(reading->reader->db, result, "read", reading->err);
     sqlite3_reset(query);
     return status;
 }
@@ -237,7 +244,8 @@ static bool scan_matches(sqlite3_stmt *query, const struct job_filter *filter)
         return false;
     if (!matches(filter->code, sqlite_column_slice(query, 2)) && !matches(filter->code, sqlite_column_slice(query, 3)))
         return false;
-    return matches(filter->destination, sqlite_column_slice(query, 4)) && matches(filter->tenant, sqlite_column_slice(query, 5));
+    return matches(filter->destination, sqlite_column_slice(query, 4)) &&
+           matches(filter->tenant, sqlite_column_slice(query, 5));
 }
 
 static enum query scan_of(enum job_state state)
@@ -376,7 +384,8 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
 }
 
 /* Walks back from `number`, newest first; stops at what was trimmed. */
-static enum status history_walk(const struct reading *reading, int64_t number, size_t max, struct event *events, size_t *count)
+static enum status history_walk(const struct reading *reading, int64_t number, size_t max, struct event *events,
+                                size_t *count)
 {
     sqlite3_stmt *query = reading->reader->queries[QUERY_EVENT];
     enum status status = STATUS_OK;

@@ -8,8 +8,8 @@ static_assert(STATE_PENDING == 1 && STATE_WAITING == 3 && STATE_DEAD == 5, "the 
 #define SQL_NO_LEASE "NULL, NULL, NULL"
 #define SQL_LEASE "e.token, e.until, e.owner"
 #define SQL_NO_PAYLOAD "NULL, NULL, NULL, NULL, NULL"
-#define SQL_IS_READY \
-    "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING \
+#define SQL_IS_READY                                                                                                        \
+    "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
     ") AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = j.lane AND r.rank = j.rank AND r.seq = j.seq)"
 
 static const char *const statement_texts[STATEMENT_COUNT] = {
@@ -23,21 +23,22 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1",
     [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE ", " SQL_NO_PAYLOAD
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
-    [STATEMENT_JOB_CLAIM] = "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE
-                            ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
-                            " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
-                            " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
-    [STATEMENT_JOB_ORPHANS] = "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE
-                              ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
-                              " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
-                              " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
+    [STATEMENT_JOB_CLAIM] =
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
+        " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
+    [STATEMENT_JOB_ORPHANS] =
+        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
+        " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
+        " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] = "INSERT INTO job VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
                              " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
-    [STATEMENT_JOB_UPDATE] = "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
-                             " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
-                             " first_at = ?18, run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22,"
-                             " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
-                             " reference = ?28, last_event = ?29 WHERE seq = ?1",
+    [STATEMENT_JOB_UPDATE] =
+        "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
+        " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
+        " first_at = ?18, run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22,"
+        " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
+        " reference = ?28, last_event = ?29 WHERE seq = ?1",
     [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
     [STATEMENT_PAYLOAD_INSERT] = "INSERT INTO payload (seq, content_type, headers, correlation_id, metadata, body)"
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -65,7 +66,8 @@ enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *
 {
     for (int i = 0; i < STATEMENT_COUNT; i++) {
         assert(statement_texts[i]);
-        int result = sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
+        int result =
+            sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
         if (result != SQLITE_OK)
             return sqlite_failure(store->db, result, "prepare", err);
     }
@@ -165,7 +167,7 @@ static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && status == STATUS_OK; i++)
-        status = sqlite_column_copy(statement, texts[i].column, memory, texts[i].text);
+        status = sqlite_column_copy(statement, (int)texts[i].column, memory, texts[i].text);
     return status;
 }
 
@@ -188,7 +190,7 @@ static enum status row_read_enums(sqlite3_stmt *statement, struct sqlite_row *ro
     row->job.state = (enum job_state)state;
     row->job.priority = (enum priority)priority;
     row->job.step = (enum job_step)step;
-    row->job.last_class = (enum outcome)class;
+    row->job.last_class = (enum outcome) class;
     memcpy(row->digest, sqlite3_column_blob(statement, COLUMN_DIGEST), JOB_DIGEST_BYTES);
     return STATUS_OK;
 }

@@ -106,7 +106,8 @@ enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error 
 static enum status migrate_step(sqlite3 *db, const char *sql, int version, struct error *err)
 {
     char after[128];
-    snprintf(after, sizeof after, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID, version + 1);
+    snprintf(after, sizeof after, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
+             version + 1);
     enum status status = sqlite_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = sqlite_exec(db, sql, err);
@@ -154,7 +155,8 @@ enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int 
     if (status != STATUS_OK)
         return status;
     if (version < 0 || version > count)
-        return error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program knows up to %d: use a newer program",
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "the store has schema version %lld, this program knows up to %d: use a newer program",
                          (long long)version, count);
     for (int step = (int)version; step < count && status == STATUS_OK; step++)
         status = migrate_step(db, steps[step], step, err);

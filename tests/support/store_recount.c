@@ -15,41 +15,42 @@ static const struct {
 } rules[] = {
     { "pages are sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'" },
     { "states are known", "SELECT seq FROM job WHERE state NOT BETWEEN 1 AND 6" },
-    { "ready rows belong to claimable jobs",
-      "SELECT r.seq FROM ready r LEFT JOIN job j ON j.seq = r.seq AND j.lane = r.lane AND j.rank = r.rank AND j.state IN (1, 3)"
-      " WHERE j.seq IS NULL" },
+    { "ready rows belong to claimable jobs", "SELECT r.seq FROM ready r LEFT JOIN job j ON j.seq = r.seq AND j.lane = "
+                                             "r.lane AND j.rank = r.rank AND j.state IN (1, 3)"
+                                             " WHERE j.seq IS NULL" },
     { "a job is ready once", "SELECT seq FROM ready GROUP BY seq HAVING count(*) > 1" },
     { "timers are those that states ask for",
       "WITH expected AS (SELECT seq, CASE state"
       " WHEN 4 THEN expires_at WHEN 5 THEN expires_at WHEN 6 THEN expires_at WHEN 2 THEN NULL"
-      " ELSE CASE WHEN seq IN (SELECT seq FROM ready) THEN deadline ELSE min(run_at, coalesce(deadline, run_at)) END END AS at FROM job),"
+      " ELSE CASE WHEN seq IN (SELECT seq FROM ready) THEN deadline ELSE min(run_at, coalesce(deadline, run_at)) END END AS "
+      "at FROM job),"
       " wanted AS (SELECT at, seq FROM expected WHERE at IS NOT NULL)"
       " SELECT * FROM (SELECT at, seq FROM wanted EXCEPT SELECT at, seq FROM timer)"
       " UNION ALL SELECT * FROM (SELECT at, seq FROM timer EXCEPT SELECT at, seq FROM wanted)" },
-    { "leases are of running jobs",
-      "SELECT seq FROM lease WHERE seq NOT IN (SELECT seq FROM job WHERE state = 2) UNION ALL"
-      " SELECT seq FROM job WHERE state = 2 AND seq NOT IN (SELECT seq FROM lease)" },
+    { "leases are of running jobs", "SELECT seq FROM lease WHERE seq NOT IN (SELECT seq FROM job WHERE state = 2) UNION ALL"
+                                    " SELECT seq FROM job WHERE state = 2 AND seq NOT IN (SELECT seq FROM lease)" },
     { "lease tokens are single", "SELECT token FROM lease GROUP BY token HAVING count(*) > 1 OR token <= 0" },
     { "lease tokens are reserved", "SELECT token FROM lease WHERE token > (SELECT value FROM meta WHERE name = 'token')" },
-    { "each job has its payload",
-      "SELECT seq FROM payload WHERE seq NOT IN (SELECT seq FROM job) UNION ALL"
-      " SELECT seq FROM job WHERE seq NOT IN (SELECT seq FROM payload)" },
+    { "each job has its payload", "SELECT seq FROM payload WHERE seq NOT IN (SELECT seq FROM job) UNION ALL"
+                                  " SELECT seq FROM job WHERE seq NOT IN (SELECT seq FROM payload)" },
     { "each job has its lane", "SELECT seq FROM job WHERE lane NOT IN (SELECT id FROM lane)" },
-    { "names are single", "SELECT l.tenant, j.id FROM job j JOIN lane l ON l.id = j.lane GROUP BY 1, 2 HAVING count(*) > 1" },
+    { "names are single",
+      "SELECT l.tenant, j.id FROM job j JOIN lane l ON l.id = j.lane GROUP BY 1, 2 HAVING count(*) > 1" },
     { "lane counters equal a recount",
       "SELECT l.id FROM lane l LEFT JOIN (SELECT lane, sum(state = 1) AS pending, sum(state = 2) AS running,"
       " sum(state = 3) AS waiting, sum(state = 5) AS dead, sum(seq IN (SELECT seq FROM ready)) AS ready,"
       " sum(state = 4) AS completed, sum(state = 6) AS cancelled FROM job GROUP BY lane) c ON c.lane = l.id"
-      " WHERE l.pending <> coalesce(c.pending, 0) OR l.running <> coalesce(c.running, 0) OR l.waiting <> coalesce(c.waiting, 0)"
+      " WHERE l.pending <> coalesce(c.pending, 0) OR l.running <> coalesce(c.running, 0) OR l.waiting <> "
+      "coalesce(c.waiting, 0)"
       " OR l.dead <> coalesce(c.dead, 0) OR l.ready <> coalesce(c.ready, 0) OR l.completed < coalesce(c.completed, 0)"
       " OR l.cancelled < coalesce(c.cancelled, 0)" },
     { "counts of ever equal the events, while none are trimmed",
       "SELECT l.id FROM lane l WHERE NOT EXISTS (SELECT 1 FROM trimmed) AND"
       " (l.completed <> (SELECT count(*) FROM event WHERE lane = l.id AND type = 3) OR"
       " l.cancelled <> (SELECT count(*) FROM event WHERE lane = l.id AND type = 8))" },
-    { "dead letters say why and since when",
-      "SELECT seq FROM job WHERE state = 5 AND (coalesce(last_error, '') = '' OR coalesce(dead_code, '') = '' OR dead_at IS NULL)"
-      " UNION ALL SELECT seq FROM job WHERE state <> 5 AND dead_at IS NOT NULL" },
+    { "dead letters say why and since when", "SELECT seq FROM job WHERE state = 5 AND (coalesce(last_error, '') = '' OR "
+                                             "coalesce(dead_code, '') = '' OR dead_at IS NULL)"
+                                             " UNION ALL SELECT seq FROM job WHERE state <> 5 AND dead_at IS NOT NULL" },
     { "attempts are not negative", "SELECT seq FROM job WHERE attempts < 0 OR attempts_total < attempts" },
     { "event numbers have no gap",
       "SELECT 1 FROM (SELECT count(*) AS n, min(number) AS a, max(number) AS z FROM event) WHERE n > 0 AND"
@@ -60,9 +61,10 @@ static const struct {
       " AND (v.number IS NULL OR v.job <> j.id OR v.lane <> j.lane OR v.state <> j.state OR v.attempt > j.attempts_total)" },
     { "no event of a job is newer than its last",
       "SELECT j.seq FROM job j JOIN event v ON v.lane = j.lane AND v.job = j.id WHERE v.number > j.last_event" },
-    { "previous leads to the same job",
-      "SELECT v.number FROM event v LEFT JOIN event p ON p.number = v.previous WHERE v.previous <> 0 AND (v.previous >= v.number OR"
-      " (v.previous > coalesce((SELECT max(number) FROM trimmed), 0) AND (p.number IS NULL OR p.job <> v.job OR p.lane <> v.lane)))" },
+    { "previous leads to the same job", "SELECT v.number FROM event v LEFT JOIN event p ON p.number = v.previous WHERE "
+                                        "v.previous <> 0 AND (v.previous >= v.number OR"
+                                        " (v.previous > coalesce((SELECT max(number) FROM trimmed), 0) AND (p.number IS "
+                                        "NULL OR p.job <> v.job OR p.lane <> v.lane)))" },
     { "the archive holds only kept ends",
       "SELECT a.event FROM archive a LEFT JOIN event v ON v.number = a.event WHERE v.number IS NULL OR"
       " a.event IN (SELECT last_event FROM job)" },

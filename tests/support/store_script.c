@@ -32,8 +32,8 @@ static struct store_op *add(struct plan *plan, enum op_kind kind, enum status ex
     return op;
 }
 
-static struct op_insert *add_insert(struct plan *plan, const char *destination, const char *tenant, const char *id, size_t payload,
-                                    enum status expected)
+static struct op_insert *add_insert(struct plan *plan, const char *destination, const char *tenant, const char *id,
+                                    size_t payload, enum status expected)
 {
     struct store_op *op = add(plan, OP_INSERT, expected);
     op->insert = (struct op_insert){
@@ -77,7 +77,8 @@ static struct op_settle *add_settle(struct plan *plan, int64_t seq, enum job_eve
     return &op->settle;
 }
 
-static struct op_job *add_named(struct plan *plan, enum op_kind kind, const char *tenant, const char *id, enum status expected)
+static struct op_job *add_named(struct plan *plan, enum op_kind kind, const char *tenant, const char *id,
+                                enum status expected)
 {
     struct store_op *op = add(plan, kind, expected);
     op->job = (struct op_job){ .tenant = slice_from(tenant),
@@ -151,7 +152,8 @@ static void plan_settle_rest(struct plan *plan)
 
 static void plan_destination(struct plan *plan)
 {
-    add(plan, OP_DESTINATION, STATUS_OK)->destination = (struct op_destination){ SLICE("claims"), SLICE("{\"mode\":\"paused\"}") };
+    add(plan, OP_DESTINATION, STATUS_OK)->destination =
+        (struct op_destination){ SLICE("claims"), SLICE("{\"mode\":\"paused\"}") };
     add(plan, OP_ORPHANS, STATUS_OK)->orphans = (struct op_orphans){ .until = INSTANT_MAX, .max = 10 };
 }
 
@@ -160,30 +162,85 @@ static void plan_trim(struct plan *plan, instant before)
     add(plan, OP_TRIM, STATUS_OK)->trim = (struct op_trim){ .before = before, .max = 1000 };
 }
 
-static void plan_batch(struct plan *plan, int number)
+static void plan_early(struct plan *plan, int number)
 {
     switch (number) {
-    case 0: plan_first(plan); break;
-    case 1: add_claim(plan, 1, 5); break;
-    case 2: plan_settle_first(plan); break;
-    case 3: add_promote(plan); break; /* soon is due, late expires */
-    case 4: add_promote(plan); break;
-    case 5: plan_by_name(plan); break;
-    case 6: plan_destination(plan); break;
-    case 7: plan_many(plan, 30, 700); break;
-    case 8: plan_many(plan, 3, BIG_BYTES); break;
-    case 9: add_claim(plan, 2, 10); add_claim(plan, 3, 20); break;
-    case 10: plan_settle_rest(plan); add_promote(plan); break;
-    case 11: plan_trim(plan, script_now(2)); add_promote(plan); break;
-    case 12: add_claim(plan, 1, 3); break;
-    case 13: break; /* the note alone */
-    case 14: plan_settle_rest(plan); break;
-    case 15: add_promote(plan); add_named(plan, OP_REDRIVE, "t1", "late", STATUS_NOT_FOUND); break;
-    case 16: add_insert(plan, "claims", "t1", "A", 99, STATUS_OK); plan_many(plan, 20, 200); break; /* A is forgotten */
-    case 17: plan_trim(plan, script_now(16)); break;
-    case 18: add_promote(plan); break;
-    case 19: add_claim(plan, 1, 50); plan_destination(plan); break;
-    default: abort();
+    case 0:
+        plan_first(plan);
+        break;
+    case 1:
+        add_claim(plan, 1, 5);
+        break;
+    case 2:
+        plan_settle_first(plan);
+        break;
+    case 3:
+        add_promote(plan); /* "soon" is due, "late" expires */
+        break;
+    case 4:
+        add_promote(plan);
+        break;
+    case 5:
+        plan_by_name(plan);
+        break;
+    case 6:
+        plan_destination(plan);
+        break;
+    case 7:
+        plan_many(plan, 30, 700);
+        break;
+    case 8:
+        plan_many(plan, 3, BIG_BYTES);
+        break;
+    case 9:
+        add_claim(plan, 2, 10);
+        add_claim(plan, 3, 20);
+        break;
+    default:
+        abort();
+    }
+}
+
+static void plan_late(struct plan *plan, int number)
+{
+    switch (number) {
+    case 10:
+        plan_settle_rest(plan);
+        add_promote(plan);
+        break;
+    case 11:
+        plan_trim(plan, script_now(2));
+        add_promote(plan);
+        break;
+    case 12:
+        add_claim(plan, 1, 3);
+        break;
+    case 13:
+        break; /* the note alone */
+    case 14:
+        plan_settle_rest(plan);
+        break;
+    case 15:
+        add_promote(plan);
+        add_named(plan, OP_REDRIVE, "t1", "late", STATUS_NOT_FOUND);
+        add_named(plan, OP_PURGE, "t1", "C", STATUS_OK);
+        break;
+    case 16:
+        add_insert(plan, "claims", "t1", "A", 99, STATUS_OK); /* the first A is forgotten */
+        plan_many(plan, 20, 200);
+        break;
+    case 17:
+        plan_trim(plan, script_now(16));
+        break;
+    case 18:
+        add_promote(plan);
+        break;
+    case 19:
+        add_claim(plan, 1, 50);
+        plan_destination(plan);
+        break;
+    default:
+        abort();
     }
 }
 
@@ -212,8 +269,8 @@ static enum status plan_check(struct plan *plan, int number, struct error *err)
     for (size_t i = 0; i < plan->count; i++) {
         struct store_op *op = &plan->ops[i];
         if (op->status != plan->expected[i])
-            return error_set(err, STATUS_UNSUPPORTED, "batch %d, operation %zu: %s instead of %s", number, i, status_name(op->status),
-                             status_name(plan->expected[i]));
+            return error_set(err, STATUS_UNSUPPORTED, "batch %d, operation %zu: %s instead of %s", number, i,
+                             status_name(op->status), status_name(plan->expected[i]));
         if (op->kind == OP_CLAIM)
             tokens_from(plan->script, op->claim.ret_jobs, op->claim.ret_count);
         if (op->kind == OP_SETTLE && op->status == STATUS_OK)
@@ -231,7 +288,10 @@ enum status script_apply(struct script *script, struct store *store, int number,
         return error_set(err, STATUS_NO_MEMORY, "no memory for the script");
     plan->script = script;
     plan->now = script_now(number);
-    plan_batch(plan, number);
+    if (number < 10)
+        plan_early(plan, number);
+    else
+        plan_late(plan, number);
     add_note(plan); /* no batch leaves the store as it was */
     arena_init(&memory, SIZE_MAX);
     enum status status = store->ops->apply(store, plan->now, plan->ops, plan->count, &memory, err);

@@ -28,7 +28,8 @@ struct fixture {
 
 /* ---- Helpers ---- */
 
-static enum status open_at(const char *path, const struct store_settings *settings, struct store **ret_store, struct error *err)
+static enum status open_at(const char *path, const struct store_settings *settings, struct store **ret_store,
+                           struct error *err)
 {
     static const struct store_settings usual = { .sync_always = true };
     return store_sqlite_open(slice_from(path), settings ? settings : &usual, ret_store, err);
@@ -73,7 +74,8 @@ static struct op_insert insert(struct fixture *f, const char *id)
 
 static struct job claim(struct fixture *f, int64_t lane)
 {
-    struct store_op op = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = start + 1000, .owner = SLICE("w") } };
+    struct store_op op = { .kind = OP_CLAIM,
+                           .claim = { .lane = lane, .max = 1, .lease_until = start + 1000, .owner = SLICE("w") } };
     apply_at(f, start, &op, 1);
     assert_int_equal(op.claim.ret_count, 1);
     return op.claim.ret_jobs[0];
@@ -231,7 +233,8 @@ static void test_foreign_files_are_refused(void **state)
     } cases[] = {
         { "no database", NULL, STATUS_CORRUPT, "not a database" },
         { "of another program", "CREATE TABLE other (x)", STATUS_INVALID, "another program" },
-        { "newer", "PRAGMA application_id = 1768846196; PRAGMA user_version = 999; CREATE TABLE job (x)", STATUS_UNSUPPORTED, "999" },
+        { "newer", "PRAGMA application_id = 1768846196; PRAGMA user_version = 999; CREATE TABLE job (x)", STATUS_UNSUPPORTED,
+          "999" },
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -337,7 +340,8 @@ static _Noreturn void child_insert(const char *path, int fd)
 static int64_t jobs_in(struct fixture *f)
 {
     int64_t count = 0;
-    assert_int_equal(sqlite_query_int64(((struct sqlite_store *)f->store)->db, "SELECT count(*) FROM job", 0, &count, NULL), STATUS_OK);
+    assert_int_equal(sqlite_query_int64(((struct sqlite_store *)f->store)->db, "SELECT count(*) FROM job", 0, &count, NULL),
+                     STATUS_OK);
     return count;
 }
 
@@ -401,7 +405,8 @@ static void test_migrations(void **state)
     assert_int_not_equal(sqlite_schema_migrate_by(db, steps, 3, &err), STATUS_OK);
     assert_int_equal(sqlite_query_int64(db, "PRAGMA user_version", 0, &value, &err), STATUS_OK);
     assert_int_equal(value, 2);
-    assert_int_equal(sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master WHERE name = 'three'", 0, &value, &err), STATUS_OK);
+    assert_int_equal(sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master WHERE name = 'three'", 0, &value, &err),
+                     STATUS_OK);
     assert_int_equal(value, 0);
     assert_int_equal(sqlite_schema_migrate_by(db, steps, 1, &err), STATUS_UNSUPPORTED); /* an older program */
     sqlite3_close(db);
@@ -412,7 +417,7 @@ static void test_version_1_opens(void **state)
 {
     struct fixture *f = *state;
     char path[PATH_BYTES];
-    FILE *file = fopen("tests/fixtures/store_v1.sql", "rb");
+    FILE *file = fopen("tests/support/store_v1.sql", "rb");
     assert_non_null(file);
     static char sql[1 << 20];
     size_t len = fread(sql, 1, sizeof sql - 1, file);
@@ -482,8 +487,9 @@ static void test_pages_are_bounded(void **state)
     struct job *jobs;
     size_t count, pages = 0, found = 0;
     do {
-        assert_int_equal(reader->ops->reader_jobs(reader, &filter, 10, false, &f->memory, &jobs, &count, &filter.before_seq, &err),
-                         STATUS_OK);
+        assert_int_equal(
+            reader->ops->reader_jobs(reader, &filter, 10, false, &f->memory, &jobs, &count, &filter.before_seq, &err),
+            STATUS_OK);
         pages++;
         found += count;
     } while (filter.before_seq > 0);
