@@ -471,7 +471,9 @@ static struct slice digits_after_name(struct slice text, struct slice name)
 /* "1308", "1308: ...", "1308 Guia ja apresentada"; but not "5000 ms": four digits and a unit are a quantity. */
 static bool starts_with_code(struct slice text)
 {
-    static const char *const units[] = { "ms", "s", "sec", "seconds", "segundos", "milliseconds", "min", "bytes", "kb", "mb" };
+    static const char *const units[] = {
+        "ms", "s", "sec", "seconds", "segundos", "milliseconds", "min", "bytes", "kb", "mb"
+    };
     if (digits_len(text) != 4 || !stands_alone(text, 0, 4))
         return false;
     struct slice rest = slice_trim(slice_from_offset(text, 4));

@@ -176,7 +176,8 @@ static enum status check_transports(const struct config *config, struct error *e
     for (size_t i = 0; i < config->destination_count; i++) {
         const struct destination_config *destination = &config->destinations[i];
         if (destination->transport != TRANSPORT_HTTP && destination->transport != TRANSPORT_PULL)
-            return error_set(err, STATUS_UNSUPPORTED, "destination \"%s\": transport %s is not available in this version; use http or pull",
+            return error_set(err, STATUS_UNSUPPORTED,
+                             "destination \"%s\": transport %s is not available in this version; use http or pull",
                              destination->name, names[destination->transport]);
     }
     return STATUS_OK;
@@ -356,7 +357,8 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
 {
     struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
     daemon.config = config_ref(settings->config);
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* both are told by the call that failed, and handled there */
+    signal(SIGXFSZ, SIG_IGN);
     raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");

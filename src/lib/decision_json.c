@@ -170,7 +170,8 @@ static void write_end(struct json_writer *json, const struct policy *policy, str
     json_member_string(json, "originalError", error);
 }
 
-void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision, struct buffer *out)
+void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision,
+                         struct buffer *out)
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);

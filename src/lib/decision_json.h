@@ -68,7 +68,8 @@ struct answer decision_json_answer(const struct decider *decider, struct slice q
 struct answer decision_json_decide(const struct policy *policy, const struct decide_request *request, struct buffer *out);
 
 /* The answer's object for a decision that was made already; `error` is what it was made of. */
-void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision, struct buffer *out);
+void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision,
+                         struct buffer *out);
 
 /* {"error":...,"detail":...} */
 void decision_json_problem(enum question_problem problem, struct slice detail, struct buffer *out);

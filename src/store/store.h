@@ -353,7 +353,8 @@ struct store_reader {
 /* A way to open a store, by the start of its address. src/main.c has the table; only it names the backends. */
 struct store_backend {
     const char *scheme; /* "sqlite:"; NULL ends the table */
-    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store, struct error *err);
+    enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store,
+                        struct error *err);
 };
 
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */
