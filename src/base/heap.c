@@ -46,17 +46,27 @@ static void sift_down(struct heap *heap, size_t index, struct heap_node *node)
     put(heap, index, node);
 }
 
+enum status heap_reserve(struct heap *heap, size_t count)
+{
+    if (count <= heap->capacity)
+        return STATUS_OK;
+    size_t capacity = heap->capacity ? heap->capacity : CAPACITY_FIRST;
+    while (capacity < count)
+        capacity *= 2;
+    struct heap_node **nodes = realloc(heap->nodes, capacity * sizeof *nodes);
+    if (!nodes)
+        return STATUS_NO_MEMORY;
+    heap->nodes = nodes;
+    heap->capacity = capacity;
+    return STATUS_OK;
+}
+
 enum status heap_push(struct heap *heap, struct heap_node *node, int64_t key, uint64_t tie)
 {
     assert(node->position == 0);
-    if (heap->count == heap->capacity) {
-        size_t capacity = heap->capacity ? heap->capacity * 2 : CAPACITY_FIRST;
-        struct heap_node **nodes = realloc(heap->nodes, capacity * sizeof *nodes);
-        if (!nodes)
-            return STATUS_NO_MEMORY;
-        heap->nodes = nodes;
-        heap->capacity = capacity;
-    }
+    enum status status = heap_reserve(heap, heap->count + 1);
+    if (status != STATUS_OK)
+        return status;
     node->key = key;
     node->tie = tie;
     sift_up(heap, heap->count++, node);

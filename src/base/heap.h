@@ -27,6 +27,8 @@ struct heap {
 void heap_init(struct heap *heap);
 void heap_release(struct heap *heap);
 
+/* Makes room for `count` nodes in all: pushing up to that many cannot fail any more. */
+enum status heap_reserve(struct heap *heap, size_t count) MUST_CHECK;
 /* The node must be in no heap. */
 enum status heap_push(struct heap *heap, struct heap_node *node, int64_t key, uint64_t tie) MUST_CHECK;
 /* NULL when it is empty. */

@@ -97,12 +97,32 @@ static void no_memory_leaves_the_node_outside(void **state)
     heap_release(&heap);
 }
 
+static void room_made_before_is_there_later(void **state)
+{
+    (void)state;
+    static struct heap_node nodes[100];
+    struct heap heap;
+    heap_init(&heap);
+    scarce_left = 0;
+    assert_int_equal(heap_reserve(&heap, COUNT_OF(nodes)), STATUS_NO_MEMORY);
+    assert_int_equal(heap.capacity, 0);
+    scarce_left = 1;
+    assert_int_equal(heap_reserve(&heap, COUNT_OF(nodes)), STATUS_OK);
+    assert_int_equal(heap_reserve(&heap, 5), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(nodes); i++)
+        check(heap_push(&heap, &nodes[i], -(int64_t)i, 0) == STATUS_OK, "node %zu", i);
+    scarce_left = -1;
+    assert_ptr_equal(heap_first(&heap), &nodes[99]);
+    heap_release(&heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_agrees_with_looking_at_all),
         cmocka_unit_test(the_ends_of_the_range_sort),
         cmocka_unit_test(no_memory_leaves_the_node_outside),
+        cmocka_unit_test(room_made_before_is_there_later),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
 }
