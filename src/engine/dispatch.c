@@ -38,7 +38,7 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
         };
-        turns_took(&dest->turns, max);
+        turns_took(&dest->turns, max, now);
         lane->ready -= max;
         if (lane->ready == 0)
             turns_remove(&dest->turns, &lane->turn);
@@ -243,7 +243,9 @@ void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct bat
                       struct claimed **claimed)
 {
     struct dest *dest = lane->dest;
-    dest->gate.under_way -= (int64_t)(op->claim.max - op->claim.ret_count);
+    int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
+    dest->gate.under_way -= missing;
+    turns_returned(&dest->turns, &lane->turn, missing);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         if (!*claimed) {

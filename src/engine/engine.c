@@ -178,7 +178,7 @@ static instant next_time(const struct engine *engine, instant now)
     wake_no_later(&next, engine->not_before, now);
     wake_no_later(&next, leases_next(engine), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (dest->turns.front)
+        if (turns_count(&dest->turns) > 0)
             wake_no_later(&next, gate_ask(&dest->gate, now).until, now);
     return next;
 }
@@ -267,7 +267,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .held_until = gate.until,
         .under_way = dest->gate.under_way,
         .concurrency = dest->gate.concurrency,
-        .lanes_with_work = dest->turns.count,
+        .lanes_with_work = turns_count(&dest->turns),
     };
 }
 

@@ -32,6 +32,7 @@ struct dest {
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
     struct gate gate;
     struct turns turns;
+    size_t lanes; /* known, with work or without */
     char *pause_reason;
     const char *unkept; /* a change of mode that is not on its way to the store yet; NULL: none */
     instant held_since;

@@ -31,7 +31,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         }
         dest->gate = (struct gate){ .concurrency = 1, .closed_until = INSTANT_NONE };
         dest->held_since = INSTANT_NONE;
-        turns_init(&dest->turns, 1);
+        turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
         engine->dests = dest;
@@ -67,13 +67,16 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
     struct lane_state *lane = lane_find(engine, id);
     if (!lane) {
         struct dest *dest;
-        if (dest_get(engine, destination, &dest) != STATUS_OK || lanes_reserve(engine, id) != STATUS_OK)
+        if (dest_get(engine, destination, &dest) != STATUS_OK || lanes_reserve(engine, id) != STATUS_OK ||
+            turns_reserve(&dest->turns, dest->lanes + 1) != STATUS_OK)
             return STATUS_NO_MEMORY;
         lane = calloc(1, sizeof *lane);
         if (!lane)
             return STATUS_NO_MEMORY;
         lane->id = id;
         lane->dest = dest;
+        turn_init(&lane->turn, 1);
+        dest->lanes++;
         engine->lanes[id] = lane;
     }
     *ret_lane = lane;
@@ -95,9 +98,10 @@ void dests_configure(struct engine *engine, const struct config *config)
         if (!dest->config)
             continue;
         dest->gate.concurrency = dest->config->concurrency;
-        dest->turns.batch = dest->config->fairness.round_robin ? dest->config->fairness.batch : INT64_MAX;
-        if (dest->turns.front)
-            dest->turns.front->in_a_row = 0; /* a smaller batch must not find it beyond its end */
+        const struct fairness_config *fairness = &dest->config->fairness;
+        turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
+                                                                .batch = fairness->batch,
+                                                                .base_priority = fairness->base_priority });
     }
 }
 
@@ -108,6 +112,7 @@ void lanes_release(struct engine *engine)
     free(engine->lanes);
     while (engine->dests) {
         struct dest *next = engine->dests->next;
+        turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
         free(engine->dests->name);
         free(engine->dests);

@@ -36,12 +36,13 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
     size_t count = 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct store_op *op = &batch->ops[i];
-        if (batch->status == STATUS_OK && op->status == STATUS_OK) {
-            count += op->claim.ret_count;
-        } else {
+        struct lane_state *lane = lane_find(engine, op->claim.lane);
+        if (batch->status != STATUS_OK || op->status != STATUS_OK) {
             op->claim.ret_count = 0;
-            lane_ready_add(engine, lane_find(engine, op->claim.lane), (int64_t)op->claim.max);
+            lane_ready_add(engine, lane, (int64_t)op->claim.max);
         }
+        turns_returned(&lane->dest->turns, &lane->turn, (int64_t)(op->claim.max - op->claim.ret_count));
+        count += op->claim.ret_count;
     }
     engine->figures.claimed += (int64_t)count;
     return count;
@@ -74,14 +75,13 @@ static struct batch *claims_for(struct dest *dest, const struct lease_request *r
     struct turn *turn;
     while (batch && wanted > 0 && batch->count < LEASE_CLAIMS_MAX && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = dest->turns.count == 1 ? lane->ready : turn_max; /* alone, nobody waits for its turn to end */
-        max = max < lane->ready ? max : lane->ready;
+        int64_t max = turn_max < lane->ready ? turn_max : lane->ready;
         max = max < (int64_t)wanted ? max : (int64_t)wanted;
         struct store_op *op = &batch->ops[batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms) };
-        turns_took(&dest->turns, max < turn_max ? max : turn_max);
+        turns_took(&dest->turns, max, now);
         lane->ready -= max;
         if (lane->ready == 0)
             turns_remove(&dest->turns, &lane->turn);
@@ -93,7 +93,8 @@ static struct batch *claims_for(struct dest *dest, const struct lease_request *r
 void leases_serve(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
-    while (dest->waiting_first && dest->turns.front && !dest->gate.paused) {
+    int64_t turn_max;
+    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && !dest->gate.paused) {
         struct lease_request *request = dest->waiting_first;
         struct batch *batch = claims_for(dest, request, now);
         if (!batch)

@@ -56,6 +56,7 @@ static void claim_failed(struct lane_state *lane, const struct store_op *op)
 {
     lane->dest->gate.under_way -= (int64_t)op->claim.max;
     lane->ready += (int64_t)op->claim.max;
+    turns_returned(&lane->dest->turns, &lane->turn, (int64_t)op->claim.max);
     turns_add(&lane->dest->turns, &lane->turn);
 }
 
