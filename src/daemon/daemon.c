@@ -202,6 +202,7 @@ static void on_reload(evutil_socket_t fd, short what, void *context)
         if (check_transports(config, &error) != STATUS_OK || engine_reload(daemon->engine, config, &error) != STATUS_OK) {
             log_event(LOG_ERROR, "not_reloaded", FIELD_CSTR("reason", error.text));
         } else {
+            daemon->http->ops->forget(daemon->http);
             api_reload(daemon->api, config);
             log_event(LOG_INFO, "reloaded", FIELD_CSTR("file", daemon->settings->config_path));
         }

@@ -18,6 +18,8 @@ enum {
     HEADERS_BYTES_MAX = 64 * 1024,
     TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
     CODE_WORD_BYTES_MAX = 256,
+    KEPT_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
+    PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
     KEEPALIVE_S = 30,
 };
 
@@ -29,6 +31,7 @@ struct http_transport {
     struct event *timer;
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
+    uint64_t generation; /* of the configuration: what was prepared before is not used again */
     struct exchange *unstarted; /* failed before they began; reported from the loop */
     struct send *starved;       /* likewise, without memory even for an exchange */
     struct event *unstarted_event;
@@ -50,7 +53,9 @@ struct exchange {
     char curl_error[CURL_ERROR_SIZE];
     struct error failure; /* of what failed before it began */
     int64_t started_ns;
-    struct exchange *next; /* in idle or unstarted */
+    const struct destination_config *prepared_for; /* the handle has its options; NULL: nobody's */
+    uint64_t prepared_in;                          /* the transport's generation then */
+    struct exchange *next;                         /* in idle or unstarted */
 };
 
 static int64_t monotonic_ns(void)
@@ -259,11 +264,20 @@ static void judge_failure(const struct exchange *exchange, CURLcode result, stru
         answer->outcome = OUTCOME_IN_DOUBT;
 }
 
+/* Keeps the memory of an ordinary answer for the next one. */
+static void buffer_recycle(struct buffer *buffer)
+{
+    if (buffer->capacity > KEPT_BYTES_MAX)
+        buffer_release(buffer);
+    else
+        buffer_clear(buffer);
+}
+
 static void exchange_reset(struct exchange *exchange)
 {
     http_request_release(&exchange->request);
-    buffer_release(&exchange->headers);
-    buffer_release(&exchange->body);
+    buffer_recycle(&exchange->headers);
+    buffer_recycle(&exchange->body);
     exchange->send = NULL;
     exchange->body_cut = exchange->connected = exchange->repeated = exchange->private_address = false;
     exchange->starved = exchange->unset = false;
@@ -273,6 +287,8 @@ static void exchange_reset(struct exchange *exchange)
 static void exchange_free(struct exchange *exchange)
 {
     exchange_reset(exchange);
+    buffer_release(&exchange->headers);
+    buffer_release(&exchange->body);
     curl_easy_cleanup(exchange->curl);
     free(exchange);
 }
@@ -396,15 +412,44 @@ static const struct answer starved_answer = { .code = { "curl:27", 7 },
 
 /* --- starting ---------------------------------------------------------------------------------- */
 
-static struct exchange *exchange_get(struct http_transport *http)
+static bool is_prepared(const struct exchange *exchange, const struct send *send)
 {
-    struct exchange *exchange = http->idle;
-    if (exchange) {
-        http->idle = exchange->next;
-        http->idle_count--;
+    return exchange->prepared_for == send->destination && exchange->prepared_in == exchange->http->generation;
+}
+
+/* The way most sends go: only these leave all of a handle's options but the body and the headers as they were. */
+static bool is_ordinary(const struct send *send)
+{
+    return send->job->step == STEP_SEND && !send->use_fallback &&
+           (!send->destination->method || strcmp(send->destination->method, "POST") == 0);
+}
+
+/* An idle handle, if possible one that the last send to the same destination has prepared. */
+static struct exchange *idle_take(struct http_transport *http, const struct send *send)
+{
+    struct exchange **link = &http->idle;
+    if (is_ordinary(send))
+        for (int i = 0; i < PREPARED_LOOKED_AT && *link && !is_prepared(*link, send); i++)
+            link = &(*link)->next;
+    if (!*link || !is_prepared(*link, send))
+        link = &http->idle;
+    struct exchange *exchange = *link;
+    if (!exchange)
+        return NULL;
+    *link = exchange->next;
+    http->idle_count--;
+    if (!is_ordinary(send) || !is_prepared(exchange, send)) {
         curl_easy_reset(exchange->curl);
-        return exchange;
+        exchange->prepared_for = NULL;
     }
+    return exchange;
+}
+
+static struct exchange *exchange_get(struct http_transport *http, const struct send *send)
+{
+    struct exchange *exchange = idle_take(http, send);
+    if (exchange)
+        return exchange;
     exchange = calloc(1, sizeof *exchange);
     if (!exchange)
         return NULL;
@@ -467,7 +512,8 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
 }
 
-static void set_options(struct exchange *exchange)
+/* All that stays the same from one ordinary send to the next. */
+static void set_destination(struct exchange *exchange)
 {
     CURL *curl = exchange->curl;
     const struct destination_config *destination = exchange->send->destination;
@@ -483,7 +529,6 @@ static void set_options(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_text(exchange, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
     /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
     set_text(exchange, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
@@ -491,7 +536,18 @@ static void set_options(struct exchange *exchange)
     set_text(exchange, CURLOPT_USERNAME, destination->username);
     set_text(exchange, CURLOPT_PASSWORD, destination->password);
     set_tls(exchange, &destination->tls);
+}
+
+static void set_options(struct exchange *exchange)
+{
+    if (!exchange->prepared_for)
+        set_destination(exchange);
+    curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_body(exchange);
+    if (is_ordinary(exchange->send) && !exchange->unset) {
+        exchange->prepared_for = exchange->send->destination;
+        exchange->prepared_in = exchange->http->generation;
+    }
 }
 
 /* A request that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
@@ -550,7 +606,7 @@ static void fail_unstarted(struct exchange *exchange)
 static void http_start(struct transport *transport, struct send *send)
 {
     struct http_transport *http = (struct http_transport *)transport;
-    struct exchange *exchange = exchange_get(http);
+    struct exchange *exchange = exchange_get(http, send);
     send->transport = exchange;
     if (!exchange) {
         send->next = http->starved;
@@ -560,8 +616,8 @@ static void http_start(struct transport *transport, struct send *send)
     }
     exchange->send = send;
     exchange->started_ns = monotonic_ns();
-    buffer_init(&exchange->headers, HEADERS_BYTES_MAX);
-    buffer_init(&exchange->body, (size_t)send->destination->response_bytes_max);
+    exchange->headers.limit = HEADERS_BYTES_MAX;
+    exchange->body.limit = (size_t)send->destination->response_bytes_max;
     instant now = http->settings.now(http->settings.context);
     if (http_request_make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
         fail_unstarted(exchange);
@@ -627,8 +683,13 @@ static void http_free(struct transport *transport)
     free(http);
 }
 
+static void http_forget(struct transport *transport)
+{
+    ((struct http_transport *)transport)->generation++;
+}
+
 static const struct transport_ops http_ops = {
-    .name = "http", .start = http_start, .abort = http_abort, .free = http_free,
+    .name = "http", .start = http_start, .abort = http_abort, .forget = http_forget, .free = http_free,
 };
 
 enum status http_transport_new(struct event_base *loop, const struct http_settings *settings,

@@ -58,30 +58,34 @@ static bool has_header(const struct http_request *request, struct slice name)
     return false;
 }
 
-static enum status add_line(struct http_request *request, const char *line, struct error *err)
+/* A line of its parts, at the end of the list. */
+static enum status add_line(struct http_request *request, struct slice name, struct slice between, struct slice value,
+                            struct error *err)
 {
-    struct curl_slist *longer = line ? curl_slist_append(request->headers, line) : NULL;
-    if (!longer)
+    struct curl_slist *added = arena_alloc(&request->memory, sizeof *added);
+    char *line = arena_alloc(&request->memory, name.len + between.len + value.len + 1);
+    if (!added || !line)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a header");
-    request->headers = longer;
+    memcpy(line, name.data, name.len);
+    memcpy(line + name.len, between.data, between.len);
+    if (value.len > 0)
+        memcpy(line + name.len + between.len, value.data, value.len);
+    added->data = line;
+    struct curl_slist **end = &request->headers;
+    while (*end)
+        end = &(*end)->next;
+    *end = added;
     return STATUS_OK;
 }
 
 static enum status add_header(struct http_request *request, struct slice name, struct slice value, struct error *err)
 {
-    struct buffer line;
     if (!http_header_is_safe(name, value))
         return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand there",
                          is_token(name) ? (int)name.len : 0, name.data);
     value = slice_trim(value);
-    buffer_init(&line, HEADER_BYTES_MAX + 4);
-    buffer_append(&line, name);
     /* libcurl takes "Name:" as a wish to leave the header out and "Name;" as an empty value. */
-    buffer_append(&line, value.len > 0 ? SLICE(": ") : SLICE(";"));
-    buffer_append(&line, value);
-    enum status status = add_line(request, buffer_status(&line) == STATUS_OK ? line.data : NULL, err);
-    buffer_release(&line);
-    return status;
+    return add_line(request, name, value.len > 0 ? SLICE(": ") : SLICE(";"), value, err);
 }
 
 static int base64_value(char c)
@@ -371,9 +375,9 @@ static enum status add_headers(struct http_request *request, const struct send *
         status = add_own_headers(request, send, now, err);
     /* libcurl would call any body a form's. */
     if (status == STATUS_OK && !has_header(request, SLICE("Content-Type")))
-        status = add_line(request, "Content-Type:", err);
+        status = add_line(request, SLICE("Content-Type"), SLICE(":"), SLICE(""), err);
     /* libcurl would ask with Expect: 100-continue and wait a second where the server does not know it. */
-    return status == STATUS_OK ? add_line(request, "Expect:", err) : status;
+    return status == STATUS_OK ? add_line(request, SLICE("Expect"), SLICE(":"), SLICE(""), err) : status;
 }
 
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err)
@@ -381,6 +385,7 @@ enum status http_request_make(const struct send *send, instant now, struct http_
     struct http_request request = { .headers = NULL };
     buffer_init(&request.url, URL_BYTES_MAX);
     buffer_init(&request.text, QUERY_BODY_BYTES_MAX);
+    arena_init(&request.memory, SIZE_MAX / 4);
     enum status status = choose_target(send, &request, err);
     if (status == STATUS_OK)
         status = add_headers(&request, send, now, err);
@@ -396,6 +401,6 @@ void http_request_release(struct http_request *request)
 {
     buffer_release(&request->url);
     buffer_release(&request->text);
-    curl_slist_free_all(request->headers);
+    arena_release(&request->memory);
     request->headers = NULL;
 }

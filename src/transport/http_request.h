@@ -13,7 +13,8 @@ struct http_request {
     struct slice method;
     struct slice body; /* borrows the job's payload, or lives in `text` */
     struct buffer text;
-    struct curl_slist *headers;
+    struct arena memory;        /* of the headers */
+    struct curl_slist *headers; /* libcurl only reads them */
 };
 
 /*

@@ -52,6 +52,8 @@ struct transport_ops {
     void (*start)(struct transport *transport, struct send *send);
     /* Gives up a send: done is called with attempted or in_doubt as far as it had come, before this returns. */
     void (*abort)(struct transport *transport, struct send *send);
+    /* The configuration has changed: a destination at the same address in memory may be another one. */
+    void (*forget)(struct transport *transport);
     void (*free)(struct transport *transport); /* nothing is under way any more */
 };
 

@@ -48,6 +48,7 @@ const struct destination_config *rig_configure(struct rig *rig, const char *form
     buffer_printf(&text, "destinations: { d: { %s } }\n", body);
     config_unref(rig->config);
     rig->config = NULL;
+    rig->transport->ops->forget(rig->transport); /* the next configuration may stand where this one stood */
     if (config_parse(buffer_slice(&text), "test", &rig->config, &problems) != STATUS_OK)
         fail_msg("%s: %s", body, problems.data);
     buffer_release(&text);
