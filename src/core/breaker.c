@@ -5,7 +5,8 @@
 
 void breaker_init(struct breaker *breaker, instant now)
 {
-    *breaker = (struct breaker){ .kept = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE }, .head = INT64_MIN };
+    *breaker =
+        (struct breaker){ .kept = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE }, .head = INT64_MIN };
 }
 
 static struct breaker_change none(const struct breaker *breaker)
@@ -69,8 +70,8 @@ static bool too_many(int64_t part, int64_t of, double rate)
     return part > 0 && (double)part >= rate * (double)of;
 }
 
-static struct breaker_change note_closed(struct breaker *breaker, const struct breaker_config *config, bool failed, bool slow,
-                                         instant now)
+static struct breaker_change note_closed(struct breaker *breaker, const struct breaker_config *config, bool failed,
+                                         bool slow, instant now)
 {
     struct breaker_bucket *bucket = bucket_at(breaker, config, now);
     int64_t calls = 0, bad = 0, late = 0;
@@ -82,8 +83,8 @@ static struct breaker_change note_closed(struct breaker *breaker, const struct b
         bad += breaker->buckets[i].failed;
         late += breaker->buckets[i].slow;
     }
-    bool trips = calls >= config->min_calls &&
-                 ((failed && too_many(bad, calls, config->failure_rate)) || (slow && too_many(late, calls, config->slow_rate)));
+    bool trips = calls >= config->min_calls && ((failed && too_many(bad, calls, config->failure_rate)) ||
+                                                (slow && too_many(late, calls, config->slow_rate)));
     return trips ? open_up(breaker, config, now) : none(breaker);
 }
 
@@ -187,7 +188,8 @@ struct breaker_change breaker_reset(struct breaker *breaker, instant now)
     return change_to(breaker, BREAKER_CLOSED, INSTANT_NONE, now);
 }
 
-void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept, instant now)
+void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept,
+                     instant now)
 {
     breaker_init(breaker, now);
     if (!config->enabled || kept->state == BREAKER_CLOSED)

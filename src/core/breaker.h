@@ -41,7 +41,7 @@ struct breaker_bucket {
 struct breaker_kept {
     enum breaker_state state;
     instant since;    /* when it came into this state */
-    instant until;    /* open: when probing may begin; half-open: when unanswered probes count as failed, INSTANT_NONE: none */
+    instant until; /* open: when probing may begin; half-open: when unanswered probes count as failed, INSTANT_NONE: none */
     int64_t openings; /* in a row, without closing */
 };
 
@@ -80,7 +80,8 @@ struct breaker_change breaker_note(struct breaker *breaker, const struct breaker
 /* Closed, with nothing counted; whoever judged the destination otherwise. */
 struct breaker_change breaker_reset(struct breaker *breaker, instant now);
 /* After a restart. Probes that were under way are lost: it begins to probe anew. */
-void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept, instant now);
+void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept,
+                     instant now);
 
 const char *breaker_state_name(enum breaker_state state); /* "closed", "open", "half_open" */
 

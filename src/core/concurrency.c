@@ -5,7 +5,8 @@
 void concurrency_init(struct concurrency *concurrency, int64_t max)
 {
     assert(max > 0);
-    *concurrency = (struct concurrency){ .max = max, .limit = max < CONCURRENCY_FIRST ? max : CONCURRENCY_FIRST, .patience = 1 };
+    *concurrency =
+        (struct concurrency){ .max = max, .limit = max < CONCURRENCY_FIRST ? max : CONCURRENCY_FIRST, .patience = 1 };
 }
 
 void concurrency_configure(struct concurrency *concurrency, int64_t max)

@@ -7,6 +7,11 @@ enum { LIMIT_MS = 5000 };
     "{\"status\":\"" status "\",\"timestamp\":\"2025-01-12T10:00:00Z\",\"services\":{\"facturation\":\"" facturation             \
     "\",\"batch\":\"" batch "\",\"queries\":\"DOWN\"}}"
 
+#define ACTUATOR(status) "{\"status\":\"UP\",\"components\":{\"facturation\":{\"status\":\"" status "\",\"details\":{}}}}"
+#define CHECKS(status, checks) "{\"status\":\"" status "\",\"checks\":{\"facturation\":[" checks "]}}"
+#define ONE_SERVICE(value) "{\"status\":\"UP\",\"services\":{\"facturation\":" value "}}"
+#define PASS "{\"status\":\"pass\"}"
+
 static void answers(void **state)
 {
     (void)state;
@@ -27,7 +32,7 @@ static void answers(void **state)
         { "a critical service is down", HEALTH_JSON, "UP", 2, true, 200, 100, SIFEN("UP", "UP", "DOWN"), HEALTH_SERVICE_UNWELL, "batch" },
         { "one that nobody asked for is down", HEALTH_JSON, "UP", 2, true, 200, 100, SIFEN("UP", "UP", "UP"), HEALTH_WELL, NULL },
         { "no service is asked for", HEALTH_JSON, "UP", 0, true, 200, 100, SIFEN("UP", "DOWN", "DOWN"), HEALTH_WELL, NULL },
-        { "a critical service is not named", HEALTH_JSON, "UP", 2, true, 200, 100, "{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\"}}", HEALTH_SERVICE_UNWELL, "batch" },
+        { "a critical service is not named", HEALTH_JSON, "UP", 2, true, 200, 100, ONE_SERVICE("\"UP\""), HEALTH_SERVICE_UNWELL, "batch" },
         { "no services at all", HEALTH_JSON, "UP", 1, true, 200, 100, "{\"status\":\"UP\"}", HEALTH_SERVICE_UNWELL, "facturation" },
         { "services is no object", HEALTH_JSON, "UP", 1, true, 200, 100, "{\"status\":\"UP\",\"services\":[1]}", HEALTH_SERVICE_UNWELL, "facturation" },
         { "just in time", HEALTH_JSON, "UP", 0, true, 200, LIMIT_MS - 1, "{\"status\":\"UP\"}", HEALTH_WELL, NULL },
@@ -35,12 +40,12 @@ static void answers(void **state)
         { "no connection", HEALTH_JSON, "UP", 0, false, 0, 0, "", HEALTH_NO_ANSWER, NULL },
         { "503 with a good word", HEALTH_JSON, "UP", 0, true, 503, 10, "{\"status\":\"UP\"}", HEALTH_REFUSED, NULL },
         { "a redirect to a login", HEALTH_JSON, "UP", 0, true, 302, 10, "{\"status\":\"UP\"}", HEALTH_REFUSED, NULL },
-        { "actuator", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"UP\",\"components\":{\"facturation\":{\"status\":\"UP\",\"details\":{}}}}", HEALTH_WELL, NULL },
-        { "actuator, a component is out of service", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"UP\",\"components\":{\"facturation\":{\"status\":\"OUT_OF_SERVICE\"}}}", HEALTH_SERVICE_UNWELL, "facturation" },
+        { "actuator", HEALTH_JSON, "UP", 1, true, 200, 10, ACTUATOR("UP"), HEALTH_WELL, NULL },
+        { "actuator, a component is out of service", HEALTH_JSON, "UP", 1, true, 200, 10, ACTUATOR("OUT_OF_SERVICE"), HEALTH_SERVICE_UNWELL, "facturation" },
         { "actuator, unknown", HEALTH_JSON, "UP", 0, true, 200, 10, "{\"status\":\"UNKNOWN\"}", HEALTH_UNWELL, NULL },
-        { "health+json", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"pass\",\"checks\":{\"facturation\":[{\"status\":\"pass\"},{\"status\":\"warn\"}]}}", HEALTH_WELL, NULL },
-        { "health+json, one of two fails", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"warn\",\"checks\":{\"facturation\":[{\"status\":\"pass\"},{\"status\":\"fail\"}]}}", HEALTH_SERVICE_UNWELL, "facturation" },
-        { "health+json, nothing was checked", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"pass\",\"checks\":{\"facturation\":[]}}", HEALTH_SERVICE_UNWELL, "facturation" },
+        { "health+json", HEALTH_JSON, "UP", 1, true, 200, 10, CHECKS("pass", PASS ",{\"status\":\"warn\"}"), HEALTH_WELL, NULL },
+        { "one of two checks fails", HEALTH_JSON, "UP", 1, true, 200, 10, CHECKS("warn", PASS ",{\"status\":\"fail\"}"), HEALTH_SERVICE_UNWELL, "facturation" },
+        { "no check at all", HEALTH_JSON, "UP", 1, true, 200, 10, CHECKS("pass", ""), HEALTH_SERVICE_UNWELL, "facturation" },
         { "health+json, fail", HEALTH_JSON, "UP", 0, true, 200, 10, "{\"status\":\"fail\"}", HEALTH_UNWELL, NULL },
         { "an alias, in any case", HEALTH_JSON, "pass", 0, true, 200, 10, "{\"status\":\"Ok\"}", HEALTH_WELL, NULL },
         { "nothing in particular is expected", HEALTH_JSON, NULL, 0, true, 200, 10, "{\"status\":\"up\"}", HEALTH_WELL, NULL },
@@ -48,7 +53,7 @@ static void answers(void **state)
         { "a word of its own, not said", HEALTH_JSON, "GREEN", 0, true, 200, 10, "{\"status\":\"UP\"}", HEALTH_UNWELL, NULL },
         { "a number for a status", HEALTH_JSON, "UP", 0, true, 200, 10, "{\"status\":1}", HEALTH_UNREADABLE, NULL },
         { "no status", HEALTH_JSON, "UP", 0, true, 200, 10, "{\"state\":\"UP\"}", HEALTH_UNREADABLE, NULL },
-        { "a service that is a number", HEALTH_JSON, "UP", 1, true, 200, 10, "{\"status\":\"UP\",\"services\":{\"facturation\":1}}", HEALTH_SERVICE_UNWELL, "facturation" },
+        { "a service that is a number", HEALTH_JSON, "UP", 1, true, 200, 10, ONE_SERVICE("1"), HEALTH_SERVICE_UNWELL, "facturation" },
         { "not an object", HEALTH_JSON, "UP", 0, true, 200, 10, "[\"UP\"]", HEALTH_UNREADABLE, NULL },
         { "a page", HEALTH_JSON, "UP", 0, true, 200, 10, "<html><title>BIG-IP logout page</title>", HEALTH_UNREADABLE, NULL },
         { "nothing", HEALTH_JSON, "UP", 0, true, 200, 10, "", HEALTH_UNREADABLE, NULL },
