@@ -154,17 +154,6 @@ bool maintenance_parse(struct slice text, struct maintenance_window *ret_window)
     return true;
 }
 
-bool maintenance_window_has(const struct maintenance_window *window, instant at)
-{
-    struct civil civil = instant_civil(at);
-    int minute = civil.hour * 60 + civil.minute;
-    bool today = (window->days >> civil.weekday & 1) != 0;
-    bool yesterday = (window->days >> (civil.weekday + DAYS - 1) % DAYS & 1) != 0;
-    if (window->from_minute < window->to_minute)
-        return today && window->from_minute <= minute && minute < window->to_minute;
-    return (today && minute >= window->from_minute) || (yesterday && minute < window->to_minute);
-}
-
 const char *check_maintenance(struct slice text)
 {
     struct maintenance_window window;

@@ -12,6 +12,9 @@
 #include "base/buffer.h"
 #include "base/instant.h"
 #include "base/units.h"
+#include "core/breaker.h"
+#include "core/health.h"
+#include "core/maintenance.h"
 #include "core/policy.h"
 
 /* A list in the configuration's own memory. */
@@ -33,15 +36,6 @@ enum transport_kind {
     TRANSPORT_SES,
     TRANSPORT_EXEC,
     TRANSPORT_PULL,
-};
-
-enum health_kind {
-    HEALTH_NONE, /* no health check is configured */
-    HEALTH_JSON, /* status and services, Spring actuator, health+json */
-    HEALTH_HTTP, /* 2xx is enough */
-    HEALTH_WSDL, /* 2xx and `definitions` in the body */
-    HEALTH_TCP,  /* a connection is enough */
-    HEALTH_SMTP, /* a 220 greeting */
 };
 
 struct tls_config {
@@ -82,18 +76,6 @@ struct fairness_config {
     struct pair_list weights; /* tenant or tier to a whole number */
 };
 
-struct breaker_config {
-    bool enabled;
-    int64_t window_ms;
-    int64_t min_calls;
-    double failure_rate;
-    int64_t slow_ms;
-    double slow_rate;
-    int64_t open_ms;
-    int64_t open_max_ms;
-    int64_t probes;
-};
-
 struct health_config {
     enum health_kind kind;
     const char *url;
@@ -103,13 +85,6 @@ struct health_config {
     const char *expect_status;
     struct text_list expect_services;
     struct pair_list headers;
-};
-
-/* When a destination says that it will be away: a time of day, in UTC, on some days of the week. */
-struct maintenance_window {
-    unsigned days;   /* bit 0 is Sunday */
-    int from_minute; /* of the day */
-    int to_minute;   /* not after from_minute: on the next day */
 };
 
 struct contingency_config {
@@ -226,9 +201,6 @@ enum status config_default(struct config **ret_config) MUST_CHECK;
 
 struct config *config_ref(struct config *config);
 void config_unref(struct config *config); /* accepts NULL */
-
-/* Whether `at` lies in the window; its end does not. */
-bool maintenance_window_has(const struct maintenance_window *window, instant at);
 
 /* NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);

@@ -2,16 +2,254 @@
 
 #include <assert.h>
 
+static struct gate_news no_news(const struct gate *gate)
+{
+    enum breaker_state breaker = gate->breaker.kept.state;
+    enum mode mode = gate->contingency.kept.mode;
+    return (struct gate_news){
+        .breaker = { .from = breaker, .to = breaker, .at = INSTANT_NONE, .until = INSTANT_NONE },
+        .mode = { .from = mode, .to = mode, .at = INSTANT_NONE },
+    };
+}
+
+static enum mode mode_of(const struct gate *gate)
+{
+    return gate->contingency.kept.mode;
+}
+
+/* A destination that comes back is counted anew: what the breaker saw is what led to contingency. */
+static void mode_changed(struct gate *gate, struct gate_news *news, struct mode_change change, instant now)
+{
+    news->mode = change;
+    if (change.from != change.to && change.to == MODE_RECOVERING)
+        news->breaker = breaker_reset(&gate->breaker, now);
+}
+
+void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, instant first_check_at)
+{
+    assert(rules && rules->concurrency > 0);
+    *gate = (struct gate){
+        .concurrency = rules->concurrency,
+        .closed_until = INSTANT_NONE,
+        .rules = rules,
+        .was_open = true,
+        .cycle_until = INSTANT_NONE,
+    };
+    concurrency_init(&gate->adaptive, rules->concurrency);
+    breaker_init(&gate->breaker, now);
+    contingency_init(&gate->contingency, now);
+    health_init(&gate->health, first_check_at);
+}
+
+void gate_configure(struct gate *gate, const struct gate_rules *rules, instant now)
+{
+    if (!gate->rules) {
+        struct gate before = *gate;
+        gate_init(gate, rules, now, now);
+        gate->under_way = before.under_way;
+        gate->paused = before.paused;
+        gate->closed_until = before.closed_until;
+        return;
+    }
+    gate->rules = rules;
+    gate->concurrency = rules->concurrency;
+    concurrency_configure(&gate->adaptive, rules->concurrency);
+    if (gate->contingency.kept.step > rules->contingency.ramp_count)
+        gate->contingency.kept.step = rules->contingency.ramp_count;
+}
+
+struct gate_kept gate_keep(const struct gate *gate)
+{
+    return (struct gate_kept){
+        .paused = gate->paused,
+        .closed_until = gate->closed_until,
+        .breaker = gate->breaker.kept,
+        .contingency = gate->contingency.kept,
+    };
+}
+
+void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
+{
+    assert(gate->rules);
+    gate->paused = kept->paused;
+    gate->closed_until = kept->closed_until;
+    gate->was_open = !kept->paused;
+    breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
+    contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
+}
+
+/* ---- asking ---- */
+
+static bool closed(const struct gate *gate, instant now)
+{
+    return gate->closed_until != INSTANT_NONE && gate->closed_until > now;
+}
+
+/* A cycle that would end later than a whole one from now is of a clock that was set back. */
+static bool cycle_over(const struct gate *gate, instant now)
+{
+    return gate->cycle_until == INSTANT_NONE || gate->cycle_until <= now ||
+           gate->cycle_until > instant_add(now, gate->rules->cycle_every_ms);
+}
+
+void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, instant until)
+{
+    assert(room >= 0 && hold < HOLD_COUNT);
+    if (room >= answer->room)
+        return;
+    answer->room = room;
+    if (room == 0) {
+        answer->hold = hold;
+        answer->until = until;
+    }
+}
+
+static void narrow_by_rules(const struct gate *gate, instant now, struct gate_answer *answer)
+{
+    const struct gate_rules *rules = gate->rules;
+    struct contingency_answer mode = contingency_ask(&gate->contingency, &rules->contingency, gate->under_way, now);
+    gate_narrow(answer, mode.maintenance ? HOLD_MAINTENANCE : HOLD_CONTINGENCY, mode.room, mode.until);
+    if (mode_of(gate) == MODE_NORMAL) {
+        struct breaker_answer breaker = breaker_ask(&gate->breaker, &rules->breaker);
+        gate_narrow(answer, HOLD_BREAKER, breaker.room, breaker.until);
+    }
+    if (closed(gate, now))
+        gate_narrow(answer, HOLD_THROTTLE, 0, gate->closed_until);
+    if (rules->cycle_every_ms > 0 && rules->cycle_batch > 0) {
+        int64_t taken = cycle_over(gate, now) ? 0 : gate->cycle_taken;
+        gate_narrow(answer, HOLD_CYCLE, taken < rules->cycle_batch ? rules->cycle_batch - taken : 0, gate->cycle_until);
+    }
+    int64_t limit = gate->adaptive.limit;
+    gate_narrow(answer, HOLD_CONCURRENCY, gate->under_way < limit ? limit - gate->under_way : 0, INSTANT_NONE);
+}
+
 struct gate_answer gate_ask(const struct gate *gate, instant now)
 {
+    struct gate_answer answer = { .room = INT64_MAX, .hold = HOLD_NONE, .until = INSTANT_NONE };
     assert(gate->under_way >= 0 && gate->concurrency > 0);
-    if (gate->paused)
-        return (struct gate_answer){ .hold = HOLD_PAUSED, .until = INSTANT_NONE };
-    if (gate->closed_until != INSTANT_NONE && gate->closed_until > now)
-        return (struct gate_answer){ .hold = HOLD_THROTTLE, .until = gate->closed_until };
-    if (gate->under_way >= gate->concurrency)
-        return (struct gate_answer){ .hold = HOLD_CONCURRENCY, .until = INSTANT_NONE };
-    return (struct gate_answer){ .room = gate->concurrency - gate->under_way, .until = INSTANT_NONE };
+    if (gate->paused) {
+        gate_narrow(&answer, HOLD_PAUSED, 0, INSTANT_NONE);
+        return answer;
+    }
+    if (gate->rules)
+        narrow_by_rules(gate, now, &answer);
+    else if (closed(gate, now))
+        gate_narrow(&answer, HOLD_THROTTLE, 0, gate->closed_until);
+    int64_t room = gate->concurrency - gate->under_way;
+    gate_narrow(&answer, HOLD_CONCURRENCY, room > 0 ? room : 0, INSTANT_NONE);
+    return answer;
+}
+
+static void earlier(instant *at, instant other, instant now)
+{
+    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
+        *at = other;
+}
+
+instant gate_next(const struct gate *gate, instant now)
+{
+    const struct gate_rules *rules = gate->rules;
+    instant next = INSTANT_NONE;
+    earlier(&next, gate->closed_until, now);
+    if (!rules)
+        return next;
+    earlier(&next, gate->cycle_until, now);
+    earlier(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
+    if (mode_of(gate) == MODE_NORMAL)
+        earlier(&next, gate->breaker.kept.until, now);
+    if (rules->health_every_ms > 0)
+        earlier(&next, health_next(&gate->health, rules->health_every_ms, now), now);
+    return next;
+}
+
+/* ---- what happens ---- */
+
+/* An opening is told to the mode, which may hold on its own terms from then on. */
+static void breaker_changed(struct gate *gate, struct gate_news *news, struct breaker_change change, instant now)
+{
+    news->breaker = change;
+    if (change.to == BREAKER_OPEN && change.from != BREAKER_OPEN)
+        news->mode = contingency_breaker(&gate->contingency, &gate->rules->contingency, now);
+}
+
+struct gate_news gate_tick(struct gate *gate, instant now)
+{
+    struct gate_news news = no_news(gate);
+    if (!gate->rules)
+        return news;
+    const struct gate_rules *rules = gate->rules;
+    bool open = !gate->paused && !closed(gate, now);
+    bool well = gate->health.up && gate->health.failures == 0;
+    mode_changed(gate, &news, contingency_tick(&gate->contingency, &rules->contingency, well, open && gate->was_open, now),
+                 now);
+    gate->was_open = open;
+    if (mode_of(gate) == MODE_NORMAL && news.mode.from == news.mode.to)
+        breaker_changed(gate, &news, breaker_tick(&gate->breaker, &rules->breaker, now), now);
+    return news;
+}
+
+struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
+{
+    assert(count > 0);
+    gate->under_way += count;
+    if (!gate->rules)
+        return (struct gate_pass){ 0 };
+    if (cycle_over(gate, now)) {
+        gate->cycle_until = gate->rules->cycle_every_ms > 0 ? instant_add(now, gate->rules->cycle_every_ms) : INSTANT_NONE;
+        gate->cycle_taken = 0;
+        gate->cycle++;
+    }
+    gate->cycle_taken += count;
+    contingency_take(&gate->contingency, &gate->rules->contingency, count, now);
+    if (mode_of(gate) == MODE_NORMAL)
+        breaker_take(&gate->breaker, count, gate->rules->contingency.answer_max_ms, now);
+    return (struct gate_pass){
+        .breaker_epoch = gate->breaker.epoch,
+        .mode_epoch = gate->contingency.epoch,
+        .cycle = gate->cycle,
+        .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
+    };
+}
+
+void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)
+{
+    gate->under_way -= count;
+    assert(count >= 0 && gate->under_way >= 0);
+    if (!gate->rules)
+        return;
+    if (pass.cycle == gate->cycle)
+        gate->cycle_taken -= count;
+    contingency_give_back(&gate->contingency, pass.mode_epoch, count);
+    if (mode_of(gate) == MODE_NORMAL)
+        breaker_give_back(&gate->breaker, pass.breaker_epoch, count);
+}
+
+struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struct gate_result *result, instant now)
+{
+    struct gate_news news = no_news(gate);
+    bool judged = result->sent && result->outcome != OUTCOME_NONE && result->outcome != OUTCOME_BLOCKED;
+    if (!judged || !gate->rules) {
+        gate_give_back(gate, pass, 1); /* it says nothing about how the destination is; another may take its place */
+        return news;
+    }
+    const struct gate_rules *rules = gate->rules;
+    enum criterion criterion = criterion_of(result->outcome, result->code);
+    bool failed = criterion != CRITERION_NONE, normal = mode_of(gate) == MODE_NORMAL;
+    assert(gate->under_way > 0);
+    if (failed)
+        concurrency_bad(&gate->adaptive);
+    else
+        concurrency_good(&gate->adaptive, result->latency_ms, gate->under_way);
+    gate->under_way--;
+    if (failed && pass.probe)
+        contingency_unspent(&gate->contingency, 1);
+    mode_changed(gate, &news, contingency_note(&gate->contingency, &rules->contingency, pass.mode_epoch, criterion, now),
+                 now);
+    if (normal && mode_of(gate) == MODE_NORMAL)
+        breaker_changed(gate, &news,
+                        breaker_note(&gate->breaker, &rules->breaker, pass.breaker_epoch, failed, result->latency_ms, now),
+                        now);
+    return news;
 }
 
 void gate_close_until(struct gate *gate, instant until)
@@ -20,14 +258,64 @@ void gate_close_until(struct gate *gate, instant until)
         gate->closed_until = until;
 }
 
+bool gate_health_due(const struct gate *gate, instant now)
+{
+    return gate->rules && gate->rules->health_every_ms > 0 && health_due(&gate->health, gate->rules->health_every_ms, now);
+}
+
+void gate_health_begin(struct gate *gate, instant now)
+{
+    health_begin(&gate->health, gate->rules->health_every_ms, now);
+}
+
+struct gate_news gate_health(struct gate *gate, bool well, instant now)
+{
+    struct gate_news news = no_news(gate);
+    if (!gate->rules || gate->rules->health_every_ms == 0)
+        return news; /* a reload took the check away while it was under way */
+    news.health = health_note(&gate->health, gate->rules->health_failures, well);
+    mode_changed(gate, &news, contingency_health(&gate->contingency, &gate->rules->contingency, well, news.health, now),
+                 now);
+    return news;
+}
+
+struct gate_news gate_exhausted(struct gate *gate, instant now, bool *ret_keep)
+{
+    struct gate_news news = no_news(gate);
+    bool keep = false;
+    if (gate->rules) {
+        bool failing = gate->health.failures > 0;
+        mode_changed(gate, &news, contingency_exhausted(&gate->contingency, &gate->rules->contingency, failing, now, &keep),
+                     now);
+    }
+    *ret_keep = keep;
+    return news;
+}
+
+struct gate_news gate_enter_contingency(struct gate *gate, instant now)
+{
+    struct gate_news news = no_news(gate);
+    assert(gate->rules);
+    mode_changed(gate, &news, contingency_enter(&gate->contingency, &gate->rules->contingency, now), now);
+    return news;
+}
+
+struct gate_news gate_leave_contingency(struct gate *gate, instant now)
+{
+    struct gate_news news = no_news(gate);
+    assert(gate->rules);
+    mode_changed(gate, &news, contingency_leave(&gate->contingency, &gate->rules->contingency, now), now);
+    return news;
+}
+
 const char *gate_hold_name(enum gate_hold hold)
 {
-    static const char *const names[] = {
-        [HOLD_NONE] = NULL,
-        [HOLD_PAUSED] = "paused",
-        [HOLD_THROTTLE] = "throttle",
-        [HOLD_CONCURRENCY] = "concurrency",
+    static const char *const names[HOLD_COUNT] = {
+        [HOLD_PAUSED] = "paused",           [HOLD_CONTINGENCY] = "contingency",
+        [HOLD_MAINTENANCE] = "maintenance", [HOLD_BREAKER] = "breaker",
+        [HOLD_THROTTLE] = "throttle",       [HOLD_RATE] = "rate",
+        [HOLD_CYCLE] = "cycle",             [HOLD_CONCURRENCY] = "concurrency",
     };
-    assert(hold <= HOLD_CONCURRENCY);
+    assert(hold < HOLD_COUNT);
     return names[hold];
 }

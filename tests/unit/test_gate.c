@@ -1,62 +1,375 @@
-/*
- * Whether a destination may be sent to.
- */
 #include "core/gate.h"
-
 #include "support/check.h"
 
-#include <string.h>
+enum { START = 1000000, ANSWER_MS = 60 * 1000 };
 
-enum { NOW = 1000 };
+static const int64_t ramp[] = { 5, 10, 25 };
+#define BREAKER { true, 60000, 20, 0.5, 30000, 1, 30000, 300000, 5 }
+#define CONTINGENCY                                                                                                    \
+    { .enabled = true, .ramp = ramp, .ramp_count = 3, .stable_ms = 15 * MINUTE_MS, .check_ms = 5 * MINUTE_MS, .answer_max_ms = ANSWER_MS }
 
-static void each_gate_answers(void **state)
+static const struct gate_rules plain = { .concurrency = 5, .contingency.answer_max_ms = ANSWER_MS };
+static const struct gate_rules broken = { .concurrency = 5, .breaker = BREAKER, .contingency.answer_max_ms = ANSWER_MS };
+static const struct gate_rules both = { .concurrency = 5, .breaker = BREAKER, .contingency = CONTINGENCY };
+static const struct gate_rules cycled = { .concurrency = 5, .cycle_every_ms = 60000, .cycle_batch = 8,
+                                          .contingency.answer_max_ms = ANSWER_MS };
+
+static struct gate begin(const struct gate_rules *rules)
 {
-    static const struct { const char *name; struct gate gate; struct gate_answer answer; const char *held_by; } cases[] = {
-        { "open", { 5, 0, false, INSTANT_NONE }, { 5, HOLD_NONE, INSTANT_NONE }, NULL },
-        { "some under way", { 5, 3, false, INSTANT_NONE }, { 2, HOLD_NONE, INSTANT_NONE }, NULL },
-        { "as many as allowed", { 5, 5, false, INSTANT_NONE }, { 0, HOLD_CONCURRENCY, INSTANT_NONE }, "concurrency" },
-        { "more than allowed, after a reload", { 2, 5, false, INSTANT_NONE }, { 0, HOLD_CONCURRENCY, INSTANT_NONE },
-          "concurrency" },
-        { "paused", { 5, 0, true, INSTANT_NONE }, { 0, HOLD_PAUSED, INSTANT_NONE }, "paused" },
-        { "throttled", { 5, 0, false, NOW + 1 }, { 0, HOLD_THROTTLE, NOW + 1 }, "throttle" },
-        { "the throttle ends now", { 5, 0, false, NOW }, { 5, HOLD_NONE, INSTANT_NONE }, NULL },
-        { "the throttle ended", { 5, 1, false, NOW - 1 }, { 4, HOLD_NONE, INSTANT_NONE }, NULL },
-        { "a pause stands above a throttle: no time ends it", { 5, 0, true, NOW + 1 }, { 0, HOLD_PAUSED, INSTANT_NONE },
-          "paused" },
-        { "a throttle stands above concurrency: it has a time", { 1, 1, false, NOW + 9 }, { 0, HOLD_THROTTLE, NOW + 9 },
-          "throttle" },
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct gate_answer answer = gate_ask(&cases[i].gate, NOW);
-        const char *held_by = gate_hold_name(answer.hold);
-        check(answer.room == cases[i].answer.room, "%s: room %lld", cases[i].name, (long long)answer.room);
-        check(answer.hold == cases[i].answer.hold, "%s: hold %d", cases[i].name, answer.hold);
-        check(answer.until == cases[i].answer.until, "%s: until %lld", cases[i].name, (long long)answer.until);
-        check(!held_by == !cases[i].held_by && (!held_by || strcmp(held_by, cases[i].held_by) == 0), "%s: %s", cases[i].name,
-              held_by ? held_by : "(none)");
-    }
+    struct gate gate;
+    gate_init(&gate, rules, START, INSTANT_NONE);
+    return gate;
 }
 
-static void a_shorter_wish_never_shortens(void **state)
+static struct gate_news answer(struct gate *gate, struct gate_pass pass, enum outcome outcome, const char *code, instant now)
 {
+    struct gate_result result = { true, outcome, slice_from(code), 100 };
+    return gate_note(gate, pass, &result, now);
+}
+
+static struct gate_news send(struct gate *gate, enum outcome outcome, const char *code, instant now)
+{
+    return answer(gate, gate_take(gate, 1, now), outcome, code, now);
+}
+
+static void without_rules(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t concurrency, under_way;
+        bool paused;
+        instant closed_until;
+        int64_t room;
+        enum gate_hold hold;
+        instant until;
+    } cases[] = {
+        { "open", 10, 0, false, INSTANT_NONE, 10, HOLD_NONE, INSTANT_NONE },
+        { "some are under way", 10, 7, false, INSTANT_NONE, 3, HOLD_NONE, INSTANT_NONE },
+        { "all are under way", 10, 10, false, INSTANT_NONE, 0, HOLD_CONCURRENCY, INSTANT_NONE },
+        { "more than allowed, after a reload", 5, 9, false, INSTANT_NONE, 0, HOLD_CONCURRENCY, INSTANT_NONE },
+        { "closed", 10, 0, false, START + 1, 0, HOLD_THROTTLE, START + 1 },
+        { "closed until now", 10, 0, false, START, 10, HOLD_NONE, INSTANT_NONE },
+        { "closed is named before full: it has a time", 1, 1, false, START + 9, 0, HOLD_THROTTLE, START + 9 },
+        { "paused before all else", 10, 10, true, START + 1, 0, HOLD_PAUSED, INSTANT_NONE },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gate gate = { .concurrency = cases[i].concurrency, .under_way = cases[i].under_way, .paused = cases[i].paused,
+                             .closed_until = cases[i].closed_until };
+        struct gate_answer answer = gate_ask(&gate, START);
+        check(answer.room == cases[i].room, "%s: room %lld", cases[i].name, (long long)answer.room);
+        check(answer.hold == cases[i].hold, "%s: %s", cases[i].name, gate_hold_name(answer.hold));
+        check(answer.until == cases[i].until, "%s: until", cases[i].name);
+    }
+    struct gate gate = { .concurrency = 2, .closed_until = INSTANT_NONE };
+    struct gate_pass pass = gate_take(&gate, 2, START);
+    assert_int_equal(gate_ask(&gate, START).hold, HOLD_CONCURRENCY);
+    gate_give_back(&gate, pass, 1);
+    answer(&gate, pass, OUTCOME_TRANSIENT, "http:500", START);
+    assert_int_equal(gate.under_way, 0);
+    bool keep = true;
+    gate_exhausted(&gate, START, &keep);
+    assert_false(keep);
+    assert_false(gate_health_due(&gate, START));
+    gate_health(&gate, false, START);
+    assert_int_equal(gate_tick(&gate, START).mode.to, MODE_NORMAL);
+    assert_int_equal(gate_next(&gate, START), INSTANT_NONE);
+}
+
+static void a_later_wish_wins(void **state)
+{
+    (void)state;
     static const struct { instant before, wish, after; } cases[] = {
         { INSTANT_NONE, 50, 50 }, { 50, 80, 80 }, { 80, 50, 80 }, { 80, 80, 80 }, { 80, INSTANT_NONE, 80 },
         { INSTANT_NONE, INSTANT_NONE, INSTANT_NONE },
     };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct gate gate = { .concurrency = 1, .closed_until = cases[i].before };
         gate_close_until(&gate, cases[i].wish);
         check(gate.closed_until == cases[i].after, "case %zu: %lld", i, (long long)gate.closed_until);
+        check(gate_next(&gate, 10) == cases[i].after, "case %zu: next", i);
+        check(gate_next(&gate, 80) == INSTANT_NONE, "case %zu: no next", i);
     }
+}
+
+static void other_limits_narrow(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&plain);
+    struct gate_answer answer = gate_ask(&gate, START);
+    assert_int_equal(answer.room, 5);
+    gate_narrow(&answer, HOLD_RATE, 9, START + 9);
+    assert_int_equal(answer.room, 5);
+    gate_narrow(&answer, HOLD_RATE, 3, START + 9);
+    assert_int_equal(answer.room, 3);
+    assert_int_equal(answer.hold, HOLD_NONE);
+    gate_narrow(&answer, HOLD_RATE, 0, START + 9);
+    assert_int_equal(answer.hold, HOLD_RATE);
+    assert_int_equal(answer.until, START + 9);
+    gate_narrow(&answer, HOLD_CYCLE, 0, START + 1); /* the first that holds is named */
+    assert_int_equal(answer.hold, HOLD_RATE);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    static const char *const expected[HOLD_COUNT] = { NULL, "paused", "contingency", "maintenance", "breaker", "throttle", "rate", "cycle", "concurrency" };
+    for (int i = 0; i < HOLD_COUNT; i++) {
+        const char *name = gate_hold_name((enum gate_hold)i);
+        check(i == HOLD_NONE ? !name : name && strcmp(name, expected[i]) == 0, "%d: %s", i, name);
+    }
+}
+
+static void cycles(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&cycled);
+    struct gate_pass pass = gate_take(&gate, 5, START);
+    for (int i = 0; i < 5; i++)
+        answer(&gate, pass, OUTCOME_DELIVERED, "http:200", START);
+    assert_int_equal(gate_ask(&gate, START).room, 3);
+    pass = gate_take(&gate, 3, START + 1000);
+    assert_int_equal(gate_ask(&gate, START + 1000).hold, HOLD_CYCLE);
+    assert_int_equal(gate_ask(&gate, START + 1000).until, START + 60000);
+    assert_int_equal(gate_next(&gate, START + 1000), START + 60000);
+    gate_give_back(&gate, pass, 1);
+    assert_int_equal(gate_ask(&gate, START + 1000).room, 1);
+    assert_int_equal(gate_ask(&gate, START + 59999).room, 1);
+    assert_int_equal(gate_ask(&gate, START + 60000).room, 3); /* a new one: two are under way */
+    struct gate_pass next = gate_take(&gate, 3, START + 60000);
+    gate_give_back(&gate, pass, 1); /* of the cycle before: this one has no more for it */
+    assert_int_equal(gate.cycle_taken, 3);
+    gate_give_back(&gate, next, 3);
+    assert_int_equal(gate.cycle_taken, 0);
+    gate_take(&gate, 1, START + 60000);
+    gate_give_back(&gate, gate_take(&gate, 3, START + 60000), 3);
+    assert_int_equal(gate_ask(&gate, START - 3600000).room, 3); /* the clock was set back: no hour of waiting */
+}
+
+static void what_the_breaker_counts(void **state)
+{
+    (void)state;
+    static const struct { const char *name; enum outcome outcome; const char *code; bool sent, opens; } cases[] = {
+        { "delivered", OUTCOME_DELIVERED, "http:200", true, false },
+        { "the job's own fault", OUTCOME_PERMANENT, "http:400", true, false },
+        { "duplicate", OUTCOME_DUPLICATE, "http:409", true, false },
+        { "server errors", OUTCOME_TRANSIENT, "http:503", true, true },
+        { "no answer", OUTCOME_IN_DOUBT, "curl:28", true, true },
+        { "down", OUTCOME_WAIT, "sifen:0162", true, true },
+        { "too fast", OUTCOME_THROTTLED, "http:429", true, true },
+        { "a full mailbox", OUTCOME_TRANSIENT, "smtp:452", true, false },
+        { "never left", OUTCOME_TRANSIENT, "curl:7", false, false },
+        { "credentials", OUTCOME_BLOCKED, "http:401", true, false },
+        { "not known yet", OUTCOME_NONE, "", true, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gate gate = begin(&broken);
+        int told = 0;
+        for (int n = 0; n < 20; n++) {
+            struct gate_result result = { cases[i].sent, cases[i].outcome, slice_from(cases[i].code), 100 };
+            struct gate_news news = gate_note(&gate, gate_take(&gate, 1, START), &result, START);
+            told += news.breaker.from != news.breaker.to;
+        }
+        struct gate_answer answer = gate_ask(&gate, START);
+        check((answer.hold == HOLD_BREAKER) == cases[i].opens, "%s: %s", cases[i].name, gate_hold_name(answer.hold));
+        check(told == cases[i].opens, "%s: told %d times", cases[i].name, told);
+        check(gate.under_way == 0, "%s: under way", cases[i].name);
+        check(!cases[i].opens || answer.until == START + 30000, "%s: until", cases[i].name);
+    }
+}
+
+static void break_it(struct gate *gate, instant now)
+{
+    for (int i = 0; i < 20; i++)
+        send(gate, OUTCOME_TRANSIENT, "http:503", now);
+}
+
+static void a_breaker_of_its_own(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&broken);
+    struct gate_pass first = gate_take(&gate, 1, START);
+    assert_false(first.probe);
+    gate_give_back(&gate, first, 1);
+    break_it(&gate, START);
+    assert_int_equal(gate_next(&gate, START), START + 30000);
+    assert_int_equal(gate_tick(&gate, START + 29999).breaker.to, BREAKER_OPEN);
+    struct gate_news news = gate_tick(&gate, START + 30000);
+    assert_int_equal(news.breaker.from, BREAKER_OPEN);
+    assert_int_equal(news.breaker.to, BREAKER_HALF_OPEN);
+    instant now = START + 30000;
+    while (gate_ask(&gate, now).room > 0) { /* the limit of concurrency has fallen too: one after the other */
+        struct gate_pass pass = gate_take(&gate, 1, now);
+        assert_true(pass.probe);
+        news = answer(&gate, pass, OUTCOME_PERMANENT, "http:400", now);
+        if (gate.breaker.kept.state == BREAKER_CLOSED)
+            break;
+    }
+    assert_int_equal(news.breaker.to, BREAKER_CLOSED);
+    assert_int_equal(gate_tick(&gate, now).breaker.to, BREAKER_CLOSED);
+    assert_int_equal(gate_next(&gate, now), INSTANT_NONE);
+    break_it(&gate, now);
+    gate_tick(&gate, now + 30000);
+    struct gate_pass pass = gate_take(&gate, 1, now + 30000);
+    assert_int_equal(gate.breaker.taken, 1);
+    gate_give_back(&gate, pass, 1);
+    assert_int_equal(gate.breaker.taken, 0);
+}
+
+static void the_breaker_leads_to_contingency(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    struct gate_news news = { 0 };
+    for (int i = 0; i < 20; i++)
+        news = send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    assert_int_equal(news.breaker.to, BREAKER_OPEN);
+    assert_int_equal(news.mode.to, MODE_CONTINGENCY);
+    assert_int_equal(news.mode.cause, CAUSE_BREAKER);
+    instant now = START + 60000; /* the breaker would probe now, the mode does not yet */
+    news = gate_tick(&gate, now);
+    assert_int_equal(news.breaker.to, BREAKER_OPEN);
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_CONTINGENCY);
+    assert_int_equal(gate_ask(&gate, now).until, START + 5 * MINUTE_MS);
+    now = START + 5 * MINUTE_MS;
+    gate_tick(&gate, now);
+    assert_int_equal(gate_ask(&gate, now).room, 1);
+    struct gate_pass pass = gate_take(&gate, 1, now);
+    assert_true(pass.probe);
+    news = answer(&gate, pass, OUTCOME_TRANSIENT, "http:503", now);
+    assert_int_equal(news.mode.to, MODE_CONTINGENCY);
+    assert_int_equal(gate.contingency.kept.incident.unspent, 1);
+    now += 5 * MINUTE_MS;
+    gate_tick(&gate, now);
+    news = send(&gate, OUTCOME_DELIVERED, "http:200", now);
+    assert_int_equal(news.mode.to, MODE_RECOVERING);
+    assert_int_equal(news.breaker.from, BREAKER_OPEN);
+    assert_int_equal(news.breaker.to, BREAKER_CLOSED);
+    assert_true(gate_ask(&gate, now).room > 0);
+}
+
+static void a_job_at_its_end(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    bool keep = true;
+    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    struct gate_news news = gate_exhausted(&gate, START, &keep);
+    assert_false(keep);
+    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    news = gate_exhausted(&gate, START, &keep);
+    assert_true(keep);
+    assert_int_equal(news.mode.to, MODE_CONTINGENCY);
+    assert_int_equal(news.mode.cause, CAUSE_EXHAUSTED);
+    news = gate_exhausted(&gate, START, &keep);
+    assert_true(keep);
+    assert_int_equal(news.mode.from, news.mode.to);
+}
+
+static void health_and_the_operator(void **state)
+{
+    (void)state;
+    struct gate_rules rules = both;
+    rules.health_every_ms = 30000;
+    rules.health_failures = 3;
+    rules.contingency.has_health = true;
+    struct gate gate = begin(&rules);
+    instant now = START;
+    char told[16] = "";
+    for (int i = 0; i < 8; i++) { /* three fail, two more, two go well */
+        assert_true(gate_health_due(&gate, now));
+        gate_health_begin(&gate, now);
+        assert_int_equal(gate_next(&gate, now), now + 30000);
+        struct gate_news news = gate_health(&gate, i == 0 || i > 5, now);
+        told[i] = news.mode.from == news.mode.to ? '.' : "NCR"[news.mode.to];
+        now += 30000;
+    }
+    assert_string_equal(told, "...C..R.");
+    assert_int_equal(gate_enter_contingency(&gate, now).mode.cause, CAUSE_OPERATOR);
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_CONTINGENCY);
+    gate.paused = true;
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_PAUSED);
+    assert_int_equal(gate_leave_contingency(&gate, now).mode.to, MODE_RECOVERING);
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_PAUSED);
+    gate.paused = false;
+    assert_int_equal(gate_ask(&gate, now).room, 5);
+    gate_configure(&gate, &plain, now);
+    gate_health(&gate, false, now); /* the check was under way when a reload took it away */
+    assert_int_equal(gate.health.failures, 0);
+}
+
+static void maintenance_is_named(void **state)
+{
+    (void)state;
+    static const struct maintenance_window daily[] = { { 127, 0, 1440 } };
+    struct gate_rules rules = both;
+    rules.contingency.windows = daily;
+    rules.contingency.window_count = 1;
+    struct gate gate = begin(&rules);
+    struct gate_news news = gate_tick(&gate, START);
+    assert_int_equal(news.mode.cause, CAUSE_MAINTENANCE);
+    assert_int_equal(news.mode.criterion, CRITERION_MAINTENANCE);
+    assert_int_equal(gate_ask(&gate, START).hold, HOLD_MAINTENANCE);
+}
+
+static void a_reload(void **state)
+{
+    (void)state;
+    struct gate gate = { .concurrency = 1, .under_way = 1, .paused = true, .closed_until = START + 5 };
+    gate_configure(&gate, &both, START);
+    assert_int_equal(gate.under_way, 1);
+    assert_true(gate.paused);
+    assert_int_equal(gate.closed_until, START + 5);
+    assert_int_equal(gate.adaptive.max, 5);
+    gate.paused = false;
+    gate.contingency.kept.step = 3;
+    struct gate_rules other = both;
+    other.concurrency = 2;
+    other.contingency.ramp_count = 1;
+    gate_configure(&gate, &other, START);
+    assert_int_equal(gate.adaptive.limit, 2);
+    assert_int_equal(gate.contingency.kept.step, 1);
+    assert_int_equal(gate_ask(&gate, START + 5).room, 1);
+    gate.rules = &broken;
+    break_it(&gate, START + 5);
+    gate_configure(&gate, &plain, START + 5); /* the breaker is taken away while it is open */
+    assert_int_equal(gate_tick(&gate, START + 5).breaker.to, BREAKER_CLOSED);
+}
+
+/* A pause on the way back is no time of stability, however the operator ends it. */
+static void a_pause_on_the_way_back(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    gate_enter_contingency(&gate, START);
+    gate_leave_contingency(&gate, START);
+    gate.paused = true;
+    instant now = START;
+    for (int i = 0; i < 60; i++)
+        gate_tick(&gate, now += MINUTE_MS);
+    gate.paused = false;
+    assert_int_equal(gate_tick(&gate, now).mode.to, MODE_RECOVERING);
+    assert_int_equal(gate_tick(&gate, now + 14 * MINUTE_MS).mode.to, MODE_RECOVERING);
+    assert_int_equal(gate_tick(&gate, now + 15 * MINUTE_MS).mode.to, MODE_NORMAL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gate_answers),
-        cmocka_unit_test(a_shorter_wish_never_shortens),
+        cmocka_unit_test(without_rules),
+        cmocka_unit_test(a_later_wish_wins),
+        cmocka_unit_test(other_limits_narrow),
+        cmocka_unit_test(names),
+        cmocka_unit_test(cycles),
+        cmocka_unit_test(what_the_breaker_counts),
+        cmocka_unit_test(a_breaker_of_its_own),
+        cmocka_unit_test(the_breaker_leads_to_contingency),
+        cmocka_unit_test(a_job_at_its_end),
+        cmocka_unit_test(health_and_the_operator),
+        cmocka_unit_test(maintenance_is_named),
+        cmocka_unit_test(a_reload),
+        cmocka_unit_test(a_pause_on_the_way_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,29 @@
+/*
+ * criterion.h - which of the signs of an outage an answer shows.
+ *
+ * One reading of an answer for all: what counts as a failure of the destination in the breaker,
+ * in the limit of concurrency and on the way back from contingency. An answer that is about
+ * one job only shows nothing.
+ */
+#ifndef CORE_CRITERION_H
+#define CORE_CRITERION_H
+
+#include "core/outcome.h"
+
+enum criterion {
+    CRITERION_NONE = 0,
+    CRITERION_TIMEOUT,      /* no answer within the limit */
+    CRITERION_CONNECTIVITY, /* network, name service, TLS */
+    CRITERION_SERVICE,      /* a server error */
+    CRITERION_MAINTENANCE,  /* a planned absence */
+    CRITERION_BUSY,         /* overloaded, or it says that we are too fast */
+    CRITERION_COUNT
+};
+
+/* `code` as transports give it, "http:503"; it may be empty. */
+enum criterion criterion_of(enum outcome outcome, struct slice code);
+
+const char *criterion_name(enum criterion criterion); /* "timeout"...; NULL for CRITERION_NONE */
+enum criterion criterion_from_name(struct slice name);
+
+#endif
