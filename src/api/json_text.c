@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <string.h>
+
 enum { DEPTH_MAX = 256 };
 
 static struct slice skip_space(struct slice text)
@@ -15,6 +17,10 @@ static struct slice skip_space(struct slice text)
 /* Length of the string at the start of `text` with its quotes, 0 when it does not end. */
 static size_t string_len(struct slice text)
 {
+    /* Most strings have no escape: their end is the next quote. */
+    const char *quote = text.len > 1 ? memchr(text.data + 1, '"', text.len - 1) : NULL;
+    if (!quote || !memchr(text.data + 1, '\\', (size_t)(quote - text.data)))
+        return quote ? (size_t)(quote - text.data) + 1 : 0;
     for (size_t i = 1; i < text.len; i++) {
         if (text.data[i] == '\\')
             i++;
@@ -185,12 +191,21 @@ static size_t escape_len(struct slice text)
     return second >= 0xdc00 && second < 0xe000 ? 12 : 0;
 }
 
+static inline bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
 static bool take_string(struct slice *text)
 {
     if (!take_word(text, SLICE("\"")))
         return false;
     for (size_t i = 0; i < text->len;) {
         unsigned char c = (unsigned char)text->data[i];
+        if (is_plain(c)) {
+            i++;
+            continue;
+        }
         struct slice rest = slice_from_offset(*text, i);
         if (c == '"') {
             *text = slice_from_offset(*text, i + 1);

@@ -13,6 +13,14 @@ enum { BASE32_BITS = 5, ID_TIME_DIGITS = 10 };
 
 static const char base32_digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/* The value of each digit plus one; 0: not a digit. */
+static const unsigned char base32_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+    ['G'] = 17, ['H'] = 18, ['J'] = 19, ['K'] = 20, ['M'] = 21, ['N'] = 22, ['P'] = 23, ['Q'] = 24,
+    ['R'] = 25, ['S'] = 26, ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
+};
+
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err)
 {
@@ -118,11 +126,11 @@ static bool made_id_key(struct slice id, uint64_t *ret_key)
     if (id.len != JOB_ID_MADE_BYTES)
         return false;
     for (size_t i = 0; i < id.len; i++) {
-        const char *digit = id.data[i] ? strchr(base32_digits, id.data[i]) : NULL;
-        if (!digit)
+        unsigned char digit = base32_values[(unsigned char)id.data[i]];
+        if (digit == 0)
             return false;
         uint64_t *part = i < ID_TIME_DIGITS ? &time : &number;
-        *part = *part << BASE32_BITS | (uint64_t)(digit - base32_digits);
+        *part = *part << BASE32_BITS | (uint64_t)(digit - 1);
     }
     *ret_key = time << 16 | (number & 0xffff);
     return true;

@@ -1,3 +1,4 @@
+#include "base/hash.h"
 #include "store/store_sqlite_private.h"
 
 #include <assert.h>
@@ -6,7 +7,7 @@
 
 enum {
     PROMOTE_STEP = 256,          /* timers looked up at once */
-    MADE_ID_TRIES_MAX = 16,      /* somebody may have taken the id that would come next */
+    MADE_ID_SECRET_BITS = 24,
     VALUE_BYTES_MAX = 500000000, /* SQLite refuses a row of twice this */
     TOKENS_RESERVED = 1 << 20,   /* lease tokens given to this process by one write of the meta row */
 };
@@ -51,26 +52,19 @@ static enum status insert_existing(struct sqlite_batch *batch, struct store_op *
     return STATUS_OK;
 }
 
-/* An id of our own that nobody has; *ret_id is left empty when every one tried is taken. */
-static enum status id_make(struct sqlite_batch *batch, struct slice tenant, struct slice *ret_id)
+/*
+ * An id of our own. Nobody else has it and nobody need look: it holds the time, the job's number, and bits that only this
+ * installation's seed gives, so a caller cannot have chosen it before.
+ */
+static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
 {
+    uint64_t seq = (uint64_t)batch->store->progress.seq_last + 1;
+    uint64_t secret = hash_slice(batch->store->base.seed, seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
     char *text = arena_alloc(batch->memory, JOB_ID_MADE_BYTES + 1);
     if (!text)
         return no_memory(batch);
-    for (uint64_t try = 0; try < MADE_ID_TRIES_MAX; try++) {
-        struct sqlite_row row;
-        bool taken;
-        job_id_make(batch->now, try << 48 | (uint64_t)(batch->store->progress.seq_last + 1), text);
-        struct slice id = { text, JOB_ID_MADE_BYTES };
-        enum status status = sqlite_row_by_name(batch, tenant, id, &row, &taken);
-        if (status != STATUS_OK)
-            return status;
-        if (!taken) {
-            *ret_id = id;
-            return STATUS_OK;
-        }
-    }
-    *ret_id = SLICE("");
+    job_id_make(batch->now, seq << MADE_ID_SECRET_BITS | secret, text);
+    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
     return STATUS_OK;
 }
 
@@ -150,12 +144,12 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
         return refuse(op, STATUS_FULL);
     enum status status = STATUS_OK;
     if (insert->id.len == 0)
-        status = id_make(batch, insert->tenant, &id);
+        status = id_make(batch, &id);
     else
         id = arena_copy(batch->memory, insert->id);
     if (status != STATUS_OK || !id.data)
         return status != STATUS_OK ? status : no_memory(batch);
-    return id.len > 0 ? insert_new(batch, op, id) : refuse(op, STATUS_CONFLICT);
+    return insert_new(batch, op, id);
 }
 
 /* ---- OP_CLAIM ---- */
