@@ -22,7 +22,7 @@
 
 enum {
     JOB_DIGEST_BYTES = 16,
-    CHECKPOINT_PAGES = 4096, /* 16 MB: long enough that a page written often is written back once */
+    CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
 };
 
 /* Prepared once by the writer; the SQL stands in store_sqlite_row.c. */
