@@ -488,11 +488,15 @@ size_t code_from_text(struct slice code_namespace, struct slice text, char ret_c
 {
     static const struct slice protocols[] = { { "http", 4 }, { "smtp", 4 }, { "curl", 4 } };
     bool smtp = slice_equal(code_namespace, SLICE("smtp"));
+    char own = code_namespace.len > 0 ? ascii_lower(code_namespace.data[0]) : 'h';
     if (text.len > CODE_TEXT_BYTES_MAX)
         text.len = CODE_TEXT_BYTES_MAX;
 
     for (size_t i = 0; i < text.len; i++) {
         if (i > 0 && (ascii_is_alnum(text.data[i - 1]) || text.data[i - 1] == '_'))
+            continue;
+        char first = ascii_lower(text.data[i]); /* few words begin like a name or a number: look no further at the rest */
+        if (first != 'h' && first != 's' && first != 'c' && first != own && !ascii_is_digit(first))
             continue;
         struct slice rest = slice_from_offset(text, i);
         for (size_t p = 0; p < sizeof protocols / sizeof *protocols; p++) {
