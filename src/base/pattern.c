@@ -131,6 +131,11 @@ static bool match(const pcre2_code *code, struct slice text, uint32_t options, s
     return true;
 }
 
+struct slice pattern_literal(const struct pattern *pattern)
+{
+    return (struct slice){ pattern->needed.text, pattern->needed.len };
+}
+
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
     return literal_occurs(&pattern->needed, text) && match(pattern->code, text, 0, NULL);

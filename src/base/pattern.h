@@ -24,6 +24,9 @@ struct pattern;
 enum status pattern_new(struct slice expression, struct pattern **ret_pattern, struct error *err) MUST_CHECK;
 void pattern_free(struct pattern *pattern);
 
+/* A text in lower case that every match contains, in either case; empty: none is known. Lives as long as the pattern. */
+struct slice pattern_literal(const struct pattern *pattern);
+
 /* Whether it occurs anywhere in `text`. */
 bool pattern_matches(const struct pattern *pattern, struct slice text);
 /* Whether it is the whole of `text`. */

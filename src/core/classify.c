@@ -35,6 +35,8 @@ struct classifier {
     size_t range_count;
     size_t *pattern_rules;
     size_t pattern_count;
+    struct token_index *literals; /* what each pattern cannot match without, to its place in pattern_rules */
+    size_t *same_literal;         /* the next pattern with the same literal plus one; 0: none */
     char code_namespace[CODE_BYTES_MAX];
 };
 
@@ -170,6 +172,23 @@ static enum status rule_compile(const struct rule *rule, struct compiled_rule *c
     return pattern_new((struct slice){ compiled->token.data + 1, compiled->token.len - 2 }, &compiled->pattern, err);
 }
 
+/* Patterns with the same literal are linked: the index knows the first. */
+static enum status literal_place(struct classifier *classifier, size_t place)
+{
+    struct slice literal = pattern_literal(classifier->rules[classifier->pattern_rules[place]].pattern);
+    if (literal.len == 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < place; i++) {
+        const struct compiled_rule *other = &classifier->rules[classifier->pattern_rules[i]];
+        if (slice_equal(pattern_literal(other->pattern), literal)) {
+            classifier->same_literal[place] = classifier->same_literal[i];
+            classifier->same_literal[i] = place + 1;
+            return STATUS_OK;
+        }
+    }
+    return token_index_add(classifier->literals, literal, place, 0);
+}
+
 /* Puts a compiled rule where the look-ups find it. Of two equal tokens the lower rank stays. */
 static enum status rule_place(struct classifier *classifier, size_t index)
 {
@@ -177,7 +196,7 @@ static enum status rule_place(struct classifier *classifier, size_t index)
     switch (rule->kind) {
     case KIND_PATTERN:
         classifier->pattern_rules[classifier->pattern_count++] = index;
-        return STATUS_OK;
+        return literal_place(classifier, classifier->pattern_count - 1);
     case KIND_CODE_RANGE:
         classifier->range_rules[classifier->range_count++] = index;
         return STATUS_OK;
@@ -215,8 +234,9 @@ enum status classifier_new(const struct rule *rules, size_t count, struct slice 
     classifier->rules = calloc(count + 1, sizeof *classifier->rules);
     classifier->range_rules = calloc(count + 1, sizeof *classifier->range_rules);
     classifier->pattern_rules = calloc(count + 1, sizeof *classifier->pattern_rules);
-    if (!classifier->rules || !classifier->range_rules || !classifier->pattern_rules ||
-        token_index_new(&classifier->index) != STATUS_OK)
+    classifier->same_literal = calloc(count + 1, sizeof *classifier->same_literal);
+    if (!classifier->rules || !classifier->range_rules || !classifier->pattern_rules || !classifier->same_literal ||
+        token_index_new(&classifier->index) != STATUS_OK || token_index_new(&classifier->literals) != STATUS_OK)
         goto out;
 
     for (size_t i = 0; i < count; i++) {
@@ -232,6 +252,8 @@ enum status classifier_new(const struct rule *rules, size_t count, struct slice 
             goto out;
     }
     status = token_index_finish(classifier->index);
+    if (status == STATUS_OK)
+        status = token_index_finish(classifier->literals);
     if (status != STATUS_OK)
         goto out;
     *ret_classifier = classifier;
@@ -254,6 +276,8 @@ void classifier_free(struct classifier *classifier)
         pattern_free(classifier->rules[i].pattern);
     }
     token_index_free(classifier->index);
+    token_index_free(classifier->literals);
+    free(classifier->same_literal);
     map_release(&classifier->codes);
     free(classifier->rules);
     free(classifier->range_rules);
@@ -360,15 +384,40 @@ static void match_tokens(const struct classifier *classifier, struct slice text,
     token_index_search(classifier->index, text, on_token, &search);
 }
 
-static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
+/* Which patterns' literals a text has: a bit each. */
+struct literals_seen {
+    const struct classifier *classifier;
+    uint64_t bits[RULES_MAX / 64];
+};
+
+static void on_literal(void *context, size_t place, size_t end)
 {
-    match_tokens(classifier, text, false, best);
+    struct literals_seen *seen = context;
+    (void)end;
+    for (size_t next = place + 1; next != 0; next = seen->classifier->same_literal[next - 1])
+        seen->bits[(next - 1) / 64] |= UINT64_C(1) << (next - 1) % 64;
+}
+
+static void match_patterns(const struct classifier *classifier, struct slice text, struct best *best)
+{
+    struct literals_seen seen;
+    seen.classifier = classifier;
+    memset(seen.bits, 0, (classifier->pattern_count + 63) / 64 * sizeof *seen.bits);
+    token_index_search(classifier->literals, text, on_literal, &seen);
     for (size_t i = 0; i < classifier->pattern_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[i]];
         bool could_win = !best->rule || rule->text_rank < best->rank;
-        if (could_win && pattern_matches(rule->pattern, text))
+        bool could_match = (seen.bits[i / 64] >> i % 64 & 1) != 0 || pattern_literal(rule->pattern).len == 0;
+        if (could_win && could_match && pattern_matches(rule->pattern, text))
             best_offer(best, rule, rule->text_rank);
     }
+}
+
+static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
+{
+    match_tokens(classifier, text, false, best);
+    if (classifier->pattern_count > 0)
+        match_patterns(classifier, text, best);
 }
 
 struct classification classify(const struct classifier *classifier, struct evidence evidence)
