@@ -25,7 +25,8 @@ struct token_index {
     struct state *states;
     size_t count;
     size_t capacity;
-    uint16_t *next; /* [state * columns + column] */
+    uint16_t *next;  /* [state * columns + column] */
+    uint16_t *first; /* of each state the nearest where a token ends, itself or down the fail links; NO_STATE: none */
     size_t columns;
     unsigned char column[256]; /* 0: in no token */
 };
@@ -52,6 +53,7 @@ void token_index_free(struct token_index *index)
         return;
     free(index->states);
     free(index->next);
+    free(index->first);
     free(index);
 }
 
@@ -137,8 +139,9 @@ enum status token_index_finish(struct token_index *index)
     assert(!index->next);
     assign_columns(index);
     index->next = calloc(index->count * index->columns, sizeof *index->next);
+    index->first = calloc(index->count, sizeof *index->first);
     uint16_t *queue = calloc(index->count, sizeof *queue); /* breadth first: a fail state is filled before it is needed */
-    if (!index->next || !queue) {
+    if (!index->next || !index->first || !queue) {
         free(queue);
         return STATUS_NO_MEMORY;
     }
@@ -146,6 +149,7 @@ enum status token_index_finish(struct token_index *index)
     for (size_t head = 0; head < tail; head++) {
         uint16_t state = queue[head];
         fill_row(index, state);
+        index->first[state] = index->states[state].ends ? state : index->states[state].output;
         for (uint16_t child = index->states[state].first_child; child != NO_STATE; child = index->states[child].sibling)
             queue[tail++] = child;
     }
@@ -161,8 +165,7 @@ void token_index_search(const struct token_index *index, struct slice text,
     assert(index->next);
     for (size_t i = 0; i < text.len; i++) {
         state = index->next[state * index->columns + index->column[(unsigned char)text.data[i]]];
-        for (uint16_t end = index->states[state].ends ? state : index->states[state].output; end != NO_STATE;
-             end = index->states[end].output)
+        for (uint16_t end = index->first[state]; end != NO_STATE; end = index->states[end].output)
             found(context, index->states[end].value, i + 1);
     }
 }
