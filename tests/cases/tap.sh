@@ -45,6 +45,21 @@ ended() {
     done
 }
 
+# until_true COMMAND...: waits for it, a minute at most: a busy machine may take long.
+until_true() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || { echo "never: $*"; return 1; }
+        sleep 0.1
+    done
+}
+
+# wait_for COMMAND...: what the rest cannot do without.
+wait_for() {
+    until_true "$@" || { echo "Bail out! never: $*"; cat "$work/err" 2>/dev/null; exit 1; }
+}
+
 finish() {
     echo "1..$number"
     [ "$failures" = 0 ]
