@@ -202,16 +202,7 @@ static void dead_letters_are_exported(void **state)
         snprintf(id, sizeof id, "d%d", i);
         put(fixture, "web", "acme", id, i == 39 ? "\"bad\\n\"" : "\"bad\"");
     }
-    await_state(fixture, "/v1/jobs/d39?tenant=acme", "dead");
-    await_state(fixture, "/v1/jobs/d38?tenant=acme", "dead");
-    for (int i = 0; i < 1000; i++) {
-        struct reply reply = http_do(fixture, "GET", "/v1/destinations/web", NULL);
-        bool all = reply_int(&reply, "dead") == 40;
-        reply_release(&reply);
-        if (all)
-            break;
-        poll(NULL, 0, 2);
-    }
+    await_number(fixture, "/v1/destinations/web", "dead", 40);
     struct reply reply = http_do(fixture, "GET", "/v1/dead/export", NULL);
     assert_int_equal(reply.status, 200);
     assert_non_null(strcasestr(reply.headers, "application/x-ndjson"));
@@ -278,13 +269,6 @@ static int status_of(struct api_fixture *fixture, const char *path)
     int status = reply.status;
     reply_release(&reply);
     return status;
-}
-
-static void await_status(struct api_fixture *fixture, const char *path, int status)
-{
-    for (int i = 0; i < 2500 && status_of(fixture, path) != status; i++)
-        poll(NULL, 0, 2);
-    check(status_of(fixture, path) == status, "%s never answered %d", path, status);
 }
 
 static void health_follows_progress(void **state)
@@ -557,15 +541,7 @@ static void odd_clients_do_no_harm(void **state)
             close(fd);
             check(status_of(fixture, "/livez") == 200, "%s", rows[i].name);
         }
-    for (int i = 0; i < 1000; i++) { /* none of them is left behind */
-        struct reply reply = http_do(fixture, "GET", "/v1/stats", NULL);
-        bool alone = reply_int(&reply, "calls") == 1;
-        reply_release(&reply);
-        if (alone)
-            return;
-        poll(NULL, 0, 2);
-    }
-    check(false, "calls are left behind");
+    await_number(fixture, "/v1/stats", "calls", 1); /* this one: none of them is left behind */
 }
 
 /* Byte by byte. */
