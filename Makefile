@@ -348,7 +348,7 @@ clean:
 
 help:
 	@echo "make                 the program and the libraries, in build/"
-	@echo "make run             install what is missing, build, and show it at work"
+	@echo "make run             install what is missing, build, and start the daemon"
 	@echo "make test            every test, as CI runs it; ends with 'N passed, M failed'"
 	@echo "make check           the fast tests: unit, cases, rules of the house"
 	@echo "make coverage        branches of the unit tests, build/coverage"
