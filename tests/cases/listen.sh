@@ -6,6 +6,7 @@ trap 'stop; rm -rf "$work"' EXIT
 
 # begin OPTIONS...: starts it; leaves $url.
 begin() {
+    : >"$work/log" # what the one before said
     "$insist" listen --port 0 "$@" >"$work/log" 2>"$work/err" &
     pid=$!
     wait_for grep -q '^listening on ' "$work/log"
