@@ -192,7 +192,7 @@ check:
 
 .PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 stage-unit: $(unit_programs)
-	@$(runtests) --stage unit$(variant) $(unit_programs)
+	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_programs)
 
 # The rules of the house, and the tools that keep them.
 stage-house: $(B)/insist
