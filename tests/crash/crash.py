@@ -135,6 +135,7 @@ def outcome_of(events, attempt):
 
 
 def check_ends(tap, acknowledged, events, states):
+    """S2-012: nothing is lost, and nothing ends twice."""
     final = (process.STATE_COMPLETED, process.STATE_DEAD)
     lost = [name for name in acknowledged if name not in states]
     tap.check(not lost, f"all {len(acknowledged)} acknowledged jobs are there", lost[:10])

@@ -149,6 +149,7 @@ def reloads(tap, folder):
 
 
 def second_daemon_is_refused(tap, folder):
+    """S4-023: one instance works on a store."""
     receiver = process.Receiver(lambda key, attempt: (200, 0))
     first = process.Daemon(folder, to(receiver.port), PLENTY)
     first.start()

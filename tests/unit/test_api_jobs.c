@@ -147,6 +147,7 @@ static const struct call_case enqueue_cases[] = {
       "invalid_member", "escapes" },
 };
 
+/* S4-015 */
 static void a_job_is_taken_or_told_why_not(void **state)
 {
     run_cases(*state, enqueue_cases, COUNT_OF(enqueue_cases));
@@ -216,6 +217,7 @@ static void a_payload_has_a_limit(void **state)
     }
 }
 
+/* S0-109 S1-009 S1-011 S1-076 S1-095 S3-017 S3-018 S3-019 S3-021 S3-022 S3-091 */
 static void a_job_shows_all_of_itself(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -278,6 +280,7 @@ static void put(struct api_fixture *fixture, const char *destination, const char
     reply_release(&reply);
 }
 
+/* S4-043 S1-101 */
 static void jobs_are_found_and_listed(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -352,6 +355,7 @@ static void pages_follow_each_other(void **state)
     assert_string_equal(path, "");
 }
 
+/* S1-066 S1-073 S3-007 S3-088 S2-043 S4-042 */
 static void one_job_is_acted_upon(void **state)
 {
     struct api_fixture *fixture = *state;

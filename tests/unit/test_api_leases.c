@@ -288,6 +288,7 @@ static void waiting_ends_empty(void **state)
     reply_release(&reply);
 }
 
+/* S4-038 */
 static void two_workers_do_not_get_the_same_job(void **state)
 {
     struct api_fixture *fixture = *state;

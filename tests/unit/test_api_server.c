@@ -116,6 +116,7 @@ static void put(struct api_fixture *fixture, const char *destination, const char
     reply_release(&reply);
 }
 
+/* S2-108 */
 static void destinations_and_tenants_are_counted(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -194,6 +195,7 @@ static void events_are_followed(void **state)
     }
 }
 
+/* S2-011 S2-027 S2-028 S2-029 S2-030 S2-031 S2-032 S2-033 S2-034 S2-035 S2-036 S2-037 */
 static void dead_letters_are_exported(void **state)
 {
     struct api_fixture *fixture = *state;

@@ -290,7 +290,7 @@ static void test_connections_are_kept(void **state)
     receiver_free(receiver);
 }
 
-/* A kept connection that ends without an answer: the request may have been read. It is not sent again unseen. */
+/* C-72: a kept connection that ends without an answer: the request may have been read. It is not sent again unseen. */
 static void test_sent_once(void **state)
 {
     (void)state;
