@@ -1,6 +1,6 @@
 #!/bin/sh
 # Commands that talk to a daemon: wrong use, and a daemon that is away, refuses, or is none at all.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
 trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
 

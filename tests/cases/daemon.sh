@@ -1,6 +1,6 @@
 #!/bin/sh
 # The commands against a daemon of their own, with a receiver that takes all but what starts with "bad".
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver=
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT

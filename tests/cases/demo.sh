@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist demo: it says what happens, ends by itself or at Ctrl-C, and leaves nothing behind.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 mkdir "$work/tmp"
 TMPDIR=$work/tmp
 export TMPDIR

@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist listen: the receiver to try insist with, met with curl.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 pid=
 trap 'stop; rm -rf "$work"' EXIT
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What `make run` starts: the example's configuration, a daemon that answers, an end in order at Ctrl-C.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 daemon=
 trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 unset INSIST_SERVER INSIST_TOKEN

@@ -461,6 +461,17 @@ struct reply http_do(const struct api_fixture *fixture, const char *method, cons
     return http_ask(fixture, &request);
 }
 
+void put_job(const struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+             const char *payload)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":\"%s\"}", destination,
+             tenant, id, payload);
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
+    check(reply.status == 201, "%s: %s", body, reply.body);
+    reply_release(&reply);
+}
+
 void reply_release(struct reply *reply)
 {
     json_decref(reply->json);

@@ -54,6 +54,9 @@ struct request {
 struct reply http_ask(const struct api_fixture *fixture, const struct request *request);
 /* The same in short. */
 struct reply http_do(const struct api_fixture *fixture, const char *method, const char *path, const char *body);
+/* Enqueues; `payload` is the inside of a JSON string. Fails the test unless it is new. */
+void put_job(const struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+             const char *payload);
 void reply_release(struct reply *reply);
 /* The value of a header, or NULL; to be freed. */
 char *reply_header(const struct reply *reply, const char *name);

@@ -105,25 +105,14 @@ static void very_many_jobs_are_taken(void **state)
 
 /* --- lists ------------------------------------------------------------------------------------------------ */
 
-static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
-                const char *payload)
-{
-    char body[256];
-    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":%s}", destination,
-             tenant, id, payload);
-    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
-    check(reply.status == 201, "%s: %s", body, reply.body);
-    reply_release(&reply);
-}
-
 /* S2-108 */
 static void destinations_and_tenants_are_counted(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "yard", "t1", "a", "1");
-    put(fixture, "yard", "t1", "b", "1");
-    put(fixture, "yard", "t2", "c", "1");
-    put(fixture, "web", "t1", "d", "\"bad\"");
+    put_job(fixture, "yard", "t1", "a", "1");
+    put_job(fixture, "yard", "t1", "b", "1");
+    put_job(fixture, "yard", "t2", "c", "1");
+    put_job(fixture, "web", "t1", "d", "bad");
     await_state(fixture, "/v1/jobs/d?tenant=t1", "dead");
     struct reply reply = http_do(fixture, "GET", "/v1/destinations", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "destinations")), 4);
@@ -168,8 +157,8 @@ static void destinations_and_tenants_are_counted(void **state)
 static void events_are_followed(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "yard", "t1", "a", "1");
-    put(fixture, "yard", "t2", "b", "1");
+    put_job(fixture, "yard", "t1", "a", "1");
+    put_job(fixture, "yard", "t2", "b", "1");
     struct reply reply = http_do(fixture, "GET", "/v1/events", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "events")), 2);
     assert_string_equal(reply_text(&reply, "events.0.type"), "accepted");
@@ -202,7 +191,7 @@ static void dead_letters_are_exported(void **state)
     char id[16];
     for (int i = 0; i < 40; i++) { /* more than one piece */
         snprintf(id, sizeof id, "d%d", i);
-        put(fixture, "web", "acme", id, i == 39 ? "\"bad\\n\"" : "\"bad\"");
+        put_job(fixture, "web", "acme", id, i == 39 ? "bad\\n" : "bad");
     }
     await_number(fixture, "/v1/destinations/web", "dead", 40);
     struct reply reply = http_do(fixture, "GET", "/v1/dead/export", NULL);

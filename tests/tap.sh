@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034 # those who source it use the variables
-# Sourced by the cases: TAP lines, and a folder of one's own.
+# Sourced by the tests that are shell scripts: TAP lines, and a folder of one's own.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
