@@ -192,7 +192,7 @@ check:
 
 .PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 stage-unit: $(unit_programs)
-	@$(runtests) --stage unit$(variant) $(unit_programs)
+	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_programs)
 
 # The rules of the house, and the tools that keep them.
 stage-house: $(B)/insist
@@ -205,15 +205,15 @@ stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
 stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)
 
-# The daemon as a process: killed under load, stopped, reloaded, on a full disk.
+# The daemon as a process: killed under load, stopped, reloaded, on a full disk. Fewer kills where each is slow.
 stage-crash: $(B)/insist
-	@$(runtests) --stage crash --limit 300 $(call script_tests,crash)
+	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(call script_tests,crash)
 
 stage-sanitize:
-	@$(MAKE) -s SANITIZE=address,undefined stage-unit stage-cases stage-replay
+	@$(MAKE) -s SANITIZE=address,undefined stage-unit stage-cases stage-crash stage-replay
 
 stage-thread:
-	@$(MAKE) -s SANITIZE=thread stage-unit
+	@$(MAKE) -s SANITIZE=thread stage-unit stage-cases stage-crash
 
 stage-clang:
 	@$(runtests) --stage clang --one "clang builds without a warning" -- \
@@ -348,7 +348,7 @@ clean:
 
 help:
 	@echo "make                 the program and the libraries, in build/"
-	@echo "make run             install what is missing, build, and show it at work"
+	@echo "make run             install what is missing, build, and start the daemon"
 	@echo "make test            every test, as CI runs it; ends with 'N passed, M failed'"
 	@echo "make check           the fast tests: unit, cases, rules of the house"
 	@echo "make coverage        branches of the unit tests, build/coverage"

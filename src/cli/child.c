@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_TIMEOUT_MS = 10000, STOP_TIMEOUT_MS = 10000, STEP_MS = 20, OUTPUT_BYTES_MAX = 64 << 10 };
+enum { START_TIMEOUT_MS = 30000, STOP_TIMEOUT_MS = 40000 /* a drain has 30 s */, STEP_MS = 20, OUTPUT_BYTES_MAX = 64 << 10 };
 
 static void pause_ms(int ms)
 {

@@ -131,13 +131,13 @@ static int start_all(struct demo *demo, int64_t port)
     if (child_start(&demo->strict, demo->folder, "strict", strict, &err) != STATUS_OK ||
         child_start(&demo->receiver, demo->folder, "receiver", receiver, &err) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);
-    demo->began_at = clock_now(); /* the receiver counts its outage from here, too */
     int code = write_config(demo, port);
     if (code != EXIT_DONE)
         return code;
     if (child_start(&demo->daemon, demo->folder, "daemon", daemon, &err) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);
     demo->connection = (struct cli){ .server = demo->daemon.url };
+    demo->began_at = clock_now(); /* the receiver counts its outage from the first request, which comes now */
     return client_open(&demo->connection, &demo->client);
 }
 

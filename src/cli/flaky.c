@@ -37,6 +37,7 @@ struct flaky {
     struct evhttp *http;
     int port;
     int64_t started_ms;
+    int64_t first_ms; /* of the first request: an outage counts from there */
     uint64_t count;
     int64_t under_way;
     struct visit *visits;
@@ -240,7 +241,9 @@ static void on_request(struct evhttp_request *request, void *context)
     }
     visit->number = ++flaky->count;
     visit->came_ms = monotonic_ms();
-    visit->fate = choose_fate(flaky, visit->number, visit->came_ms - flaky->started_ms);
+    if (visit->number == 1)
+        flaky->first_ms = visit->came_ms;
+    visit->fate = choose_fate(flaky, visit->number, visit->came_ms - flaky->first_ms);
     visit->next = flaky->visits;
     if (visit->next)
         visit->next->previous = visit;

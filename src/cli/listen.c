@@ -270,7 +270,7 @@ const struct command command_listen = {
             "      --fail RATE      this part of the requests fails: 0.2 or 20%\n"
             "      --fail-status S  what a failure is answered with (503)\n"
             "      --retry-after S  with each failure, Retry-After in seconds\n"
-            "      --outage FROM..TO  all fail between these times after the start: 10s..40s\n"
+            "      --outage FROM..TO  all fail between these times after the first request: 10s..40s\n"
             "      --limit N        more than N at once fail\n"
             "      --hang RATE      this part is never answered\n"
             "      --reset RATE     the connection of this part is reset\n"

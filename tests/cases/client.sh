@@ -1,17 +1,8 @@
 #!/bin/sh
 # Commands that talk to a daemon: wrong use, and a daemon that is away, refuses, or is none at all.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
 trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
-
-wait_for() { # FILE
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        [ -s "$1" ] && return 0
-        sleep 0.2
-    done
-    echo "Bail out! nothing came to $1"
-    exit 1
-}
 
 for command in add jobs job why retry cancel prioritize dead dest tenants stats events audit backup doctor token; do
     ask help $command
@@ -94,7 +85,7 @@ answers='{
 }'
 python3 "$root/tests/cases/receiver.py" "$work" "$answers" &
 stub=$!
-wait_for "$work/port"
+wait_for test -s "$work/port"
 INSIST_SERVER=http://127.0.0.1:$(cat "$work/port")
 export INSIST_SERVER
 ask stats

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The other commands that need no daemon, and what all commands share.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 version=$(cat VERSION)
 
 ask

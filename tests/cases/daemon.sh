@@ -1,19 +1,10 @@
 #!/bin/sh
 # The commands against a daemon of their own, with a receiver that takes all but what starts with "bad".
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver=
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
 
-# until_true COMMAND...: within ten seconds.
-until_true() {
-    tries=0
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries + 1))
-        [ $tries -lt 100 ] || { echo "never: $*"; return 1; }
-        sleep 0.1
-    done
-}
 state_is() { # STATE ID [OPTIONS...]
     wanted=$1
     shift
@@ -25,7 +16,7 @@ received() { # HEX: a body
 
 python3 "$root/tests/cases/receiver.py" "$work" &
 receiver=$!
-until_true test -s "$work/port" || { echo "Bail out! no receiver"; exit 1; }
+wait_for test -s "$work/port"
 url=http://127.0.0.1:$(cat "$work/port")
 cat >"$work/insist.yaml" <<END
 listen: 127.0.0.1:0
@@ -36,7 +27,7 @@ destinations:
 END
 "$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
-until_true grep -q 'listens on' "$work/serve.out" || { echo "Bail out! no daemon: $(cat "$work/serve.err")"; exit 1; }
+wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
 export INSIST_SERVER
 

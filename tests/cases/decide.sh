@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist decide: one question by options.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 now=2025-01-12T10:40:00Z
 
 ask decide --policy tiss --id CLM-2025-001 --error 'TIMEOUT - Connection timeout after 30s' --retry-count 1 --now $now

@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist decide --batch: one question a line, one answer a line.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 good='{"claimId":"CLM-A-1","submissionError":"TIMEOUT","policy":"tiss","now":"2025-01-12T10:40:00Z"}'
 
 batch() {

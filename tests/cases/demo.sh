@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist demo: it says what happens, ends by itself or at Ctrl-C, and leaves nothing behind.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 mkdir "$work/tmp"
 TMPDIR=$work/tmp
 export TMPDIR
@@ -17,11 +17,7 @@ check "nothing is left" test -z "$(ls "$work/tmp")"
 
 "$insist" demo --keep >"$work/out" 2>"$work/err" &
 demo=$!
-tries=0
-until grep -q ' added' "$work/out" || [ $tries -gt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+wait_for grep -q ' added' "$work/out"
 server=$(sed -n 's/.*INSIST_SERVER=//p' "$work/out")
 "$insist" --server "$server" dest list >"$work/dest" 2>&1
 check "others can look" grep -q '^orders' "$work/dest"

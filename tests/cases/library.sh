@@ -1,6 +1,6 @@
 #!/bin/sh
 # The library as others see it: its symbols, and the examples.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 case $build in
 *variant*) echo "1..0 # skip the examples are built against the plain library"; exit 0 ;;
 esac

@@ -135,6 +135,7 @@ def outcome_of(events, attempt):
 
 
 def check_ends(tap, acknowledged, events, states):
+    """S2-012: nothing is lost, and nothing ends twice."""
     final = (process.STATE_COMPLETED, process.STATE_DEAD)
     lost = [name for name in acknowledged if name not in states]
     tap.check(not lost, f"all {len(acknowledged)} acknowledged jobs are there", lost[:10])
@@ -184,6 +185,7 @@ def judge(tap, daemon, receiver, submitters, kills):
     counts = daemon.counts("d")
     code = daemon.stop()
     tap.check(code == 0, "it stops in order", f"exit code {code}\n{daemon.said()[-2000:]}")
+    tap.check("Sanitizer" not in daemon.said(), "no sanitizer has complained", daemon.said()[-3000:])
     database = process.check_database(tap, daemon.database)
     states = {(tenant, job): state for tenant, job, state in
               database.execute("SELECT l.tenant, j.id, j.state FROM job j JOIN lane l ON l.id = j.lane")}

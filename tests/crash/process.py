@@ -19,6 +19,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 INSIST = os.environ.get("INSIST", os.path.join(TOP, "build", "insist"))
 BUILD = os.environ.get("INSIST_BUILD", os.path.join(TOP, "build"))
 
+WAIT_S = 60  # for anything: a machine may be busy, and a sanitizer slow
+
 STATE_COMPLETED, STATE_DEAD = 4, 5
 EVENT_CLAIMED = 2
 
@@ -65,7 +67,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_until(condition, seconds, every=0.02):
+def wait_until(condition, seconds=WAIT_S, every=0.02):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -150,7 +152,7 @@ class Daemon:
                                             stdout=log, stderr=log, preexec_fn=before)
         return self.ready() if wait else None
 
-    def ready(self, seconds=20):
+    def ready(self, seconds=WAIT_S):
         def answers():
             return self.process.poll() is not None or self.call("GET", "/livez")[0] == 200
         return wait_until(answers, seconds, 0.005) and self.process.poll() is None
@@ -162,7 +164,7 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
-    def stop(self, seconds=45):
+    def stop(self, seconds=WAIT_S):
         """The exit code, or None when it had to be killed."""
         self.signal(signal.SIGTERM)
         try:
@@ -179,7 +181,7 @@ class Daemon:
         with open(self.log, errors="replace") as log:
             return log.read()
 
-    def call(self, method, path, body=None, timeout=10):
+    def call(self, method, path, body=None, timeout=30):
         """Status and JSON; status 0 when there is no answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
@@ -196,11 +198,15 @@ class Daemon:
     def add(self, destination, job, tenant="t", payload="x"):
         return self.call("POST", "/v1/jobs", {"destination": destination, "id": job, "tenant": tenant, "payload": payload})
 
+    def stopping(self):
+        """Whether it has noticed that it is to stop."""
+        return wait_until(lambda: self.call("GET", "/readyz")[0] == 503)
+
     def counts(self, destination):
         status, body = self.call("GET", f"/v1/destinations/{destination}")
         return body if status == 200 else None
 
-    def drained(self, destinations, seconds):
+    def drained(self, destinations, seconds=WAIT_S):
         def idle():
             for name in destinations:
                 counts = self.counts(name)

@@ -1,31 +1,15 @@
 #!/bin/sh
 # `make install` puts everything where it belongs, what it puts there works, and `make uninstall` takes it all away.
 # shellcheck disable=SC2317 # check() calls the functions
-set -eu
-cd "$(dirname "$0")/../.."
+. "$(dirname "$0")/../tap.sh"
+set -e
 unset MAKEFLAGS MFLAGS MAKELEVEL # this is not a part of the make that called
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
-number=0
-failed=0
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    number=$((number + 1))
-    if "$@" >"$stage.out" 2>&1; then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        sed 's/^/# /' "$stage.out"
-        failed=1
-    fi
-    rm -f "$stage.out"
-}
+stage=$work/stage
+mkdir "$stage"
 
 version=$(cat VERSION)
 cc=${CC:-cc}
-root=$stage/usr
+usr=$stage/usr
 
 files() {
     (cd "$stage" && find . ! -type d | sort)
@@ -57,7 +41,7 @@ same_files() {
 }
 
 package() {
-    PKG_CONFIG_PATH=$root/lib/pkgconfig pkg-config --define-variable=prefix="$root" --define-variable=libdir="$root/lib" "$@" insist
+    PKG_CONFIG_PATH=$usr/lib/pkgconfig pkg-config --define-variable=prefix="$usr" --define-variable=libdir="$usr/lib" "$@" insist
 }
 
 # What the header declares, and what the library gives away.
@@ -66,11 +50,11 @@ declared() {
 }
 
 exported() {
-    nm -D --defined-only "$root/lib/libinsist.so" | awk '$2 != "A" { print $3 }' | sort
+    nm -D --defined-only "$usr/lib/libinsist.so" | awk '$2 != "A" { print $3 }' | sort
 }
 
 given_by_archive() {
-    nm -g --defined-only "$root/lib/libinsist.a" | awk 'NF == 3 { print $3 }' | sort
+    nm -g --defined-only "$usr/lib/libinsist.a" | awk 'NF == 3 { print $3 }' | sort
 }
 
 same_symbols() { # LISTER
@@ -83,12 +67,12 @@ same_symbols() { # LISTER
 compile_shared() {
     # shellcheck disable=SC2046 # flags are words
     "$cc" -std=c11 -Wall -Wextra -Werror -o "$stage/shared" tests/install/consumer.c $(package --cflags --libs) &&
-        LD_LIBRARY_PATH=$root/lib "$stage/shared"
+        LD_LIBRARY_PATH=$usr/lib "$stage/shared"
 }
 
 compile_static() {
     # shellcheck disable=SC2046
-    "$cc" -std=c11 -o "$stage/static" tests/install/consumer.c $(package --cflags) "$root/lib/libinsist.a" \
+    "$cc" -std=c11 -o "$stage/static" tests/install/consumer.c $(package --cflags) "$usr/lib/libinsist.a" \
         $(package --static --libs-only-l | sed 's/-linsist//') && "$stage/static"
 }
 
@@ -96,11 +80,11 @@ compile_as_cxx() {
     command -v c++ >/dev/null || return 0
     printf '#include <insist.h>\nint main() { return insist_version()[0] == 0; }\n' >"$stage/consumer.cc"
     # shellcheck disable=SC2046
-    c++ -Wall -Wextra -Werror -o "$stage/cxx" "$stage/consumer.cc" $(package --cflags --libs) && LD_LIBRARY_PATH=$root/lib "$stage/cxx"
+    c++ -Wall -Wextra -Werror -o "$stage/cxx" "$stage/consumer.cc" $(package --cflags --libs) && LD_LIBRARY_PATH=$usr/lib "$stage/cxx"
 }
 
 says_version() {
-    "$root/bin/insist" version | grep -F "$version"
+    "$usr/bin/insist" version | grep -F "$version"
 }
 
 nothing_left() {
@@ -115,7 +99,7 @@ check "make install succeeds" make -s install DESTDIR="$stage" PREFIX=/usr
 check "installs exactly what it should" same_files
 check "the program runs" says_version
 check "pkg-config knows the version" package --exact-version="$version"
-check "the shared library's name" sh -c "readelf -d '$root/lib/libinsist.so' | grep -F '[libinsist.so.0]'"
+check "the shared library's name" sh -c "readelf -d '$usr/lib/libinsist.so' | grep -F '[libinsist.so.0]'"
 check "the shared library exports what the header declares, no more" same_symbols exported
 check "the archive gives what the header declares, no more" same_symbols given_by_archive
 check "a program builds and runs with the shared library" compile_shared
@@ -125,5 +109,4 @@ clean_stage
 check "installing again over it succeeds" make -s install DESTDIR="$stage" PREFIX=/usr
 check "make uninstall succeeds" make -s uninstall DESTDIR="$stage" PREFIX=/usr
 check "make uninstall leaves nothing" nothing_left
-echo "1..$number"
-exit $failed
+finish

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { SENDS_MAX = 64, ANSWER_WAIT_S = 5 };
+enum { SENDS_MAX = 64, ANSWER_WAIT_S = 60 };
 
 struct api_fixture {
     struct config *config;
@@ -461,6 +461,17 @@ struct reply http_do(const struct api_fixture *fixture, const char *method, cons
     return http_ask(fixture, &request);
 }
 
+void put_job(const struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+             const char *payload)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":\"%s\"}", destination,
+             tenant, id, payload);
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
+    check(reply.status == 201, "%s: %s", body, reply.body);
+    reply_release(&reply);
+}
+
 void reply_release(struct reply *reply)
 {
     json_decref(reply->json);
@@ -505,17 +516,49 @@ int64_t reply_int(const struct reply *reply, const char *path)
     return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-void await_state(const struct api_fixture *fixture, const char *path, const char *state)
+/* What is waited for: all that is given must be so. */
+struct wish {
+    int status;         /* 0: any */
+    const char *member; /* NULL: none */
+    const char *text;   /* its value, or NULL: */
+    int64_t number;
+};
+
+static bool is_granted(const struct wish *wish, const struct reply *reply)
+{
+    if (wish->status && reply->status != wish->status)
+        return false;
+    if (!wish->member)
+        return true;
+    return wish->text ? strcmp(reply_text(reply, wish->member), wish->text) == 0
+                      : reply_int(reply, wish->member) == wish->number;
+}
+
+static void await(const struct api_fixture *fixture, const char *path, const struct wish *wish)
 {
     instant end = clock_now() + ANSWER_WAIT_S * SECOND_MS;
-    char last[32] = "";
-    while (clock_now() < end) {
+    for (;;) {
         struct reply reply = http_do(fixture, "GET", path, NULL);
-        snprintf(last, sizeof last, "%s", reply_text(&reply, "state"));
+        bool granted = is_granted(wish, &reply);
+        check(granted || clock_now() < end, "%s still answers %d %s", path, reply.status, reply.body);
         reply_release(&reply);
-        if (strcmp(last, state) == 0)
+        if (granted)
             return;
         poll(NULL, 0, 2);
     }
-    check(false, "%s is %s, not %s", path, last, state);
+}
+
+void await_state(const struct api_fixture *fixture, const char *path, const char *state)
+{
+    await(fixture, path, &(struct wish){ .member = "state", .text = state });
+}
+
+void await_number(const struct api_fixture *fixture, const char *path, const char *member, int64_t number)
+{
+    await(fixture, path, &(struct wish){ .member = member, .number = number });
+}
+
+void await_status(const struct api_fixture *fixture, const char *path, int status)
+{
+    await(fixture, path, &(struct wish){ .status = status });
 }

@@ -54,6 +54,9 @@ struct request {
 struct reply http_ask(const struct api_fixture *fixture, const struct request *request);
 /* The same in short. */
 struct reply http_do(const struct api_fixture *fixture, const char *method, const char *path, const char *body);
+/* Enqueues; `payload` is the inside of a JSON string. Fails the test unless it is new. */
+void put_job(const struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
+             const char *payload);
 void reply_release(struct reply *reply);
 /* The value of a header, or NULL; to be freed. */
 char *reply_header(const struct reply *reply, const char *name);
@@ -65,10 +68,12 @@ json_t *reply_at(const struct reply *reply, const char *path);
 /* A raw connection; bytes as they are. */
 int raw_connect(const struct api_fixture *fixture);
 void raw_send(int fd, const char *bytes, size_t len);
-/* Reads until the other side closes, `until` has been seen (NULL: do not look), or five seconds have passed. */
+/* Reads until the other side closes, `until` has been seen (NULL: do not look), or a minute has passed. */
 char *raw_read(int fd, const char *until);
 
-/* Asks until the job is in that state; fails after five seconds. */
+/* Ask until the job is in that state, the member has that number, or the status is that; fail after a minute. */
 void await_state(const struct api_fixture *fixture, const char *path, const char *state);
+void await_number(const struct api_fixture *fixture, const char *path, const char *member, int64_t number);
+void await_status(const struct api_fixture *fixture, const char *path, int status);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { WAIT_MS = 20000, CONFIG_TEXT_MAX = 64 * 1024 };
+enum { WAIT_MS = 60000, TURNS_MIN = 20, CONFIG_TEXT_MAX = 64 * 1024 };
 
 static instant rig_now(void *context)
 {
@@ -106,8 +106,9 @@ static void run_once(struct rig *rig, int ms)
 
 void rig_run(struct rig *rig, int ms)
 {
-    for (int64_t end = now_ms() + ms; now_ms() < end;)
-        run_once(rig, 10);
+    int turns = 0; /* on a busy machine the time may be gone after the first */
+    for (int64_t end = now_ms() + ms; now_ms() < end || turns < TURNS_MIN; turns++)
+        run_once(rig, ms > 100 ? 10 : 2);
 }
 
 void rig_wait(struct rig *rig, struct rig_send *send)

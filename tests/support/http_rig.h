@@ -35,11 +35,11 @@ const struct destination_config *rig_configure(struct rig *rig, const char *form
 /* A job "j-1" of tenant "acme" with a small payload, first attempt; change it before rig_start. */
 void rig_prepare(struct rig *rig, struct rig_send *send);
 void rig_start(struct rig *rig, struct rig_send *send);
-/* Until it is answered; fails the test after 20 seconds. */
+/* Until it is answered; fails the test after a minute. */
 void rig_wait(struct rig *rig, struct rig_send *send);
 /* All three. */
 void rig_send(struct rig *rig, struct rig_send *send);
-/* Lets the loop work for that long. */
+/* Lets the loop work for that long, and for some turns at least. */
 void rig_run(struct rig *rig, int ms);
 
 /* How many descriptors the process has open. */

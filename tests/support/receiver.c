@@ -23,7 +23,7 @@ enum {
     STACK_BYTES = 512 * 1024,
     SMALL_WINDOW_BYTES = 4096, /* so that a large body cannot hide in the kernel's buffers */
     SLOW_MS = 20,
-    AWAIT_MS = 10000,
+    AWAIT_MS = 60000,
 };
 
 struct connection {
@@ -47,7 +47,7 @@ struct receiver {
     struct connection *connections;
     const struct receiver_reply *replies;
     size_t reply_count, reply_next;
-    size_t request_count, connection_count, under_way, under_way_most;
+    size_t request_count, connection_count, under_way, under_way_most, ended_count;
     struct receiver_request kept[KEPT_REQUESTS];
 };
 
@@ -424,6 +424,7 @@ static void *serve(void *context)
     close(connection->fd);
     connection->fd = -1;
     connection->finished = true;
+    receiver->ended_count++;
     pthread_mutex_unlock(&receiver->lock);
     return NULL;
 }
@@ -628,6 +629,11 @@ bool receiver_await_requests(struct receiver *receiver, size_t count)
 bool receiver_await_connections(struct receiver *receiver, size_t count)
 {
     return await(receiver, &receiver->connection_count, count);
+}
+
+bool receiver_await_ended(struct receiver *receiver, size_t count)
+{
+    return await(receiver, &receiver->ended_count, count);
 }
 
 bool receiver_last(struct receiver *receiver, size_t back, struct receiver_request *ret_request)

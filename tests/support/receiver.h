@@ -78,9 +78,10 @@ void receiver_script(struct receiver *receiver, const struct receiver_reply *rep
 size_t receiver_requests(struct receiver *receiver);
 size_t receiver_connections(struct receiver *receiver);
 size_t receiver_concurrent_most(struct receiver *receiver); /* requests at the same time, at most */
-/* Waits up to 10 seconds for that many. */
+/* Waits up to a minute for that many; the last: connections that have ended. */
 bool receiver_await_requests(struct receiver *receiver, size_t count);
 bool receiver_await_connections(struct receiver *receiver, size_t count);
+bool receiver_await_ended(struct receiver *receiver, size_t count);
 
 /* A copy of the latest request, or of the one `back` before it (up to 31); false: there is none. */
 bool receiver_last(struct receiver *receiver, size_t back, struct receiver_request *ret_request);

@@ -175,6 +175,7 @@ static void prioritize_while_running_keeps_the_lease(void **state)
     assert_int_equal(read_job(f, "t", "a").priority, PRIORITY_HIGH);
 }
 
+/* C-40 */
 static void redrive_gives_a_dead_job_a_new_generation(void **state)
 {
     struct store_fixture *f = *state;

@@ -200,6 +200,7 @@ static void history_gives_the_newest(void **state)
         assert_int_equal(newest[i].number, events[all - 3 + i].number);
 }
 
+/* C-80 */
 static void a_forgotten_job_leaves_its_history(void **state)
 {
     struct store_fixture *f = *state;

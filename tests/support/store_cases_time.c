@@ -22,6 +22,7 @@ static int64_t put_at(struct store_fixture *f, const char *id, int64_t delay_ms,
     return op.insert.ret_lane;
 }
 
+/* S1-046 S4-004 S4-010 */
 static void a_scheduled_job_waits_for_its_time(void **state)
 {
     struct store_fixture *f = *state;
@@ -70,6 +71,7 @@ static void promotion_is_counted_by_lane(void **state)
     assert_int_equal(result.ret_next_at, f->now + 990);
 }
 
+/* S4-040 */
 static void the_longest_overdue_come_first(void **state)
 {
     struct store_fixture *f = *state;
@@ -188,6 +190,7 @@ static void a_running_job_outlives_its_deadline(void **state)
     assert_text(read_job(f, "t", "a").dead_code, "EXPIRED");
 }
 
+/* */
 static void a_dead_letter_lives_exactly_as_long_as_it_may(void **state)
 {
     struct store_fixture *f = *state;
@@ -217,6 +220,7 @@ static void a_dead_letter_without_an_end_stays(void **state)
     assert_state(f, "a", STATE_DEAD);
 }
 
+/* S2-084 */
 static void finished_jobs_are_forgotten(void **state)
 {
     struct store_fixture *f = *state;

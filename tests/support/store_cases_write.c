@@ -56,6 +56,7 @@ static void insert_keeps_what_it_was_given(void **state)
     assert_text(event.data, "{}");
 }
 
+/* S2-082 */
 static void insert_again_with_the_same_body_changes_nothing(void **state)
 {
     struct store_fixture *f = *state;
@@ -153,6 +154,7 @@ static void a_made_id_never_takes_one_in_use(void **state)
     assert_text(job.payload, "mine");
 }
 
+/* S2-076 A-16 */
 static void a_full_store_refuses(void **state)
 {
     struct store_fixture *f = *state;
@@ -203,6 +205,7 @@ static void an_unknown_lane_has_nothing(void **state)
     assert_state(f, "a", STATE_PENDING);
 }
 
+/* S3-026 */
 static void claims_follow_rank_then_arrival(void **state)
 {
     struct store_fixture *f = *state;
@@ -229,6 +232,7 @@ static void claims_follow_rank_then_arrival(void **state)
     assert_string_equal(order, "abcdef");
 }
 
+/* S3-023 S3-027 S3-036 */
 static void priority_goes_first_until_age_overtakes(void **state)
 {
     struct store_fixture *f = *state;
@@ -284,6 +288,7 @@ static void a_claim_counts_sends_only(void **state)
     }
 }
 
+/* C-70 */
 static void a_claim_gives_a_lease(void **state)
 {
     struct store_fixture *f = *state;
@@ -326,6 +331,7 @@ static void tokens_grow(void **state)
     }
 }
 
+/* S4-024 */
 static void claimers_never_share_a_job(void **state)
 {
     struct store_fixture *f = *state;
@@ -353,6 +359,7 @@ static void claimers_never_share_a_job(void **state)
     assert_int_equal(count, JOBS);
 }
 
+/* S3-038 */
 static void settle_reaches_every_state(void **state)
 {
     struct store_fixture *f = *state;
@@ -519,6 +526,7 @@ static void a_stale_token_changes_nothing(void **state)
     assert_int_equal(read_lane(f, lane).counts.completed, 1);
 }
 
+/* S2-005 A-15 S2-038 */
 static void a_dead_job_must_say_why(void **state)
 {
     struct store_fixture *f = *state;

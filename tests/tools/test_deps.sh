@@ -1,26 +1,10 @@
 #!/bin/sh
 # tools/deps on systems that are played here: apt-get, dpkg-query, id and sudo are small scripts in a folder of their own.
 # shellcheck disable=SC2317 # check() calls the functions
-set -eu
-cd "$(dirname "$0")/../.."
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/../tap.sh"
+set -e
+folder=$work
 bin=$folder/bin
-number=0
-failed=0
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    number=$((number + 1))
-    if (set -e; "$@") >"$folder/why" 2>&1; then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        sed 's/^/# /' "$folder/why" "$folder/said" "$folder/calls"
-        failed=1
-    fi
-}
 
 stub() { # NAME, its script on standard input
     { echo '#!/bin/sh'; cat; } >"$bin/$1"
@@ -46,7 +30,7 @@ system() {
 
 deps() {
     code=0
-    PATH=$bin POLICY_RC_D=$folder/policy /bin/sh tools/deps "$@" >"$folder/said" 2>&1 || code=$?
+    PATH=$bin POLICY_RC_D=$folder/policy /bin/sh tools/deps "$@" >"$folder/out" 2>&1 || code=$?
 }
 
 missing() { # PACKAGE: dpkg-query does not know it
@@ -55,12 +39,12 @@ missing() { # PACKAGE: dpkg-query does not know it
 
 silent_when_complete() {
     system && deps test
-    [ "$code" = 0 ] && [ ! -s "$folder/said" ] && [ ! -s "$folder/calls" ]
+    [ "$code" = 0 ] && [ ! -s "$folder/out" ] && [ ! -s "$folder/calls" ]
 }
 
 installs_what_is_missing() {
     system && missing libyaml-dev && deps build
-    [ "$code" = 0 ] && grep -qx 'deps: installing libyaml-dev' "$folder/said" &&
+    [ "$code" = 0 ] && grep -qx 'deps: installing libyaml-dev' "$folder/out" &&
         grep -q 'install -y --no-install-recommends libyaml-dev$' "$folder/calls" && ! grep -q update "$folder/calls"
 }
 
@@ -76,7 +60,7 @@ END
 
 says_when_it_cannot() {
     system && missing libyaml-dev && echo 'exit 100' | stub apt-get && deps build
-    [ "$code" = 1 ] && grep -q 'could not install: libyaml-dev' "$folder/said"
+    [ "$code" = 1 ] && grep -q 'could not install: libyaml-dev' "$folder/out"
 }
 
 starts_no_server() {
@@ -98,7 +82,7 @@ uses_sudo() {
 
 says_without_sudo() {
     system && missing libyaml-dev && echo 'echo 1000' | stub id && deps build
-    [ "$code" = 1 ] && grep -q 'As root, run: apt-get' "$folder/said" && [ ! -s "$folder/calls" ]
+    [ "$code" = 1 ] && grep -q 'As root, run: apt-get' "$folder/out" && [ ! -s "$folder/calls" ]
 }
 
 another_nginx_will_do() {
@@ -108,7 +92,7 @@ another_nginx_will_do() {
 
 elsewhere_it_lists() {
     system && rm "$bin/apt-get" "$bin/pkg-config" && deps build
-    [ "$code" = 1 ] && grep -q 'pkg-config is missing' "$folder/said" && grep -q libyaml-dev "$folder/said" && ! grep -q ':cc' "$folder/said"
+    [ "$code" = 1 ] && grep -q 'pkg-config is missing' "$folder/out" && grep -q libyaml-dev "$folder/out" && ! grep -q ':cc' "$folder/out"
 }
 
 refuses_other_words() {
@@ -127,5 +111,4 @@ check "says what to do when there is no sudo" says_without_sudo
 check "a program from another package will do" another_nginx_will_do
 check "on other systems it lists the packages" elsewhere_it_lists
 check "refuses other words" refuses_other_words
-echo "1..$number"
-exit $failed
+finish

@@ -1,28 +1,11 @@
 #!/bin/sh
 # The man page and the completions load, and say what the program says. $INSIST is the program.
 # shellcheck disable=SC2317 # check() calls the functions
-set -eu
-cd "$(dirname "$0")/../.."
-insist=${INSIST:-build/insist}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/../tap.sh"
+set -e
+folder=$work
 ln -s "$(realpath "$insist")" "$folder/insist"
 PATH=$folder:$PATH
-number=0
-failed=0
-
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    number=$((number + 1))
-    if "$@" >"$folder/out" 2>&1; then
-        echo "ok $number - $name"
-    else
-        echo "not ok $number - $name"
-        sed 's/^/# /' "$folder/out"
-        failed=1
-    fi
-}
 
 commands() {
     insist help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }'
@@ -83,5 +66,4 @@ check "bash completes a policy" bash_offers tiss insist decide --policy t
 check "bash completes a command after an option with a value" bash_offers decide insist --output json d
 check "the completion for zsh parses" parses zsh completions/insist.zsh
 check "the completion for fish parses" parses fish completions/insist.fish
-echo "1..$number"
-exit $failed
+finish

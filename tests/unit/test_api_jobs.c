@@ -147,6 +147,7 @@ static const struct call_case enqueue_cases[] = {
       "invalid_member", "escapes" },
 };
 
+/* S4-015 */
 static void a_job_is_taken_or_told_why_not(void **state)
 {
     run_cases(*state, enqueue_cases, COUNT_OF(enqueue_cases));
@@ -216,6 +217,7 @@ static void a_payload_has_a_limit(void **state)
     }
 }
 
+/* S0-109 S1-009 S1-011 S1-076 S1-095 S3-017 S3-018 S3-019 S3-021 S3-022 S3-091 */
 static void a_job_shows_all_of_itself(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -267,24 +269,14 @@ static void a_job_shows_all_of_itself(void **state)
     reply_release(&reply);
 }
 
-static void put(struct api_fixture *fixture, const char *destination, const char *tenant, const char *id,
-                const char *payload)
-{
-    char body[256];
-    snprintf(body, sizeof body, "{\"destination\":\"%s\",\"tenant\":\"%s\",\"id\":\"%s\",\"payload\":\"%s\"}", destination,
-             tenant, id, payload);
-    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
-    check(reply.status == 201, "%s: %s", body, reply.body);
-    reply_release(&reply);
-}
-
+/* S4-043 S1-101 */
 static void jobs_are_found_and_listed(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "yard", "", "a", "x");
-    put(fixture, "yard", "t1", "b", "x");
-    put(fixture, "web", "t1", "c", "bad");
-    put(fixture, "web", "t2", "d", "fine");
+    put_job(fixture, "yard", "", "a", "x");
+    put_job(fixture, "yard", "t1", "b", "x");
+    put_job(fixture, "web", "t1", "c", "bad");
+    put_job(fixture, "web", "t2", "d", "fine");
     await_state(fixture, "/v1/jobs/c?tenant=t1", "dead");
     await_state(fixture, "/v1/jobs/d?tenant=t2", "completed");
     static const struct {
@@ -337,7 +329,7 @@ static void pages_follow_each_other(void **state)
     struct api_fixture *fixture = *state;
     char seen[26] = "", path[64] = "/v1/jobs?limit=3";
     for (char id = 'a'; id < 'k'; id++)
-        put(fixture, "yard", "", (char[]){ id, '\0' }, "x");
+        put_job(fixture, "yard", "", (char[]){ id, '\0' }, "x");
     for (int page = 0; page < 5 && *path; page++) {
         struct reply reply = http_do(fixture, "GET", path, NULL);
         json_t *list = reply_at(&reply, "jobs");
@@ -352,15 +344,16 @@ static void pages_follow_each_other(void **state)
     assert_string_equal(path, "");
 }
 
+/* S1-066 S1-073 S3-007 S3-088 S2-043 S4-042 */
 static void one_job_is_acted_upon(void **state)
 {
     struct api_fixture *fixture = *state;
-    put(fixture, "web", "", "dead", "bad");
-    put(fixture, "web", "", "dead2", "bad");
-    put(fixture, "web", "", "wait", "fail");
-    put(fixture, "web", "", "wait2", "fail");
-    put(fixture, "web", "", "done", "fine");
-    put(fixture, "yard", "t", "pend", "x");
+    put_job(fixture, "web", "", "dead", "bad");
+    put_job(fixture, "web", "", "dead2", "bad");
+    put_job(fixture, "web", "", "wait", "fail");
+    put_job(fixture, "web", "", "wait2", "fail");
+    put_job(fixture, "web", "", "done", "fine");
+    put_job(fixture, "yard", "t", "pend", "x");
     await_state(fixture, "/v1/jobs/dead", "dead");
     await_state(fixture, "/v1/jobs/dead2", "dead");
     await_state(fixture, "/v1/jobs/wait", "waiting");
@@ -408,11 +401,11 @@ static void why_says_what_is_the_matter(void **state)
         http_do(fixture, "POST", "/v1/jobs",
                 "{\"destination\":\"yard\",\"id\":\"later\",\"payload\":1,\"run_at\":\"2035-01-01T00:00:00Z\"}");
     reply_release(&reply);
-    put(fixture, "yard", "", "ready", "x");
-    put(fixture, "web", "", "failed", "fail");
-    put(fixture, "web", "", "dead", "bad");
-    put(fixture, "web", "", "running", "hang");
-    put(fixture, "web", "", "done", "fine");
+    put_job(fixture, "yard", "", "ready", "x");
+    put_job(fixture, "web", "", "failed", "fail");
+    put_job(fixture, "web", "", "dead", "bad");
+    put_job(fixture, "web", "", "running", "hang");
+    put_job(fixture, "web", "", "done", "fine");
     await_state(fixture, "/v1/jobs/failed", "waiting");
     await_state(fixture, "/v1/jobs/dead", "dead");
     await_state(fixture, "/v1/jobs/running", "running");
@@ -443,8 +436,8 @@ static void a_full_queue_says_so(void **state)
     (void)state;
     const struct api_fixture_settings settings = { .pending_max = 2 };
     struct api_fixture *fixture = api_fixture_new(&settings);
-    put(fixture, "yard", "", "a", "x");
-    put(fixture, "yard", "", "b", "x");
+    put_job(fixture, "yard", "", "a", "x");
+    put_job(fixture, "yard", "", "b", "x");
     struct reply reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1}");
     char *retry_after = reply_header(&reply, "Retry-After");
     assert_int_equal(reply.status, 429);

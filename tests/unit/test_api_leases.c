@@ -254,15 +254,7 @@ static void *work(void *context)
 /* Until the engine knows of as many waiting calls: they are under way in the API. */
 static void await_calls(struct api_fixture *fixture, int64_t count)
 {
-    for (int i = 0; i < 1000; i++) {
-        struct reply reply = http_do(fixture, "GET", "/v1/stats", NULL);
-        int64_t calls = reply_int(&reply, "calls");
-        reply_release(&reply);
-        if (calls == count + 1) /* and this one */
-            return;
-        poll(NULL, 0, 2);
-    }
-    check(false, "never %lld calls", (long long)count);
+    await_number(fixture, "/v1/stats", "calls", count + 1); /* and this one */
 }
 
 static void a_waiting_worker_is_woken(void **state)
@@ -296,6 +288,7 @@ static void waiting_ends_empty(void **state)
     reply_release(&reply);
 }
 
+/* S4-038 */
 static void two_workers_do_not_get_the_same_job(void **state)
 {
     struct api_fixture *fixture = *state;

@@ -47,7 +47,7 @@ static void a_job_is_delivered_once(void **state)
     world_end(&world);
 }
 
-/* Exact numbers of sends for each preset, and how the last one ends. */
+/* S0-055: exact numbers of sends for each preset, and how the last one ends. */
 static void a_failing_destination_gets_the_presets_sends(void **state)
 {
     static const struct { const char *name, *yaml, *id, *error; size_t sends; const char *dead_code; } cases[] = {
@@ -83,6 +83,7 @@ static int64_t fails_twice(struct world *world, const struct send *send, struct 
     return 10;
 }
 
+/* S0-007 S1-006 S0-074 S4-002 S4-036 A-20 */
 static void a_transient_failure_is_waited_out(void **state)
 {
     struct world world = { .destination = fails_twice };
@@ -176,6 +177,7 @@ static int64_t notes_tenant(struct world *world, const struct send *send, struct
     return 10;
 }
 
+/* S2-007 S2-010 */
 static void tenants_take_turns(void **state)
 {
     struct order order = { .count = 0 };
@@ -321,6 +323,7 @@ static void a_deadline_that_passes_is_an_expiry(void **state)
     world_end(&world);
 }
 
+/* S1-070 */
 static void a_full_disk_loses_nothing(void **state)
 {
     struct world world = { .destination = delivers };
@@ -390,7 +393,7 @@ static void leases_are_taken_waited_for_and_lost(void **state)
     world_end(&world);
 }
 
-/* What was delivered is not sent again because the disk was full when it was to be recorded. */
+/* S1-069: what was delivered is not sent again because the disk was full when it was to be recorded. */
 static void a_delivery_outlives_a_full_disk(void **state)
 {
     struct world world = { .destination = delivers };

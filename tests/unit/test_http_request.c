@@ -168,7 +168,7 @@ static void test_precedence(void **state)
     receiver_request_release(&request);
 }
 
-/* Two jobs never share a key, whatever their names are. */
+/* S4-013 A-23: two jobs never share a key, whatever their names are. */
 static void test_keys(void **state)
 {
     (void)state;

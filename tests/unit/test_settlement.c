@@ -224,6 +224,7 @@ static void check_event(const struct settle_case *c, const struct store_op *op)
     json_decref(root);
 }
 
+/* S0-038 S0-089 S0-090 S0-091 S0-092 S1-025 S0-107 */
 static void each_outcome_is_settled(void **state)
 {
     struct config *config = config_from(slice_from(yaml), "test.yaml");
@@ -245,7 +246,7 @@ static void each_outcome_is_settled(void **state)
     config_unref(config);
 }
 
-/* S1-078, and never an empty error, whatever a transport or a destination says. */
+/* S1-067 S1-078: nobody is named, and the error is never empty, whatever a transport or a destination says. */
 static void odd_texts_are_taken(void **state)
 {
     static const struct { const char *name, *text; const char *shown; } texts[] = {

@@ -235,6 +235,7 @@ static void test_cut_always(void **state)
     assert_true(run.moment > 300 && run.checked > 600 / MOMENTS_STEP); /* else nothing was cut */
 }
 
+/* S2-075 */
 static void test_cut_everysec(void **state)
 {
     (void)state;

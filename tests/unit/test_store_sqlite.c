@@ -306,6 +306,7 @@ static void test_script_equals_after_each_reopen(void **state)
     }
 }
 
+/* S2-006 S2-071 */
 static void test_everysec_syncs(void **state)
 {
     static const struct store_settings lazy = { .sync_always = false };
@@ -345,6 +346,7 @@ static int64_t jobs_in(struct fixture *f)
     return count;
 }
 
+/* S4-037 */
 static void test_killed_process_loses_nothing(void **state)
 {
     struct fixture *f = *state;

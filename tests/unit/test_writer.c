@@ -209,6 +209,7 @@ static int64_t pending_in(struct scene *scene)
     return pending;
 }
 
+/* C-50 */
 static void nothing_is_answered_before_it_is_applied(void **state)
 {
     struct scene scene;

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034 # those who source it use the variables
-# Sourced by the cases: TAP lines, and a folder of one's own.
+# Sourced by the tests that are shell scripts: TAP lines, and a folder of one's own.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -43,6 +43,21 @@ ended() {
     for text in "$@"; do
         cat "$work/out" "$work/err" | grep -qF -e "$text" || { echo "no: $text"; return 1; }
     done
+}
+
+# until_true COMMAND...: waits for it, a minute at most: a busy machine may take long.
+until_true() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || { echo "never: $*"; return 1; }
+        sleep 0.1
+    done
+}
+
+# wait_for COMMAND...: what the rest cannot do without.
+wait_for() {
+    until_true "$@" || { echo "Bail out! never: $*"; cat "$work/err" 2>/dev/null; exit 1; }
 }
 
 finish() {
