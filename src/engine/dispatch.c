@@ -28,9 +28,12 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
         int64_t max = turn_max < gate.room ? turn_max : gate.room;
         max = max < lane->ready ? max : lane->ready;
         assert(max > 0);
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane });
-        if (!op)
+        struct purpose purpose = { .lane = lane, .pass = gate_take(&dest->gate, max, now) };
+        struct store_op *op = outgoing_add(engine, purpose);
+        if (!op) {
+            gate_give_back(&dest->gate, purpose.pass, max);
             return false;
+        }
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){
             .lane = lane->id,
@@ -38,11 +41,7 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
         };
-        turns_took(&dest->turns, max, now);
-        lane->ready -= max;
-        if (lane->ready == 0)
-            turns_remove(&dest->turns, &lane->turn);
-        dest->gate.under_way += max;
+        lane_take(lane, max, now);
         gate.room -= max;
     }
     return true;
@@ -171,10 +170,22 @@ void engine_settled(struct engine *engine, struct slice destination, const struc
         heed_settlement(engine, dest, settlement, error);
 }
 
+/* What the answer says about the destination; a question that was answered says that it is there. */
+static struct gate_result result_of(const struct attempt *attempt, const struct answer *answer,
+                                    const struct settlement *settlement)
+{
+    enum outcome outcome = settlement->decision.outcome;
+    if (attempt->job.step != STEP_SEND)
+        outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
+    return (struct gate_result){ .sent = answer->attempted, .outcome = outcome, .code = answer->code,
+                                 .latency_ms = answer->duration_ms };
+}
+
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
 static void attempt_answered(struct attempt *attempt, const struct answer *answer)
 {
     struct engine *engine = attempt->engine;
+    struct dest *dest = attempt->dest;
     struct settlement settlement;
     struct settlement_input input = {
         .destination = attempt->send.destination,
@@ -183,8 +194,19 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .seed = engine->seed,
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
+        .unspent = attempt->pass.probe,
     };
-    if (settlement_make(&input, &attempt->memory, &attempt->settle, &settlement) != STATUS_OK) {
+    enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+    if (status == STATUS_OK) {
+        struct gate_result result = result_of(attempt, answer, &settlement);
+        if (dest_note(engine, dest, attempt->pass, &result, &settlement)) {
+            input.unspent = true;
+            status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+        }
+    } else {
+        gate_give_back(&dest->gate, attempt->pass, 1);
+    }
+    if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
         attempt_free(attempt);
         return;
@@ -199,11 +221,10 @@ static void on_send_done(struct send *send, const struct answer *answer)
 {
     struct attempt *attempt = (struct attempt *)send;
     attempt->sending = false;
-    attempt->dest->gate.under_way--;
     attempt_answered(attempt, answer);
 }
 
-static struct attempt *attempt_new(struct engine *engine, struct dest *dest, const struct job *job)
+static struct attempt *attempt_new(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *job)
 {
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
@@ -212,6 +233,7 @@ static struct attempt *attempt_new(struct engine *engine, struct dest *dest, con
     attempt->dest = dest;
     attempt->config = config_ref(engine->config);
     attempt->job = *job;
+    attempt->pass = pass;
     arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done };
     attempt_link(engine, attempt);
@@ -225,7 +247,6 @@ static void release_unsent(struct attempt *attempt, const char *why)
     const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
     if (!attempt->send.destination)
         attempt->send.destination = &nowhere;
-    attempt->dest->gate.under_way--;
     attempt_answered(attempt, &answer);
 }
 
@@ -239,12 +260,13 @@ static const char *why_unsendable(const struct engine *engine, const struct dest
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
-void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed)
 {
+    struct lane_state *lane = purpose->lane;
     struct dest *dest = lane->dest;
     int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
-    dest->gate.under_way -= missing;
+    gate_give_back(&dest->gate, purpose->pass, missing);
     turns_returned(&dest->turns, &lane->turn, missing);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     for (size_t i = 0; i < op->claim.ret_count; i++) {
@@ -253,9 +275,9 @@ void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct bat
             if (*claimed)
                 **claimed = (struct claimed){ .batch = batch, .users = 1 }; /* the caller, until it is through */
         }
-        struct attempt *attempt = *claimed ? attempt_new(engine, dest, &op->claim.ret_jobs[i]) : NULL;
+        struct attempt *attempt = *claimed ? attempt_new(engine, dest, purpose->pass, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
-            dest->gate.under_way--;
+            gate_give_back(&dest->gate, purpose->pass, 1);
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */

@@ -178,8 +178,7 @@ static instant next_time(const struct engine *engine, instant now)
     wake_no_later(&next, engine->not_before, now);
     wake_no_later(&next, leases_next(engine), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (turns_count(&dest->turns) > 0)
-            wake_no_later(&next, gate_ask(&dest->gate, now).until, now);
+        wake_no_later(&next, dest_next(dest, now), now);
     return next;
 }
 
@@ -194,6 +193,7 @@ void engine_run(struct engine *engine)
         promote_due(engine);
         trim_events(engine);
         count_dead(engine);
+        dests_tick(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }
@@ -246,6 +246,22 @@ size_t engine_under_way(const struct engine *engine)
     return count;
 }
 
+/* Since when what holds it does, as far as that is known. */
+static instant held_since(const struct dest *dest, enum gate_hold hold)
+{
+    switch (hold) {
+    case HOLD_PAUSED:
+        return dest->held_since;
+    case HOLD_CONTINGENCY:
+    case HOLD_MAINTENANCE:
+        return dest->gate.contingency.kept.since;
+    case HOLD_BREAKER:
+        return dest->gate.breaker.kept.since;
+    default:
+        return INSTANT_NONE;
+    }
+}
+
 struct destination_status engine_destination(const struct engine *engine, struct slice name)
 {
     const struct dest *dest = dest_find(engine, name);
@@ -260,13 +276,15 @@ struct destination_status engine_destination(const struct engine *engine, struct
     return (struct destination_status){
         .known = true,
         .configured = dest->config != NULL,
-        .mode = dest->gate.paused ? "paused" : "normal",
+        .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
         .pause_reason = dest->pause_reason,
-        .held_since = dest->held_since,
+        .held_since = held_since(dest, gate.hold),
         .held_until = gate.until,
         .under_way = dest->gate.under_way,
         .concurrency = dest->gate.concurrency,
+        .limit = dest->gate.adaptive.limit,
+        .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
     };
 }

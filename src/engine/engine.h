@@ -63,11 +63,13 @@ size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t
 struct destination_status {
     bool known;
     bool configured;
-    const char *mode; /* normal, paused */
+    const char *mode; /* normal, contingency, recovering, paused */
     const char *held_by; /* NULL: not held */
     const char *pause_reason; /* valid until the next call of the engine */
     instant held_since, held_until; /* INSTANT_NONE: not known */
     int64_t under_way, concurrency;
+    int64_t limit;       /* of concurrency, as found by trying */
+    const char *breaker; /* closed, open, half_open */
     size_t lanes_with_work;
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);

@@ -30,9 +30,11 @@ enum {
 struct dest {
     char *name;
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
+    struct gate_rules rules; /* of the gate; borrows from the configuration */
     struct gate gate;
     struct turns turns;
     size_t lanes; /* known, with work or without */
+    int64_t ready; /* of all its lanes */
     char *pause_reason;
     const char *unkept; /* a change of mode that is not on its way to the store yet; NULL: none */
     instant held_since;
@@ -63,6 +65,7 @@ struct attempt {
     struct config *config; /* the one it began with */
     struct claimed *claimed;
     struct job job;
+    struct gate_pass pass;
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
     int stop_tries;
@@ -75,6 +78,7 @@ struct attempt {
 struct purpose {
     struct attempt *attempt; /* OP_SETTLE */
     struct lane_state *lane; /* OP_CLAIM */
+    struct gate_pass pass;   /* likewise: what the gate gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
 };
 
@@ -122,6 +126,8 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane) MUST_CHECK;
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
+/* `count` of its ready jobs are being claimed, in its turn. */
+void lane_take(struct lane_state *lane, int64_t count, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
@@ -129,6 +135,19 @@ bool dest_dead_full(const struct dest *dest);
 /* Writes changed modes down, so that a restart does not send to a destination that was paused. */
 void dests_keep(struct engine *engine);
 void dest_keep_failed(struct engine *engine, struct dest *dest);
+
+/* modes.c */
+/* How the gate of a destination is set; NULL: one that is not configured. */
+struct gate_rules gate_rules_of(const struct destination_config *config);
+/* Time has passed: modes and breakers change by themselves. */
+void dests_tick(struct engine *engine);
+/* Tells what has changed, once. */
+void dest_tell(struct dest *dest, const struct gate_news *news);
+/* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
+bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct gate_result *result,
+               const struct settlement *settlement);
+/* When something is to do for it although nothing happens; INSTANT_NONE: never. */
+instant dest_next(const struct dest *dest, instant now);
 
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
@@ -142,7 +161,7 @@ void outgoing_free(struct outgoing *outgoing);
 
 /* dispatch.c */
 void dispatch_claims(struct engine *engine);
-void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 void settle_answered(struct engine *engine);

@@ -29,7 +29,8 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
             free(dest);
             return STATUS_NO_MEMORY;
         }
-        dest->gate = (struct gate){ .concurrency = 1, .closed_until = INSTANT_NONE };
+        dest->rules = gate_rules_of(NULL);
+        gate_init(&dest->gate, &dest->rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
@@ -86,18 +87,34 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
 {
     lane->ready += count;
+    lane->dest->ready += count;
     if (lane->ready > 0)
         turns_add(&lane->dest->turns, &lane->turn);
     engine_wake(engine);
 }
 
+void lane_take(struct lane_state *lane, int64_t count, instant now)
+{
+    struct dest *dest = lane->dest;
+    assert(count > 0 && count <= lane->ready);
+    turns_took(&dest->turns, count, now);
+    lane->ready -= count;
+    dest->ready -= count;
+    if (lane->ready == 0)
+        turns_remove(&dest->turns, &lane->turn);
+}
+
 void dests_configure(struct engine *engine, const struct config *config)
 {
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        bool unknown = !dest->config;
         dest->config = config_destination(config, slice_from(dest->name));
+        dest->rules = gate_rules_of(dest->config);
+        gate_configure(&dest->gate, &dest->rules, engine_now(engine));
+        if (unknown) /* what was allowed without a configuration says nothing about what it bears */
+            concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
         if (!dest->config)
             continue;
-        dest->gate.concurrency = dest->config->concurrency;
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,

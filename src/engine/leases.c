@@ -81,10 +81,7 @@ static struct batch *claims_for(struct dest *dest, const struct lease_request *r
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms) };
-        turns_took(&dest->turns, max, now);
-        lane->ready -= max;
-        if (lane->ready == 0)
-            turns_remove(&dest->turns, &lane->turn);
+        lane_take(lane, max, now);
         wanted -= (size_t)max;
     }
     return batch;
@@ -94,7 +91,7 @@ void leases_serve(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
     int64_t turn_max;
-    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && !dest->gate.paused) {
+    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && gate_ask(&dest->gate, now).room > 0) {
         struct lease_request *request = dest->waiting_first;
         struct batch *batch = claims_for(dest, request, now);
         if (!batch)

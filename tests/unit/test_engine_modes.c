@@ -1,0 +1,199 @@
+/*
+ * Outages, limits and the way back, through the real engine.
+ */
+#include "support/configs.h"
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
+
+#define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
+#define QUICK_RETRY ", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 3 }"
+
+/* A destination that is away for a while, and who was seen there. */
+struct outage {
+    instant from, until;
+    size_t requests_during;   /* begun while it was away */
+    size_t peak_after;        /* most under way at once, in the ten minutes after it came back */
+    instant back_at;          /* the first that was answered well after it */
+    size_t first_seconds[3];  /* begun in each of the seconds from then on */
+};
+
+static void note_return(struct outage *outage, const struct world *world)
+{
+    size_t under_way = 1; /* with this one */
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        under_way++;
+    if (under_way > outage->peak_after)
+        outage->peak_after = under_way;
+    if (outage->back_at == 0)
+        outage->back_at = world->now;
+    int64_t second = (world->now - outage->back_at) / 1000;
+    if (second < 3)
+        outage->first_seconds[second]++;
+}
+
+static int64_t is_away_at_times(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct outage *outage = world->context;
+    (void)send;
+    if (world->now >= outage->from && world->now < outage->until) {
+        outage->requests_during++;
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503: away");
+        return 20;
+    }
+    if (world->now >= outage->until && world->now < outage->until + 600 * 1000)
+        note_return(outage, world);
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+static struct destination_status standing(struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+static void add_jobs(struct world *world, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+}
+
+/* Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
+static void an_outage_of_three_hours_costs_nothing(void **state)
+{
+    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 64, breaker: { min_calls: 20 }"
+                           ", contingency: { ramp: [5, 10, 25], stable: 15m, check: 5m }"), began);
+    world_run_for(&world, 2 * 60 * 1000);
+    add_jobs(&world, 10000);
+    world_run_for(&world, 5 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).held_by, "contingency");
+    size_t before = outage.requests_during;
+    world_run_until(&world, outage.until - 1);
+    assert_true(outage.requests_during - before <= 3 * 3600 / 300); /* one look each five minutes */
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_int_equal(outage.peak_after, 25);
+    assert_true(outage.first_seconds[0] <= 1 + 5 && outage.first_seconds[1] <= 10 && outage.first_seconds[2] <= 25);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 10000);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+/* C-55: the last try of a job fails in an outage that nobody has noticed yet. */
+static void a_last_try_in_an_outage_is_held(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 30 * 60 * 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.retry_count, 3);
+    assert_true(job.state == STATE_WAITING || job.state == STATE_PENDING);
+    assert_string_equal(standing(&world).mode, "contingency");
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* Behind an open breaker nobody's tries are spent. */
+static void an_open_breaker_spends_nothing(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 5 }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 5000);
+    assert_string_equal(standing(&world).breaker, "open");
+    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_true(standing(&world).held_since >= began && standing(&world).held_since <= world.now);
+    assert_true(standing(&world).held_until > world.now);
+    world_run_until(&world, outage.until);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(outage.requests_during < 200); /* ten and some, then five every five minutes */
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 200);
+    assert_string_equal(standing(&world).breaker, "closed");
+    world_end(&world);
+}
+
+/* A fast and good destination is not slowed by looking for its limit. */
+static void a_good_destination_gets_all_its_concurrency(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 64"), began);
+    add_jobs(&world, 300);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 300);
+    assert_int_equal(standing(&world).limit, 64);
+    assert_int_equal(standing(&world).concurrency, 64);
+    world_end(&world);
+}
+
+static void a_cycle_sends_so_many(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", cycle: { every: 1m, batch: 20 }"), began);
+    add_jobs(&world, 50);
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 20);
+    assert_string_equal(standing(&world).held_by, "cycle");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 40);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 50);
+    world_end(&world);
+}
+
+static void a_maintenance_window_holds(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
+    world_run_until(&world, began + 21 * 60 * 1000); /* 11:01 */
+    add_jobs(&world, 50);
+    world_run_for(&world, 50 * 60 * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_string_equal(standing(&world).held_by, "maintenance");
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_int_equal(standing(&world).held_until, began + 80 * 60 * 1000);
+    world_run_for(&world, 20 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 50);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_outage_of_three_hours_costs_nothing),
+        cmocka_unit_test(a_last_try_in_an_outage_is_held),
+        cmocka_unit_test(an_open_breaker_spends_nothing),
+        cmocka_unit_test(a_good_destination_gets_all_its_concurrency),
+        cmocka_unit_test(a_cycle_sends_so_many),
+        cmocka_unit_test(a_maintenance_window_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
