@@ -5,7 +5,6 @@
 #include "core/redact.h"
 #include "engine/engine_private.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -20,14 +19,15 @@ void claimed_leave(struct claimed *claimed)
 /* Claims for one destination as far as its gate has room, lane by lane in turn. False: the batch is full. */
 static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 {
-    struct gate_answer gate = gate_ask(&dest->gate, now);
     int64_t turn_max;
     struct turn *turn;
+    turns_unpark_due(&dest->turns, now);
+    struct gate_answer gate = dest_ask(dest, &dest->rate, now);
     while (gate.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = turn_max < gate.room ? turn_max : gate.room;
-        max = max < lane->ready ? max : lane->ready;
-        assert(max > 0);
+        int64_t max = lane_room(lane, turn_max < gate.room ? turn_max : gate.room, now);
+        if (max == 0)
+            continue; /* it is parked: the next one is in front */
         struct purpose purpose = { .lane = lane, .pass = gate_take(&dest->gate, max, now) };
         struct store_op *op = outgoing_add(engine, purpose);
         if (!op) {

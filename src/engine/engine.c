@@ -103,7 +103,7 @@ static enum status load_states(struct engine *engine, struct error *err)
 static enum status load_lane(struct engine *engine, const struct lane *stored)
 {
     struct lane_state *lane;
-    if (lane_get(engine, stored->id, stored->destination, &lane) != STATUS_OK)
+    if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
         return STATUS_NO_MEMORY;
     lane->dest->dead += stored->counts.dead;
     lane_ready_add(engine, lane, stored->counts.ready);
@@ -207,7 +207,7 @@ void engine_notice(struct engine *engine, struct notice *notice)
     for (size_t i = 0; i < notice->count; i++) {
         const struct lane_notice *change = &notice->lanes[i];
         struct lane_state *lane = lane_find(engine, change->lane);
-        if (!lane && lane_get(engine, change->lane, change->destination, &lane) != STATUS_OK) {
+        if (!lane && lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK) {
             log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
             continue; /* its jobs are safe and are found at the next start */
         }
@@ -267,7 +267,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
         return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE };
-    struct gate_answer gate = gate_ask(&dest->gate, engine_now(engine));
+    struct rate_limiter rate = dest->rate;
+    struct gate_answer gate = dest_ask(dest, &rate, engine_now(engine));
     const char *held_by = gate_hold_name(gate.hold);
     if (!dest->config)
         held_by = "unconfigured";

@@ -5,6 +5,7 @@
 #define ENGINE_ENGINE_PRIVATE_H
 
 #include "base/map.h"
+#include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
 #include "engine/settlement.h"
@@ -32,6 +33,7 @@ struct dest {
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
     struct gate_rules rules; /* of the gate; borrows from the configuration */
     struct gate gate;
+    struct rate_limiter rate; /* of the whole destination */
     struct turns turns;
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
@@ -47,8 +49,10 @@ struct dest {
 struct lane_state {
     int64_t id;
     struct dest *dest;
+    char *tenant;
     int64_t ready; /* believed to be claimable, less those being claimed */
     struct turn turn;
+    struct rate_limiter rate; /* of the tenant at this destination */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -123,9 +127,12 @@ void engine_wake(struct engine *engine);
 /* lanes.c */
 struct dest *dest_find(const struct engine *engine, struct slice name);
 enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
-enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane) MUST_CHECK;
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
+                     struct lane_state **ret_lane) MUST_CHECK;
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
+/* How many of `wanted` the lane in front may send now; 0: none yet, and it is parked. */
+int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now);
 /* `count` of its ready jobs are being claimed, in its turn. */
 void lane_take(struct lane_state *lane, int64_t count, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
@@ -139,6 +146,8 @@ void dest_keep_failed(struct engine *engine, struct dest *dest);
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
 struct gate_rules gate_rules_of(const struct destination_config *config);
+/* The gate's answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
+struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now);
 /* Time has passed: modes and breakers change by themselves. */
 void dests_tick(struct engine *engine);
 /* Tells what has changed, once. */

@@ -32,6 +32,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->rules = gate_rules_of(NULL);
         gate_init(&dest->gate, &dest->rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
+        rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
@@ -62,7 +63,33 @@ static enum status lanes_reserve(struct engine *engine, int64_t id)
     return STATUS_OK;
 }
 
-enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane)
+/* A burst is as many as may go at once, or what a second brings. */
+static int64_t burst_max(const struct destination_config *config, struct rate rate)
+{
+    int64_t second = rate.per_ms > 0 ? rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1) : 0;
+    return second > config->concurrency ? second : config->concurrency;
+}
+
+static int64_t weight_of(const struct fairness_config *fairness, const char *tenant)
+{
+    int64_t weight = 1;
+    for (size_t i = 0; i < fairness->weights.count; i++)
+        if (strcmp(fairness->weights.items[i].name, tenant) == 0)
+            slice_to_int64(slice_from(fairness->weights.items[i].value), &weight);
+    return weight;
+}
+
+static void lane_configure(struct lane_state *lane)
+{
+    const struct destination_config *config = lane->dest->config;
+    if (!config)
+        return;
+    turn_weigh(&lane->turn, weight_of(&config->fairness, lane->tenant));
+    rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+}
+
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
+                     struct lane_state **ret_lane)
 {
     assert(id > 0);
     struct lane_state *lane = lane_find(engine, id);
@@ -74,9 +101,16 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane = calloc(1, sizeof *lane);
         if (!lane)
             return STATUS_NO_MEMORY;
+        lane->tenant = strndup(tenant.data, tenant.len);
+        if (!lane->tenant) {
+            free(lane);
+            return STATUS_NO_MEMORY;
+        }
         lane->id = id;
         lane->dest = dest;
         turn_init(&lane->turn, 1);
+        rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        lane_configure(lane);
         dest->lanes++;
         engine->lanes[id] = lane;
     }
@@ -93,11 +127,23 @@ void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t coun
     engine_wake(engine);
 }
 
+int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now)
+{
+    int64_t max = wanted < lane->ready ? wanted : lane->ready;
+    assert(max > 0);
+    int64_t room = rate_ask(&lane->rate, now, max).room;
+    if (room == 0)
+        turns_park(&lane->dest->turns, &lane->turn, rate_ask(&lane->rate, now, 1).at);
+    return room;
+}
+
 void lane_take(struct lane_state *lane, int64_t count, instant now)
 {
     struct dest *dest = lane->dest;
     assert(count > 0 && count <= lane->ready);
     turns_took(&dest->turns, count, now);
+    rate_take(&lane->rate, now, count);
+    rate_take(&dest->rate, now, count);
     lane->ready -= count;
     dest->ready -= count;
     if (lane->ready == 0)
@@ -115,17 +161,24 @@ void dests_configure(struct engine *engine, const struct config *config)
             concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
         if (!dest->config)
             continue;
+        rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,
                                                                 .base_priority = fairness->base_priority });
     }
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i])
+            lane_configure(engine->lanes[i]);
 }
 
 void lanes_release(struct engine *engine)
 {
-    for (size_t i = 0; i < engine->lanes_capacity; i++)
+    for (size_t i = 0; i < engine->lanes_capacity; i++) {
+        if (engine->lanes[i])
+            free(engine->lanes[i]->tenant);
         free(engine->lanes[i]);
+    }
     free(engine->lanes);
     while (engine->dests) {
         struct dest *next = engine->dests->next;

@@ -76,7 +76,31 @@ bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, 
     return keep;
 }
 
+struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now)
+{
+    struct gate_answer answer = gate_ask(&dest->gate, now);
+    if (answer.room > 0) {
+        struct rate_answer allowed = rate_ask(rate, now, answer.room);
+        gate_narrow(&answer, HOLD_RATE, allowed.room, allowed.room == 0 ? rate_ask(rate, now, 1).at : INSTANT_NONE);
+    }
+    return answer;
+}
+
+static void earlier(instant *at, instant other, instant now)
+{
+    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
+        *at = other;
+}
+
 instant dest_next(const struct dest *dest, instant now)
 {
-    return dest->config ? gate_next(&dest->gate, now) : INSTANT_NONE;
+    if (!dest->config)
+        return INSTANT_NONE;
+    instant next = gate_next(&dest->gate, now);
+    if (turns_count(&dest->turns) > 0) {
+        struct rate_limiter rate = dest->rate;
+        earlier(&next, rate_ask(&rate, now, 1).at, now);
+        earlier(&next, turns_next_due(&dest->turns), now);
+    }
+    return next;
 }

@@ -185,6 +185,95 @@ static void a_maintenance_window_holds(void **state)
     world_end(&world);
 }
 
+/* Who was served, in order. */
+struct served {
+    char order[512];
+    size_t count;
+};
+
+static int64_t notes_tenant(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct served *served = world->context;
+    if (served->count < sizeof served->order - 1)
+        served->order[served->count++] = send->job->tenant.data[0];
+    answer->outcome = OUTCOME_DELIVERED;
+    return 10;
+}
+
+static size_t times(const struct served *served, char tenant, size_t first)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < served->count && i < first; i++)
+        count += served->order[i] == tenant;
+    return count;
+}
+
+static void a_destination_keeps_its_rate(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 4, rate: { total: 60/m }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 100);
+    assert_int_equal(served.count, 4); /* what may go at once */
+    assert_string_equal(standing(&world).held_by, "rate");
+    assert_int_equal(standing(&world).held_until, began + 1000);
+    world_run_for(&world, 59 * 1000);
+    assert_int_equal(served.count, 4 + 59);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(served.count, 4 + 119);
+    world_end(&world);
+}
+
+/* One tenant at its limit holds up nobody else. */
+static void a_tenant_keeps_its_rate(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2, rate: { per_tenant: 60/m }"), began);
+    for (int i = 0; i < 100; i++)
+        world_add(&world, "d", "A", NULL, "x");
+    for (int i = 0; i < 10; i++)
+        world_add(&world, "d", i % 2 == 0 ? "B" : "C", NULL, "x");
+    world_run_for(&world, 4500);
+    assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 4);
+    assert_int_equal(times(&served, 'B', SIZE_MAX), 5);
+    assert_int_equal(times(&served, 'C', SIZE_MAX), 5);
+    assert_null(standing(&world).held_by);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 64);
+    world_end(&world);
+}
+
+static void weights_share_the_turns(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, fairness: { round_robin: true, batch: 2, weights: { A: 4 } }"), began);
+    add_jobs(&world, 400);
+    world_run_for(&world, 1005);
+    assert_true(served.count >= 100);
+    assert_int_equal(times(&served, 'A', 100), 80);
+    world_crash(&world); /* the tenants' names are known from the store, too */
+    size_t before = served.count, before_a = times(&served, 'A', SIZE_MAX);
+    world_run_for(&world, 1005);
+    assert_true(times(&served, 'A', SIZE_MAX) - before_a >= (served.count - before) * 3 / 4);
+
+    struct config *equal = config_from(SLICE(TO(", concurrency: 1, fairness: { round_robin: true, batch: 2 }")), "test.yaml");
+    assert_int_equal(engine_reload(world.engine, equal, &error), STATUS_OK);
+    world_run_for(&world, 200);
+    before = served.count;
+    before_a = times(&served, 'A', SIZE_MAX);
+    world_run_for(&world, 400);
+    assert_in_range(times(&served, 'A', SIZE_MAX) - before_a, (served.count - before) / 2 - 2, (served.count - before) / 2 + 2);
+    config_unref(equal);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +283,9 @@ int main(void)
         cmocka_unit_test(a_good_destination_gets_all_its_concurrency),
         cmocka_unit_test(a_cycle_sends_so_many),
         cmocka_unit_test(a_maintenance_window_holds),
+        cmocka_unit_test(a_destination_keeps_its_rate),
+        cmocka_unit_test(a_tenant_keeps_its_rate),
+        cmocka_unit_test(weights_share_the_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
