@@ -4,7 +4,6 @@
 #include "engine/engine_private.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,21 +67,6 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
-/* What dest_keep_state wrote. */
-static void restore_state(struct dest *dest, struct slice state)
-{
-    json_t *root = json_loadb(state.data, state.len, 0, NULL);
-    const char *reason = json_string_value(json_object_get(root, "reason"));
-    const char *since = json_string_value(json_object_get(root, "since"));
-    dest->gate.paused = json_is_true(json_object_get(root, "paused"));
-    if (dest->gate.paused && reason)
-        dest->pause_reason = strdup(reason);
-    instant at;
-    if (dest->gate.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
-        dest->held_since = at;
-    json_decref(root);
-}
-
 static enum status load_states(struct engine *engine, struct error *err)
 {
     struct arena memory;
@@ -92,7 +76,7 @@ static enum status load_states(struct engine *engine, struct error *err)
         struct slice state;
         status = engine->reader->ops->reader_destination(engine->reader, slice_from(dest->name), &memory, &state, err);
         if (status == STATUS_OK)
-            restore_state(dest, state);
+            dest_restore(engine, dest, state);
         else if (status == STATUS_NOT_FOUND)
             status = STATUS_OK;
     }
@@ -188,12 +172,13 @@ void engine_run(struct engine *engine)
     instant now = engine_now(engine);
     recover_orphans(engine);
     settle_answered(engine);
+    if (!engine->stopping)
+        dests_tick(engine);
     dests_keep(engine);
     if (!engine->stopping) {
         promote_due(engine);
         trim_events(engine);
         count_dead(engine);
-        dests_tick(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }
@@ -279,7 +264,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .configured = dest->config != NULL,
         .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
-        .pause_reason = dest->pause_reason,
+        .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
+        .cause = cause_name(dest->gate.contingency.kept.cause),
+        .mode_since = dest->gate.contingency.kept.since,
         .held_since = held_since(dest, gate.hold),
         .held_until = gate.until,
         .under_way = dest->gate.under_way,
@@ -307,7 +294,7 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
     dest->pause_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
     dest->gate.paused = true;
     dest->held_since = engine_now(engine);
-    dest->unkept = "paused";
+    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->held_since });
     engine_wake(engine);
     log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name),
               FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
@@ -326,9 +313,50 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     dest->gate.paused = false;
     dest->gate.closed_until = INSTANT_NONE;
     dest->held_since = INSTANT_NONE;
-    dest->unkept = "resumed";
+    dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });
     engine_wake(engine);
     log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
+    return STATUS_OK;
+}
+
+/* The destination that an operator means; NULL: *err says why not. */
+static struct dest *dest_to_hold(struct engine *engine, struct slice name, struct error *err)
+{
+    struct dest *dest = dest_find(engine, name);
+    if (dest && dest->config)
+        return dest;
+    error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\" is configured", SLICE_ARG(name));
+    return NULL;
+}
+
+enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
+{
+    struct dest *dest = dest_to_hold(engine, destination, err);
+    if (!dest)
+        return STATUS_NOT_FOUND;
+    const struct contingency_kept *kept = &dest->gate.contingency.kept;
+    instant now = engine_now(engine);
+    bool forced = kept->forced && kept->mode == MODE_CONTINGENCY;
+    if (forced)
+        return STATUS_OK;
+    free(dest->mode_reason);
+    dest->mode_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
+    struct gate_news news = gate_enter_contingency(&dest->gate, now);
+    if (news.mode.from == news.mode.to) /* it was held already, but only as long as its checks say */
+        news.mode = (struct mode_change){ .from = MODE_COUNT, .to = MODE_CONTINGENCY, .cause = CAUSE_OPERATOR, .at = now };
+    dest_tell(dest, &news);
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+enum status engine_leave_contingency(struct engine *engine, struct slice destination, struct error *err)
+{
+    struct dest *dest = dest_to_hold(engine, destination, err);
+    if (!dest)
+        return STATUS_NOT_FOUND;
+    struct gate_news news = gate_leave_contingency(&dest->gate, engine_now(engine));
+    dest_tell(dest, &news);
+    engine_wake(engine);
     return STATUS_OK;
 }
 

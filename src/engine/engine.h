@@ -65,7 +65,9 @@ struct destination_status {
     bool configured;
     const char *mode; /* normal, contingency, recovering, paused */
     const char *held_by; /* NULL: not held */
-    const char *pause_reason; /* valid until the next call of the engine */
+    const char *pause_reason; /* or of contingency; valid until the next call of the engine */
+    const char *cause;        /* of the mode; NULL: none */
+    instant mode_since;
     instant held_since, held_until; /* INSTANT_NONE: not known */
     int64_t under_way, concurrency;
     int64_t limit;       /* of concurrency, as found by trying */
@@ -77,6 +79,10 @@ struct destination_status engine_destination(const struct engine *engine, struct
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+/* The same for contingency: it is held until somebody leaves it, and comes back by its ramp. Nothing to do is STATUS_OK. */
+enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason,
+                                     struct error *err) MUST_CHECK;
+enum status engine_leave_contingency(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
 
 /*
  * Pull workers. A request is answered once by `done`, perhaps at once: with jobs when there are some,

@@ -23,8 +23,16 @@ enum {
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
+    DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
+};
+
+/* One event of a destination's. The texts are constants. */
+struct dest_change {
+    const char *change;       /* paused, resumed, a mode's name, breaker_open... */
+    const char *cause, *sign; /* NULL: none */
+    instant at;
 };
 
 /* A destination: what is configured, and how it stands. */
@@ -38,7 +46,9 @@ struct dest {
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
     char *pause_reason;
-    const char *unkept; /* a change of mode that is not on its way to the store yet; NULL: none */
+    char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
+    struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
+    size_t change_count;
     instant held_since;
     int64_t dead;
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
@@ -84,6 +94,7 @@ struct purpose {
     struct lane_state *lane; /* OP_CLAIM */
     struct gate_pass pass;   /* likewise: what the gate gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
+    struct dest_change change; /* likewise */
 };
 
 struct outgoing {
@@ -139,9 +150,6 @@ void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
-/* Writes changed modes down, so that a restart does not send to a destination that was paused. */
-void dests_keep(struct engine *engine);
-void dest_keep_failed(struct engine *engine, struct dest *dest);
 
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
@@ -150,8 +158,14 @@ struct gate_rules gate_rules_of(const struct destination_config *config);
 struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now);
 /* Time has passed: modes and breakers change by themselves. */
 void dests_tick(struct engine *engine);
-/* Tells what has changed, once. */
+/* Tells what has changed, once: a line in the log and an event. */
 void dest_tell(struct dest *dest, const struct gate_news *news);
+/* Writes it down with the state, so that a restart does not send to a destination that was held. */
+void dest_changed(struct dest *dest, struct dest_change change);
+void dests_keep(struct engine *engine);
+void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change);
+/* What dests_keep wrote. */
+void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct gate_result *result,
                const struct settlement *settlement);

@@ -1,8 +1,6 @@
 /*
  * Destinations and lanes: what the engine knows of who has work.
  */
-#include "base/json.h"
-#include "base/log.h"
 #include "engine/engine_private.h"
 
 #include <assert.h>
@@ -184,6 +182,7 @@ void lanes_release(struct engine *engine)
         struct dest *next = engine->dests->next;
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
+        free(engine->dests->mode_reason);
         free(engine->dests->name);
         free(engine->dests);
         engine->dests = next;
@@ -220,50 +219,4 @@ enum status dead_recount(struct engine *engine, struct error *err)
             return status;
     } while (count == LANES_PAGE);
     return STATUS_OK;
-}
-
-/* What restore_state reads at the next start. */
-static struct slice state_text(const struct dest *dest, struct arena *memory)
-{
-    struct buffer state;
-    buffer_init(&state, EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&state);
-    json_object_begin(&json);
-    json_member_text(&json, "destination", dest->name);
-    json_member_text(&json, "change", dest->unkept);
-    json_member_bool(&json, "paused", dest->gate.paused);
-    if (dest->pause_reason)
-        json_member_text(&json, "reason", dest->pause_reason);
-    json_member_instant(&json, "since", dest->held_since);
-    json_object_end(&json);
-    struct slice text =
-        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
-    buffer_release(&state);
-    return text;
-}
-
-void dests_keep(struct engine *engine)
-{
-    if (engine_must_wait(engine))
-        return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->unkept)
-            continue;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .dest = dest });
-        if (!op)
-            return; /* after the batch that is full now */
-        op->kind = OP_DESTINATION;
-        op->data = state_text(dest, outgoing_memory(engine));
-        op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = op->data };
-        if (op->data.data)
-            dest->unkept = NULL;
-        else
-            outgoing_drop_last(engine); /* no memory: in a moment */
-    }
-}
-
-void dest_keep_failed(struct engine *engine, struct dest *dest)
-{
-    if (!engine->stopping && !dest->unkept)
-        dest->unkept = dest->gate.paused ? "paused" : "resumed";
 }

@@ -3,6 +3,10 @@
  */
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/gate_state.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 struct gate_rules gate_rules_of(const struct destination_config *config)
 {
@@ -29,26 +33,145 @@ struct gate_rules gate_rules_of(const struct destination_config *config)
     };
 }
 
-static void tell_mode(const struct dest *dest, const struct mode_change *change)
+static const char *or_empty(const char *text)
 {
-    const char *cause = cause_name(change->cause);
-    const char *sign = criterion_name(change->criterion);
-    log_event(change->to == MODE_CONTINGENCY ? LOG_WARN : LOG_INFO, "destination_mode",
-              FIELD_CSTR("destination", dest->name), FIELD_CSTR("from", mode_name(change->from)),
-              FIELD_CSTR("to", mode_name(change->to)), FIELD_CSTR("cause", cause ? cause : ""),
-              FIELD_CSTR("sign", sign ? sign : ""));
+    return text ? text : "";
 }
 
+static void tell_mode(struct dest *dest, const struct mode_change *change)
+{
+    struct dest_change kept = { .change = mode_name(change->to), .cause = cause_name(change->cause),
+                                .sign = criterion_name(change->criterion), .at = change->at };
+    if (change->to != MODE_CONTINGENCY) {
+        free(dest->mode_reason);
+        dest->mode_reason = NULL;
+    }
+    log_event(change->to == MODE_CONTINGENCY ? LOG_WARN : LOG_INFO, "destination_mode",
+              FIELD_CSTR("destination", dest->name), FIELD_CSTR("mode", kept.change),
+              FIELD_CSTR("cause", or_empty(kept.cause)), FIELD_CSTR("sign", or_empty(kept.sign)),
+              FIELD_CSTR("reason", or_empty(dest->mode_reason)));
+    dest_changed(dest, kept);
+}
+
+static void tell_breaker(struct dest *dest, const struct breaker_change *change)
+{
+    static const char *const words[] = { [BREAKER_CLOSED] = "breaker_closed", [BREAKER_OPEN] = "breaker_open",
+                                         [BREAKER_HALF_OPEN] = "breaker_half_open" };
+    log_event(change->to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "destination_breaker",
+              FIELD_CSTR("destination", dest->name), FIELD_CSTR("state", breaker_state_name(change->to)),
+              FIELD_INSTANT("until", change->until));
+    dest_changed(dest, (struct dest_change){ .change = words[change->to], .at = change->at });
+}
+
+/* A breaker that opens and brings contingency, or is closed by its end, is part of that. */
 void dest_tell(struct dest *dest, const struct gate_news *news)
 {
-    const struct breaker_change *breaker = &news->breaker;
-    if (breaker->from != breaker->to)
-        log_event(breaker->to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "destination_breaker",
-                  FIELD_CSTR("destination", dest->name), FIELD_CSTR("from", breaker_state_name(breaker->from)),
-                  FIELD_CSTR("to", breaker_state_name(breaker->to)), FIELD_INSTANT("until", breaker->until));
     if (news->mode.from != news->mode.to)
         tell_mode(dest, &news->mode);
+    else if (news->breaker.from != news->breaker.to)
+        tell_breaker(dest, &news->breaker);
 }
+
+/* ---- over a restart ---- */
+
+/* Should ever more changes wait than there is room for, the newest takes the place of the one before: the state is whole. */
+void dest_changed(struct dest *dest, struct dest_change change)
+{
+    size_t at = dest->change_count < DEST_CHANGES_MAX ? dest->change_count++ : DEST_CHANGES_MAX - 1;
+    dest->changes[at] = change;
+}
+
+static void write_reason(struct json_writer *json, const char *name, const char *reason)
+{
+    if (reason)
+        json_member_text(json, name, reason);
+}
+
+static struct slice state_text(const struct dest *dest, const struct dest_change *change, struct arena *memory)
+{
+    struct buffer state;
+    struct gate_kept kept = gate_keep(&dest->gate);
+    buffer_init(&state, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&state);
+    json_object_begin(&json);
+    json_member_text(&json, "destination", dest->name);
+    json_member_text(&json, "change", change->change);
+    write_reason(&json, "cause", change->cause);
+    write_reason(&json, "sign", change->sign);
+    json_member_instant(&json, "at", change->at);
+    write_reason(&json, "reason", dest->pause_reason);
+    json_member_instant(&json, "since", dest->held_since);
+    write_reason(&json, "mode_reason", dest->mode_reason);
+    gate_state_write(&json, &kept);
+    json_object_end(&json);
+    struct slice text =
+        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
+    buffer_release(&state);
+    return text;
+}
+
+/* False: not now. */
+static bool keep_first(struct engine *engine, struct dest *dest)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ .dest = dest, .change = dest->changes[0] });
+    if (!op)
+        return false; /* after the batch that is full now */
+    op->kind = OP_DESTINATION;
+    op->data = state_text(dest, &dest->changes[0], outgoing_memory(engine));
+    op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = op->data };
+    if (!op->data.data) {
+        outgoing_drop_last(engine); /* no memory: in a moment */
+        return false;
+    }
+    memmove(dest->changes, dest->changes + 1, --dest->change_count * sizeof *dest->changes);
+    return true;
+}
+
+void dests_keep(struct engine *engine)
+{
+    if (engine_must_wait(engine))
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        while (dest->change_count > 0)
+            if (!keep_first(engine, dest))
+                return;
+}
+
+void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change)
+{
+    size_t at = 0;
+    if (engine->stopping || dest->change_count == DEST_CHANGES_MAX)
+        return; /* what waits brings the same state */
+    while (at < dest->change_count && dest->changes[at].at <= change->at)
+        at++;
+    memmove(dest->changes + at + 1, dest->changes + at, (dest->change_count++ - at) * sizeof *dest->changes);
+    dest->changes[at] = *change;
+}
+
+static char *copy_text(const json_t *root, const char *name)
+{
+    const char *text = json_string_value(json_object_get(root, name));
+    return text ? strdup(text) : NULL; /* without memory it is held all the same, and says less */
+}
+
+void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
+{
+    json_t *root = json_loadb(state.data, state.len, 0, NULL);
+    struct gate_kept kept = gate_keep(&dest->gate);
+    const char *since = json_string_value(json_object_get(root, "since"));
+    instant at;
+    gate_state_read(root, &kept);
+    gate_restore(&dest->gate, &kept, engine_now(engine));
+    if (kept.paused)
+        dest->pause_reason = copy_text(root, "reason");
+    if (kept.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
+        dest->held_since = at;
+    if (kept.contingency.mode == MODE_CONTINGENCY)
+        dest->mode_reason = copy_text(root, "mode_reason");
+    json_decref(root);
+}
+
+/* ---- what happens ---- */
 
 void dests_tick(struct engine *engine)
 {

@@ -104,7 +104,7 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         break;
     case OP_DESTINATION:
         if (!applied)
-            dest_keep_failed(engine, purpose->dest);
+            dest_keep_failed(engine, purpose->dest, &purpose->change);
         break;
     default:
         break;

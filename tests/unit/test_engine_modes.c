@@ -274,6 +274,144 @@ static void weights_share_the_turns(void **state)
     world_end(&world);
 }
 
+/* How many events tell of the change. */
+static int told(struct world *world, const char *change)
+{
+    char wanted[64];
+    int count = 0;
+    int64_t after = 0;
+    size_t read;
+    snprintf(wanted, sizeof wanted, "\"change\":\"%s\"", change);
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
+        for (size_t i = 0; i < read; i++) {
+            after = events[i].number;
+            count += events[i].type == EVENT_TYPE_DESTINATION && memmem(events[i].data.data, events[i].data.len, wanted, strlen(wanted));
+        }
+        arena_release(&memory);
+    } while (read > 0);
+    return count;
+}
+
+static void a_restart_stays_in_contingency(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }"
+                           ", contingency: { ramp: [5, 10, 25], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 100);
+    world_run_for(&world, 60 * 1000);
+    struct destination_status before = standing(&world);
+    assert_string_equal(before.mode, "contingency");
+    assert_string_equal(before.cause, "breaker");
+    size_t sent = world.send_count;
+    world_crash(&world);
+    world_run_for(&world, 60 * 1000);
+    struct destination_status after = standing(&world);
+    assert_string_equal(after.mode, "contingency");
+    assert_string_equal(after.cause, "breaker");
+    assert_int_equal(after.held_since, before.held_since);
+    assert_int_equal(world.send_count, sent);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "breaker_open"), 0); /* it is the cause of the one that was told */
+
+    world_run_until(&world, outage.until + 10 * 60 * 1000);
+    world_crash(&world); /* on the way back */
+    assert_true(strcmp(standing(&world).mode, "contingency") != 0);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "recovering"), 1);
+    assert_int_equal(told(&world, "normal"), 1);
+    world_end(&world);
+}
+
+static void a_breaker_is_told_and_kept(void **state)
+{
+    struct outage outage = { .from = began, .until = began + 60 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 10m, open_max: 1h, probes: 3 }"), began);
+    add_jobs(&world, 50);
+    world_run_for(&world, 5000);
+    size_t sent = world.send_count;
+    world_crash(&world);
+    world_run_for(&world, 9 * 60 * 1000);
+    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_int_equal(world.send_count, sent);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 50);
+    assert_int_equal(told(&world, "breaker_open"), 1);
+    assert_int_equal(told(&world, "breaker_half_open"), 1);
+    assert_int_equal(told(&world, "breaker_closed"), 1);
+    world_end(&world);
+}
+
+static void an_operator_enters_and_leaves(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("nowhere"), SLICE(""), &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("nowhere"), &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("again"), &error), STATUS_OK);
+    add_jobs(&world, 20);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world.send_count, 0); /* no check ends it */
+    world_crash(&world);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).cause, "operator");
+    assert_string_equal(standing(&world).pause_reason, "they called");
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_settle(&world);
+    assert_string_equal(standing(&world).mode, "recovering");
+    assert_null(standing(&world).pause_reason);
+    assert_int_equal(world.send_count, 5);
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 20);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "recovering"), 1);
+    world_end(&world);
+}
+
+/* Changes that the store refused at first are told all the same, in order, and once. */
+static void changes_outlive_a_full_disk(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    world_run_for(&world, 1000);
+    world.fail_applies = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        world_run_for(&world, 2500);
+        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+        world_run_for(&world, 2500);
+    }
+    world.fail_applies = false;
+    world_run_for(&world, 5000);
+    assert_int_equal(told(&world, "contingency"), 3);
+    assert_int_equal(told(&world, "recovering"), 3);
+    world_crash(&world);
+    assert_string_equal(standing(&world).mode, "recovering");
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +424,10 @@ int main(void)
         cmocka_unit_test(a_destination_keeps_its_rate),
         cmocka_unit_test(a_tenant_keeps_its_rate),
         cmocka_unit_test(weights_share_the_turns),
+        cmocka_unit_test(a_restart_stays_in_contingency),
+        cmocka_unit_test(a_breaker_is_told_and_kept),
+        cmocka_unit_test(an_operator_enters_and_leaves),
+        cmocka_unit_test(changes_outlive_a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
