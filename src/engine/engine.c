@@ -179,6 +179,7 @@ void engine_run(struct engine *engine)
         promote_due(engine);
         trim_events(engine);
         count_dead(engine);
+        probes_start(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }
@@ -228,6 +229,8 @@ size_t engine_under_way(const struct engine *engine)
     size_t count = engine->batches_out + (engine->outgoing ? engine->outgoing->batch->count : 0);
     for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
         count++;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        count += dest->probing != NULL;
     return count;
 }
 

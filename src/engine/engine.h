@@ -14,6 +14,7 @@
 
 #include "core/gate.h"
 #include "engine/writer.h"
+#include "transport/probe.h"
 #include "transport/transport.h"
 
 struct engine_ports {
@@ -23,6 +24,8 @@ struct engine_ports {
     void (*submit)(void *context, struct batch *batch);
     /* Starts a send; send->done is called later, never from inside. */
     void (*send)(void *context, struct send *send);
+    /* Asks a destination how it is; probe->done is called later, never from inside. NULL: health is not checked. */
+    void (*probe)(void *context, struct probe *probe);
     /* Asks for one call of engine_run at that time; a later wish for an earlier time replaces it. */
     void (*wake_at)(void *context, instant at);
 };
@@ -54,7 +57,7 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
 
 /* Claims nothing more. Leases wanted by pull workers are answered empty. */
 void engine_stop(struct engine *engine);
-/* How many sends and batches are under way: 0 means it may be freed. */
+/* How many sends, health checks and batches are under way: 0 means it may be freed. */
 size_t engine_under_way(const struct engine *engine);
 /* The sends still under way, for a transport to abort; at most `max`. */
 size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max);

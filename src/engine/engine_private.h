@@ -42,6 +42,9 @@ struct dest {
     struct gate_rules rules; /* of the gate; borrows from the configuration */
     struct gate gate;
     struct rate_limiter rate; /* of the whole destination */
+    struct engine *probing; /* a health check is under way; NULL: none */
+    struct probe probe;
+    struct config *probe_config; /* the one it began with */
     struct turns turns;
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
@@ -153,7 +156,7 @@ bool dest_dead_full(const struct dest *dest);
 
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
-struct gate_rules gate_rules_of(const struct destination_config *config);
+struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config);
 /* The gate's answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
 struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now);
 /* Time has passed: modes and breakers change by themselves. */
@@ -194,6 +197,9 @@ void claimed_leave(struct claimed *claimed);
 void recover_orphans(struct engine *engine);
 void promote_due(struct engine *engine);
 void trim_events(struct engine *engine);
+
+/* probes.c */
+void probes_start(struct engine *engine);
 
 /* leases.c */
 void leases_serve(struct engine *engine, struct dest *dest);

@@ -1,6 +1,7 @@
 /*
  * Destinations and lanes: what the engine knows of who has work.
  */
+#include "base/hash.h"
 #include "engine/engine_private.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
             free(dest);
             return STATUS_NO_MEMORY;
         }
-        dest->rules = gate_rules_of(NULL);
+        dest->rules = gate_rules_of(engine, NULL);
         gate_init(&dest->gate, &dest->rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
@@ -148,15 +149,25 @@ void lane_take(struct lane_state *lane, int64_t count, instant now)
         turns_remove(&dest->turns, &lane->turn);
 }
 
+/* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
+static void begin_anew(struct engine *engine, struct dest *dest)
+{
+    concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
+    if (dest->rules.health_every_ms > 0) {
+        uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.health_every_ms;
+        health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
+    }
+}
+
 void dests_configure(struct engine *engine, const struct config *config)
 {
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         bool unknown = !dest->config;
         dest->config = config_destination(config, slice_from(dest->name));
-        dest->rules = gate_rules_of(dest->config);
+        dest->rules = gate_rules_of(engine, dest->config);
         gate_configure(&dest->gate, &dest->rules, engine_now(engine));
-        if (unknown) /* what was allowed without a configuration says nothing about what it bears */
-            concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
+        if (unknown)
+            begin_anew(engine, dest);
         if (!dest->config)
             continue;
         rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));

@@ -8,19 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gate_rules gate_rules_of(const struct destination_config *config)
+struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config)
 {
     if (!config)
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
     const struct contingency_config *contingency = &config->contingency;
+    bool has_health = engine->ports.probe && config->health.kind != HEALTH_NONE;
     return (struct gate_rules){
         .concurrency = config->concurrency,
         .cycle_every_ms = config->cycle_every_ms,
         .cycle_batch = config->cycle_batch,
         .breaker = config->breaker,
+        .health_every_ms = has_health ? config->health.every_ms : 0,
+        .health_failures = config->health.failures,
         .contingency = {
-            /* Pull workers' answers do not come through the gate: without them nothing could lead back. */
-            .enabled = contingency->enabled && config->transport != TRANSPORT_PULL,
+            /* Pull workers' answers do not come through the gate: without a check nothing could lead back. */
+            .enabled = contingency->enabled && (has_health || config->transport != TRANSPORT_PULL),
+            .has_health = has_health,
             .ramp = contingency->ramp,
             .ramp_count = contingency->ramp_count,
             .stable_ms = contingency->stable_ms,

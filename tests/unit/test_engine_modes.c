@@ -412,6 +412,43 @@ static void changes_outlive_a_full_disk(void **state)
     world_end(&world);
 }
 
+static int64_t says_how_it_is(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    const struct outage *outage = world->context;
+    bool away = world->now >= outage->from && world->now < outage->until;
+    assert_string_equal(probe->destination->health.url, "http://127.0.0.1:1/health");
+    answer->connected = !away;
+    answer->status = 200;
+    answer->body = SLICE("{\"status\":\"UP\"}");
+    return 30;
+}
+
+/* With a health check no job is spent to look, and its end is seen at the next check. */
+static void health_checks_begin_and_end_an_outage(void **state)
+{
+    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .health = says_how_it_is, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", health: { url: 'http://127.0.0.1:1/health', every: 30s, failures: 3 }"
+                           ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    world_run_for(&world, 60 * 1000 + 3 * 30 * 1000 + 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).cause, "health");
+    add_jobs(&world, 100);
+    world_run_until(&world, outage.until - 1);
+    assert_int_equal(world.send_count, 0);
+    assert_in_range(world.probe_count, 120, 124);
+    world_crash(&world);
+    assert_string_equal(standing(&world).mode, "contingency");
+    world_run_for(&world, 61 * 1000);
+    assert_string_equal(standing(&world).mode, "recovering");
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(told(&world, "contingency"), 1);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_breaker_is_told_and_kept),
         cmocka_unit_test(an_operator_enters_and_leaves),
         cmocka_unit_test(changes_outlive_a_full_disk),
+        cmocka_unit_test(health_checks_begin_and_end_an_outage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
