@@ -38,6 +38,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
         if (config->preset)
             json_member_text(json, "preset", config->preset);
     }
+    if (known && status->fallback)
+        json_member_bool(json, "fallback", true);
     if (known && status->held_by)
         json_member_text(json, "held_by", status->held_by);
     if (known) {

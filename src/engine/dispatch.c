@@ -16,22 +16,21 @@ void claimed_leave(struct claimed *claimed)
     free(claimed);
 }
 
-/* Claims for one destination as far as its gate has room, lane by lane in turn. False: the batch is full. */
-static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+/* Claims for one destination as far as a gate of its has room, lane by lane in turn. False: the batch is full. */
+static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
 {
     int64_t turn_max;
     struct turn *turn;
-    turns_unpark_due(&dest->turns, now);
-    struct gate_answer gate = dest_ask(dest, &dest->rate, now);
-    while (gate.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+    struct gate_answer answer = dest_ask(gate, &dest->rate, now);
+    while (answer.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = lane_room(lane, turn_max < gate.room ? turn_max : gate.room, now);
+        int64_t max = lane_room(lane, turn_max < answer.room ? turn_max : answer.room, now);
         if (max == 0)
             continue; /* it is parked: the next one is in front */
-        struct purpose purpose = { .lane = lane, .pass = gate_take(&dest->gate, max, now) };
+        struct purpose purpose = { .lane = lane, .gate = gate, .pass = gate_take(gate, max, now) };
         struct store_op *op = outgoing_add(engine, purpose);
         if (!op) {
-            gate_give_back(&dest->gate, purpose.pass, max);
+            gate_give_back(gate, purpose.pass, max);
             return false;
         }
         op->kind = OP_CLAIM;
@@ -42,9 +41,17 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
             .owner = SLICE("engine"),
         };
         lane_take(lane, max, now);
-        gate.room -= max;
+        answer.room -= max;
     }
     return true;
+}
+
+/* In contingency only looks go to the first address, and all else to the second, where there is one. */
+static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+{
+    turns_unpark_due(&dest->turns, now);
+    return claim_through(engine, dest, &dest->gate, now) &&
+           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now));
 }
 
 void dispatch_claims(struct engine *engine)
@@ -157,7 +164,7 @@ static void heed(struct engine *engine, struct attempt *attempt, const struct an
     if (answer->slow_all && answer->retry_after_ms > 0) {
         int64_t asked = answer->retry_after_ms;
         int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
-        gate_close_until(&dest->gate, instant_add(now, asked < believed ? asked : believed));
+        gate_close_until(attempt->gate, instant_add(now, asked < believed ? asked : believed));
     }
     heed_settlement(engine, dest, settlement, attempt->settle.settle.error);
 }
@@ -185,7 +192,6 @@ static struct gate_result result_of(const struct attempt *attempt, const struct 
 static void attempt_answered(struct attempt *attempt, const struct answer *answer)
 {
     struct engine *engine = attempt->engine;
-    struct dest *dest = attempt->dest;
     struct settlement settlement;
     struct settlement_input input = {
         .destination = attempt->send.destination,
@@ -194,17 +200,17 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .seed = engine->seed,
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
-        .unspent = attempt->pass.probe,
+        .unspent = attempt->pass.probe || attempt->send.use_fallback,
     };
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     if (status == STATUS_OK) {
         struct gate_result result = result_of(attempt, answer, &settlement);
-        if (dest_note(engine, dest, attempt->pass, &result, &settlement)) {
+        if (dest_note(attempt, &result, &settlement)) {
             input.unspent = true;
             status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
         }
     } else {
-        gate_give_back(&dest->gate, attempt->pass, 1);
+        gate_give_back(attempt->gate, attempt->pass, 1);
     }
     if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
@@ -224,8 +230,9 @@ static void on_send_done(struct send *send, const struct answer *answer)
     attempt_answered(attempt, answer);
 }
 
-static struct attempt *attempt_new(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *job)
+static struct attempt *attempt_new(struct engine *engine, const struct purpose *purpose, const struct job *job)
 {
+    struct dest *dest = purpose->lane->dest;
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
         return NULL;
@@ -233,9 +240,11 @@ static struct attempt *attempt_new(struct engine *engine, struct dest *dest, str
     attempt->dest = dest;
     attempt->config = config_ref(engine->config);
     attempt->job = *job;
-    attempt->pass = pass;
+    attempt->gate = purpose->gate;
+    attempt->pass = purpose->pass;
     arena_init(&attempt->memory, SIZE_MAX / 2);
-    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done };
+    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
+                                   .use_fallback = purpose->gate == &dest->fallback };
     attempt_link(engine, attempt);
     return attempt;
 }
@@ -266,7 +275,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
     struct lane_state *lane = purpose->lane;
     struct dest *dest = lane->dest;
     int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
-    gate_give_back(&dest->gate, purpose->pass, missing);
+    gate_give_back(purpose->gate, purpose->pass, missing);
     turns_returned(&dest->turns, &lane->turn, missing);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     for (size_t i = 0; i < op->claim.ret_count; i++) {
@@ -275,9 +284,9 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
             if (*claimed)
                 **claimed = (struct claimed){ .batch = batch, .users = 1 }; /* the caller, until it is through */
         }
-        struct attempt *attempt = *claimed ? attempt_new(engine, dest, purpose->pass, &op->claim.ret_jobs[i]) : NULL;
+        struct attempt *attempt = *claimed ? attempt_new(engine, purpose, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
-            gate_give_back(&dest->gate, purpose->pass, 1);
+            gate_give_back(purpose->gate, purpose->pass, 1);
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */

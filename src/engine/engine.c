@@ -244,7 +244,7 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     case HOLD_MAINTENANCE:
         return dest->gate.contingency.kept.since;
     case HOLD_BREAKER:
-        return dest->gate.breaker.kept.since;
+        return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.kept.since;
     default:
         return INSTANT_NONE;
     }
@@ -256,7 +256,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
     if (!dest)
         return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE };
     struct rate_limiter rate = dest->rate;
-    struct gate_answer gate = dest_ask(dest, &rate, engine_now(engine));
+    bool fallback = dest_uses_fallback(dest);
+    struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
     const char *held_by = gate_hold_name(gate.hold);
     if (!dest->config)
         held_by = "unconfigured";
@@ -272,7 +273,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .mode_since = dest->gate.contingency.kept.since,
         .held_since = held_since(dest, gate.hold),
         .held_until = gate.until,
-        .under_way = dest->gate.under_way,
+        .under_way = dest->gate.under_way + dest->fallback.under_way,
+        .fallback = fallback,
         .concurrency = dest->gate.concurrency,
         .limit = dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),

@@ -41,6 +41,8 @@ struct dest {
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
     struct gate_rules rules; /* of the gate; borrows from the configuration */
     struct gate gate;
+    struct gate_rules fallback_rules;
+    struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct rate_limiter rate; /* of the whole destination */
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
@@ -82,6 +84,7 @@ struct attempt {
     struct config *config; /* the one it began with */
     struct claimed *claimed;
     struct job job;
+    struct gate *gate; /* the one that it went through */
     struct gate_pass pass;
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
@@ -95,7 +98,8 @@ struct attempt {
 struct purpose {
     struct attempt *attempt; /* OP_SETTLE */
     struct lane_state *lane; /* OP_CLAIM */
-    struct gate_pass pass;   /* likewise: what the gate gave for all of the claim */
+    struct gate *gate;       /* likewise: the destination's own or the fallback's */
+    struct gate_pass pass;   /* what that gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
 };
@@ -157,8 +161,12 @@ bool dest_dead_full(const struct dest *dest);
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
 struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config);
-/* The gate's answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
-struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now);
+/* Those of its second address. */
+struct gate_rules fallback_rules_of(const struct destination_config *config);
+/* Whether jobs go to the second address now, because the first is in contingency. */
+bool dest_uses_fallback(const struct dest *dest);
+/* One of its gates' answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
+struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now);
 /* Time has passed: modes and breakers change by themselves. */
 void dests_tick(struct engine *engine);
 /* Tells what has changed, once: a line in the log and an event. */
@@ -170,8 +178,7 @@ void dest_keep_failed(struct engine *engine, struct dest *dest, const struct des
 /* What dests_keep wrote. */
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
-bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct gate_result *result,
-               const struct settlement *settlement);
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
 /* When something is to do for it although nothing happens; INSTANT_NONE: never. */
 instant dest_next(const struct dest *dest, instant now);
 

@@ -30,6 +30,8 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         }
         dest->rules = gate_rules_of(engine, NULL);
         gate_init(&dest->gate, &dest->rules, engine_now(engine), INSTANT_NONE);
+        dest->fallback_rules = fallback_rules_of(NULL);
+        gate_init(&dest->fallback, &dest->fallback_rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
@@ -153,6 +155,7 @@ void lane_take(struct lane_state *lane, int64_t count, instant now)
 static void begin_anew(struct engine *engine, struct dest *dest)
 {
     concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
+    concurrency_init(&dest->fallback.adaptive, dest->fallback_rules.concurrency);
     if (dest->rules.health_every_ms > 0) {
         uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.health_every_ms;
         health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
@@ -166,6 +169,8 @@ void dests_configure(struct engine *engine, const struct config *config)
         dest->config = config_destination(config, slice_from(dest->name));
         dest->rules = gate_rules_of(engine, dest->config);
         gate_configure(&dest->gate, &dest->rules, engine_now(engine));
+        dest->fallback_rules = fallback_rules_of(dest->config);
+        gate_configure(&dest->fallback, &dest->fallback_rules, engine_now(engine));
         if (unknown)
             begin_anew(engine, dest);
         if (!dest->config)

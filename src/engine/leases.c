@@ -93,7 +93,7 @@ void leases_serve(struct engine *engine, struct dest *dest)
     instant now = engine_now(engine);
     int64_t turn_max;
     turns_unpark_due(&dest->turns, now);
-    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && dest_ask(dest, &dest->rate, now).room > 0) {
+    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && dest_ask(&dest->gate, &dest->rate, now).room > 0) {
         struct lease_request *request = dest->waiting_first;
         struct batch *batch = claims_for(dest, request, now);
         if (!batch || batch->count == 0) {

@@ -37,6 +37,20 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
     };
 }
 
+struct gate_rules fallback_rules_of(const struct destination_config *config)
+{
+    if (!config)
+        return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
+    return (struct gate_rules){ .concurrency = config->concurrency, .breaker = config->breaker,
+                                .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
+}
+
+bool dest_uses_fallback(const struct dest *dest)
+{
+    return dest->config && dest->config->fallback_url && !dest->gate.paused &&
+           dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
+}
+
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -177,6 +191,14 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
 
 /* ---- what happens ---- */
 
+static void tell_fallback(const struct dest *dest, const struct gate_news *news)
+{
+    if (news->breaker.from != news->breaker.to)
+        log_event(news->breaker.to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "fallback_breaker",
+                  FIELD_CSTR("destination", dest->name), FIELD_CSTR("state", breaker_state_name(news->breaker.to)),
+                  FIELD_INSTANT("until", news->breaker.until));
+}
+
 void dests_tick(struct engine *engine)
 {
     instant now = engine_now(engine);
@@ -186,15 +208,21 @@ void dests_tick(struct engine *engine)
         struct gate_news news = gate_tick(&dest->gate, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
+        news = gate_tick(&dest->fallback, now);
+        tell_fallback(dest, &news);
     }
 }
 
-bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct gate_result *result,
-               const struct settlement *settlement)
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
 {
-    instant now = engine_now(engine);
-    struct gate_news news = gate_note(&dest->gate, pass, result, now);
+    struct dest *dest = attempt->dest;
+    instant now = engine_now(attempt->engine);
+    struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
     bool keep = false;
+    if (attempt->gate == &dest->fallback) {
+        tell_fallback(dest, &news);
+        return false;
+    }
     dest_tell(dest, &news);
     if (settlement->may_pass) {
         news = gate_exhausted(&dest->gate, now, &keep);
@@ -203,9 +231,9 @@ bool dest_note(struct engine *engine, struct dest *dest, struct gate_pass pass, 
     return keep;
 }
 
-struct gate_answer dest_ask(const struct dest *dest, struct rate_limiter *rate, instant now)
+struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now)
 {
-    struct gate_answer answer = gate_ask(&dest->gate, now);
+    struct gate_answer answer = gate_ask(gate, now);
     if (answer.room > 0) {
         struct rate_answer allowed = rate_ask(rate, now, answer.room);
         gate_narrow(&answer, HOLD_RATE, allowed.room, allowed.room == 0 ? rate_ask(rate, now, 1).at : INSTANT_NONE);
@@ -224,6 +252,8 @@ instant dest_next(const struct dest *dest, instant now)
     if (!dest->config)
         return INSTANT_NONE;
     instant next = gate_next(&dest->gate, now);
+    if (dest_uses_fallback(dest))
+        earlier(&next, gate_next(&dest->fallback, now), now);
     if (turns_count(&dest->turns) > 0) {
         struct rate_limiter rate = dest->rate;
         earlier(&next, rate_ask(&rate, now, 1).at, now);

@@ -56,7 +56,7 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 {
     struct lane_state *lane = purpose->lane;
     int64_t count = (int64_t)op->claim.max;
-    gate_give_back(&lane->dest->gate, purpose->pass, count);
+    gate_give_back(purpose->gate, purpose->pass, count);
     turns_returned(&lane->dest->turns, &lane->turn, count);
     lane_ready_add(engine, lane, count);
 }

@@ -449,6 +449,64 @@ static void health_checks_begin_and_end_an_outage(void **state)
     world_end(&world);
 }
 
+/* Two addresses, each with its own outage. */
+struct addresses {
+    struct outage first, second;
+    size_t to_first, to_second;
+};
+
+static int64_t has_two_addresses(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct addresses *addresses = world->context;
+    const struct outage *outage = send->use_fallback ? &addresses->second : &addresses->first;
+    *(send->use_fallback ? &addresses->to_second : &addresses->to_first) += 1;
+    if (world->now >= outage->from && world->now < outage->until) {
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503: away");
+    } else {
+        answer->outcome = OUTCOME_DELIVERED;
+    }
+    return 20;
+}
+
+static void the_second_address_is_used_in_contingency(void **state)
+{
+    const int64_t hour = INT64_C(3600) * 1000;
+    struct addresses addresses = { .first = { .from = began, .until = began + 4 * hour },
+                                   .second = { .from = began + hour, .until = began + 2 * hour } };
+    struct world world = { .destination = has_two_addresses, .context = &addresses };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' }"
+                           ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_true(standing(&world).fallback);
+    assert_null(standing(&world).held_by);
+    assert_int_equal(world_counts(&world, "d").completed, 200);
+    assert_true(addresses.to_second >= 150 && addresses.to_second <= 200);
+
+    world_run_until(&world, began + hour); /* both are away: nothing is spent, and the second is left alone, too */
+    size_t before = addresses.to_second;
+    add_jobs(&world, 200);
+    world_run_until(&world, began + 2 * hour);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(addresses.to_second - before < 150);
+    world_run_until(&world, began + 3 * hour);
+    assert_int_equal(world_counts(&world, "d").completed, 400);
+
+    world_run_until(&world, began + 5 * hour); /* the first is back, but a job must go to see it */
+    before = addresses.to_second;
+    size_t before_first = addresses.to_first;
+    add_jobs(&world, 50);
+    world_run_for(&world, hour);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 450);
+    assert_int_equal((addresses.to_first - before_first) + (addresses.to_second - before), 50);
+    assert_true(addresses.to_first > before_first);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +524,7 @@ int main(void)
         cmocka_unit_test(an_operator_enters_and_leaves),
         cmocka_unit_test(changes_outlive_a_full_disk),
         cmocka_unit_test(health_checks_begin_and_end_an_outage),
+        cmocka_unit_test(the_second_address_is_used_in_contingency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
