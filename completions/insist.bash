@@ -41,7 +41,7 @@ _insist() {
     elif [[ $command == dead && $previous == dead ]]; then
         words="list export"
     elif [[ $command == dest && $previous == dest ]]; then
-        words="list show pause resume"
+        words="list show pause resume contingency"
     elif [[ $command == audit && $previous == audit ]]; then
         words="verify"
     elif [[ $command == presets ]]; then

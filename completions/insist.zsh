@@ -32,7 +32,7 @@ _insist() {
     elif [[ $command == dead && $words[CURRENT-1] == dead ]]; then
         compadd list export
     elif [[ $command == dest && $words[CURRENT-1] == dest ]]; then
-        compadd list show pause resume
+        compadd list show pause resume contingency
     elif [[ $command == audit && $words[CURRENT-1] == audit ]]; then
         compadd verify
     elif [[ $command == presets ]]; then

@@ -91,6 +91,7 @@ void handle_destinations_list(struct call *call);
 void handle_destination_get(struct call *call);
 void handle_destination_pause(struct call *call);
 void handle_destination_resume(struct call *call);
+void handle_destination_contingency(struct call *call);
 void handle_leases_post(struct call *call);
 void handle_leases_ack(struct call *call);
 void handle_leases_nack(struct call *call);

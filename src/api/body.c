@@ -31,6 +31,17 @@ bool body_int(struct call *call, const json_t *body, const char *name, int64_t o
     return true;
 }
 
+bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value)
+{
+    json_t *value = member_get(body, name);
+    if (!json_is_boolean(value)) {
+        call_problem(call, 422, "invalid_member", "%s must be true or false", name);
+        return false;
+    }
+    *ret_value = json_is_true(value);
+    return true;
+}
+
 bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text)
 {
     json_t *value = member_get(body, name);

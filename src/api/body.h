@@ -17,6 +17,8 @@ json_t *body_object(struct call *call, const char *const *names);
 bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,
               int64_t *ret_value);
 /* A string without control characters, copied into the call's memory; absent: empty. */
+/* A member that must be there. */
+bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value);
 bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text);
 
 #endif

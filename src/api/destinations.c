@@ -28,12 +28,18 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_object_begin(json);
     json_member_string(json, "name", counts->name);
     json_member_text(json, "mode", known ? status->mode : "normal");
+    if (known && status->cause) {
+        json_member_text(json, "mode_cause", status->cause);
+        json_member_instant(json, "mode_since", status->mode_since);
+    }
     json_member_bool(json, "configured", config != NULL);
     if (config) {
         json_member_text(json, "transport", transport_name(config->transport));
         if (config->preset)
             json_member_text(json, "preset", config->preset);
     }
+    if (known && status->fallback)
+        json_member_bool(json, "fallback", true);
     if (known && status->held_by)
         json_member_text(json, "held_by", status->held_by);
     if (known) {
@@ -46,6 +52,10 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_member_int(json, "tenants", (int64_t)counts->tenants);
     json_member_int(json, "under_way", known ? status->under_way : 0);
     json_member_int(json, "concurrency", config ? config->concurrency : 0);
+    if (known && config) {
+        json_member_int(json, "concurrency_now", status->limit);
+        json_member_text(json, "breaker", status->breaker);
+    }
     json_object_end(json);
 }
 
@@ -147,8 +157,15 @@ void handle_destination_get(struct call *call)
 
 /* --- holding ------------------------------------------------------------------------------------ */
 
+enum hold_kind {
+    ORDER_PAUSE,
+    ORDER_RESUME,
+    ORDER_ENTER, /* contingency */
+    ORDER_LEAVE,
+};
+
 struct hold_order {
-    bool pause;
+    enum hold_kind kind;
     struct slice reason;
     enum status status;
     struct error error;
@@ -168,19 +185,32 @@ static void after_order(struct call *call)
 static void run_order(struct call *call, struct engine *engine)
 {
     struct hold_order *order = call->context;
-    order->status = order->pause ? engine_pause(engine, call->parameters[0], order->reason, &order->error)
-                                 : engine_resume(engine, call->parameters[0], &order->error);
+    struct slice name = call->parameters[0];
+    switch (order->kind) {
+    case ORDER_PAUSE:
+        order->status = engine_pause(engine, name, order->reason, &order->error);
+        break;
+    case ORDER_RESUME:
+        order->status = engine_resume(engine, name, &order->error);
+        break;
+    case ORDER_ENTER:
+        order->status = engine_enter_contingency(engine, name, order->reason, &order->error);
+        break;
+    case ORDER_LEAVE:
+        order->status = engine_leave_contingency(engine, name, &order->error);
+        break;
+    }
     call_return(call);
 }
 
-static void order_hold(struct call *call, bool pause, struct slice reason)
+static void order_hold(struct call *call, enum hold_kind kind, struct slice reason)
 {
     struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
     if (!order) {
         call_problem(call, 503, "no_memory", "no memory for the request; try again");
         return;
     }
-    *order = (struct hold_order){ .pause = pause, .reason = reason };
+    *order = (struct hold_order){ .kind = kind, .reason = reason };
     call->context = order;
     call_engine(call, run_order, after_order);
 }
@@ -206,7 +236,7 @@ void handle_destination_pause(struct call *call)
     bool read = body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
     json_decref(body);
     if (read)
-        order_hold(call, true, reason);
+        order_hold(call, ORDER_PAUSE, reason);
 }
 
 void handle_destination_resume(struct call *call)
@@ -218,7 +248,23 @@ void handle_destination_resume(struct call *call)
     if (!body)
         return;
     json_decref(body);
-    order_hold(call, false, SLICE(""));
+    order_hold(call, ORDER_RESUME, SLICE(""));
+}
+
+void handle_destination_contingency(struct call *call)
+{
+    static const char *const names[] = { "enter", "reason", NULL };
+    struct slice reason;
+    bool enter;
+    if (!may_hold(call))
+        return;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
+    json_decref(body);
+    if (read)
+        order_hold(call, enter ? ORDER_ENTER : ORDER_LEAVE, reason);
 }
 
 /* --- tenants ------------------------------------------------------------------------------------ */

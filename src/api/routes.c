@@ -15,6 +15,7 @@ const struct route api_routes[] = {
     { "GET", "/v1/destinations/{name}", SCOPE_READ, handle_destination_get },
     { "POST", "/v1/destinations/{name}/pause", SCOPE_OPERATE, handle_destination_pause },
     { "POST", "/v1/destinations/{name}/resume", SCOPE_OPERATE, handle_destination_resume },
+    { "POST", "/v1/destinations/{name}/contingency", SCOPE_OPERATE, handle_destination_contingency },
     { "POST", "/v1/leases", SCOPE_OPERATE, handle_leases_post },
     { "POST", "/v1/leases/ack", SCOPE_OPERATE, handle_leases_ack },
     { "POST", "/v1/leases/nack", SCOPE_OPERATE, handle_leases_nack },

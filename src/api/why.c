@@ -35,6 +35,40 @@ static void append_last_error(struct buffer *out, const struct job *job)
     buffer_append(out, job->last_error);
 }
 
+/* Holds that end by themselves, and how. */
+static void say_held_by_gate(struct why *why)
+{
+    static const struct {
+        const char *held_by, *reason, *next;
+    } sentences[] = {
+        { "maintenance", "is away, as it said it would be", "it is sent when the window is over and the destination is back" },
+        { "breaker", "is left alone because too many sends failed", "it is sent when a few others have gone well" },
+        { "rate", "has had as many sends as its rate allows", "it is sent when the rate allows it" },
+        { "cycle", "has had as many sends as this cycle allows", "it is sent in a cycle to come" },
+    };
+    struct slice name = why->job->destination;
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        if (strcmp(why->held_by, sentences[i].held_by) != 0)
+            continue;
+        buffer_printf(&why->reason, "destination %.*s %s", SLICE_ARG(name), sentences[i].reason);
+        buffer_append_text(&why->next, sentences[i].next);
+        return;
+    }
+    bool operator = why->status->cause && strcmp(why->status->cause, "operator") == 0;
+    bool back = strcmp(why->status->mode, "recovering") == 0;
+    buffer_printf(&why->reason, "destination %.*s is %s", SLICE_ARG(name),
+                  back ? "coming back from contingency" : "in contingency");
+    if (why->status->cause)
+        buffer_printf(&why->reason, " (%s)", why->status->cause);
+    if (why->status->pause_reason && *why->status->pause_reason)
+        buffer_printf(&why->reason, ": %s", why->status->pause_reason);
+    if (operator && !back)
+        buffer_printf(&why->next, "it goes on when somebody ends it: insist dest contingency %.*s --leave", SLICE_ARG(name));
+    else
+        buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
+                                            : "it is sent when the destination is back; no attempt is spent until then");
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
@@ -59,8 +93,7 @@ static void say_held(struct why *why)
         buffer_printf(reason, "destination %.*s has as many dead letters as dead.max allows", SLICE_ARG(name));
         buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
     } else {
-        buffer_printf(reason, "destination %.*s is held by %s", SLICE_ARG(name), why->held_by);
-        buffer_append_text(&why->next, "it is sent when the hold ends");
+        say_held_by_gate(why);
     }
 }
 
@@ -151,7 +184,10 @@ static void find_hold(struct why *why, instant now)
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
     if (!waits || !why->status || !why->status->held_by)
         return;
-    bool short_hold = strcmp(why->status->held_by, "concurrency") == 0 || strcmp(why->status->held_by, "throttle") == 0;
+    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
+    bool short_hold = false;
+    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
+        short_hold = short_hold || strcmp(why->status->held_by, short_holds[i]) == 0;
     if (short_hold && job->run_at > now)
         return;
     why->held_by = why->status->held_by;

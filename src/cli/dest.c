@@ -31,7 +31,8 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     static const struct shown facts[] = {
         { "name", "name", SHOW_TEXT },
         { "mode", "mode", SHOW_STATE },
-        { "paused because", "pause_reason", SHOW_TEXT },
+        { "cause", "mode_cause", SHOW_TEXT },
+        { "because", "pause_reason", SHOW_TEXT },
         { "held by", "held_by", SHOW_TEXT },
         { "held since", "held_since", SHOW_TIME },
         { "held until", "held_until", SHOW_TIME },
@@ -52,12 +53,15 @@ static int show(const struct cli *cli, const char *name)
     return code;
 }
 
-static int hold(const struct cli *cli, const char *name, const char *verb, const char *reason)
+/* `enter`: of contingency, true or false; NULL: none of its. */
+static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason)
 {
     struct buffer body;
     buffer_init(&body, CLI_STDIN_BYTES_MAX);
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
+    if (enter)
+        json_member_bool(&json, "enter", *enter);
     if (reason)
         json_member_text(&json, "reason", reason);
     json_object_end(&json);
@@ -78,7 +82,10 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
 static int run(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL;
-    const struct option_row rows[] = { { "reason", '\0', &reason, NULL }, { NULL, '\0', NULL, NULL } };
+    bool leave = false;
+    const struct option_row rows[] = {
+        { "reason", '\0', &reason, NULL }, { "leave", '\0', NULL, &leave }, { NULL, '\0', NULL, NULL }
+    };
     struct arguments arguments;
     int code;
     if (!command_options(cli, &command_dest, rows, argc, argv, 2, &arguments, &code))
@@ -87,34 +94,46 @@ static int run(struct cli *cli, int argc, char **argv)
     bool pauses = strcmp(what, "pause") == 0;
     bool resumes = strcmp(what, "resume") == 0;
     bool lists = strcmp(what, "list") == 0;
-    if (!pauses && !resumes && !lists && strcmp(what, "show") != 0)
-        return cli_usage("dest", "say what to do: list, show, pause or resume%s%s", *what ? ", not " : "", what);
-    if (reason && !pauses)
-        return cli_usage("dest", "--reason goes with pause");
+    bool contingency = strcmp(what, "contingency") == 0;
+    bool enter = !leave;
+    if (!pauses && !resumes && !contingency && !lists && strcmp(what, "show") != 0)
+        return cli_usage("dest", "say what to do: list, show, pause, resume or contingency%s%s", *what ? ", not " : "",
+                         what);
+    if (reason && !pauses && !(contingency && enter))
+        return cli_usage("dest", "--reason goes with pause and contingency");
+    if (leave && !contingency)
+        return cli_usage("dest", "--leave goes with contingency");
     if (lists && arguments.count == 2)
         return cli_usage("dest", "unexpected argument \"%s\"", arguments.items[1]);
     if (lists)
         return list(cli);
     if (arguments.count < 2)
         return cli_usage("dest", "name the destination");
-    return pauses || resumes ? hold(cli, arguments.items[1], what, reason) : show(cli, arguments.items[1]);
+    if (pauses || resumes || contingency)
+        return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason);
+    return show(cli, arguments.items[1]);
 }
 
 const struct command command_dest = {
     .name = "dest",
-    .summary = "destinations: how they stand; pause and resume them",
+    .summary = "destinations: how they stand; hold them and let them go on",
     .help = "usage: insist dest list\n"
             "       insist dest show NAME\n"
             "       insist dest pause NAME [--reason TEXT]\n"
-            "       insist dest resume NAME\n\n"
+            "       insist dest resume NAME\n"
+            "       insist dest contingency NAME [--reason TEXT | --leave]\n\n"
             "Lists the destinations with their modes and counts, shows one, or holds one: while it is paused its\n"
-            "jobs are kept, none is sent and no attempt is spent. A pause outlives a restart.\n\n"
+            "jobs are kept, none is sent and no attempt is spent. In contingency the same, but the way back is a\n"
+            "ramp: a few jobs first, then more. Both outlive a restart.\n\n"
             "Options:\n"
-            "      --reason TEXT   pause: a sentence for those who ask why\n"
+            "      --reason TEXT   pause, contingency: a sentence for those who ask why\n"
+            "      --leave         contingency: begin the way back\n"
             "  -o, --output json   the daemon's answer as it is\n\n"
             "Examples:\n"
             "  insist dest list\n"
             "  insist dest pause claims --reason 'certificate is being renewed'\n"
-            "  insist dest resume claims\n",
+            "  insist dest resume claims\n"
+            "  insist dest contingency claims --reason 'they called: down until noon'\n"
+            "  insist dest contingency claims --leave\n",
     .run = run,
 };

@@ -33,6 +33,7 @@ struct daemon {
     struct writer *writer;
     struct engine *engine;
     struct transport *http;
+    struct prober *prober;
     struct api *api;
     struct event *run_event; /* engine_run is due */
     instant run_at;
@@ -61,6 +62,12 @@ static void port_send(void *context, struct send *send)
     struct daemon *daemon = context;
     assert(send->destination->transport == TRANSPORT_HTTP); /* check_transports lets no other in */
     daemon->http->ops->start(daemon->http, send);
+}
+
+static void port_probe(void *context, struct probe *probe)
+{
+    struct daemon *daemon = context;
+    prober_start(daemon->prober, probe);
 }
 
 static void port_wake_at(void *context, instant at)
@@ -165,6 +172,7 @@ static void on_terminate(evutil_socket_t fd, short what, void *context)
     daemon->drain_until = clock_now() + DRAIN_MS;
     api_stop_accepting(daemon->api);
     engine_stop(daemon->engine);
+    prober_abort(daemon->prober);
     struct timeval every = { .tv_usec = DRAIN_CHECK_MS * 1000 };
     event_add(daemon->drain_event, &every);
 }
@@ -268,10 +276,13 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
 {
     struct http_settings http = { .now = daemon_now, .connections_max = CONNECTIONS_KEPT_MAX };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->http, err);
+    if (status == STATUS_OK)
+        status = prober_new(daemon->loop, &daemon->prober, err);
     if (status != STATUS_OK)
         return status;
     struct engine_settings settings = {
-        .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
+        .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .probe = port_probe,
+                   .wake_at = port_wake_at },
         .mailbox = daemon->mailbox,
         .config = daemon->config,
         .seed = daemon->store->seed,
@@ -303,6 +314,7 @@ static void stop_work(struct daemon *daemon)
     if (!daemon->engine)
         return;
     engine_stop(daemon->engine);
+    prober_abort(daemon->prober);
     abort_sends(daemon);
     if (daemon->api)
         api_stop(daemon->api);
@@ -327,6 +339,7 @@ static void close_all(struct daemon *daemon)
         engine_free(daemon->engine);
     if (daemon->http)
         daemon->http->ops->free(daemon->http);
+    prober_free(daemon->prober);
     if (daemon->reader)
         daemon->reader->ops->reader_close(daemon->reader);
     if (daemon->store)

@@ -5,7 +5,6 @@
 #include "core/redact.h"
 #include "engine/engine_private.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -17,20 +16,23 @@ void claimed_leave(struct claimed *claimed)
     free(claimed);
 }
 
-/* Claims for one destination as far as its gate has room, lane by lane in turn. False: the batch is full. */
-static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+/* Claims for one destination as far as a gate of its has room, lane by lane in turn. False: the batch is full. */
+static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
 {
-    struct gate_answer gate = gate_ask(&dest->gate, now);
     int64_t turn_max;
     struct turn *turn;
-    while (gate.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+    struct gate_answer answer = dest_ask(gate, &dest->rate, now);
+    while (answer.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = turn_max < gate.room ? turn_max : gate.room;
-        max = max < lane->ready ? max : lane->ready;
-        assert(max > 0);
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane });
-        if (!op)
+        int64_t max = lane_room(lane, turn_max < answer.room ? turn_max : answer.room, now);
+        if (max == 0)
+            continue; /* it is parked: the next one is in front */
+        struct purpose purpose = { .lane = lane, .gate = gate, .pass = gate_take(gate, max, now) };
+        struct store_op *op = outgoing_add(engine, purpose);
+        if (!op) {
+            gate_give_back(gate, purpose.pass, max);
             return false;
+        }
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){
             .lane = lane->id,
@@ -38,14 +40,18 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
         };
-        turns_took(&dest->turns, max, now);
-        lane->ready -= max;
-        if (lane->ready == 0)
-            turns_remove(&dest->turns, &lane->turn);
-        dest->gate.under_way += max;
-        gate.room -= max;
+        lane_take(lane, max, now);
+        answer.room -= max;
     }
     return true;
+}
+
+/* In contingency only looks go to the first address, and all else to the second, where there is one. */
+static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+{
+    turns_unpark_due(&dest->turns, now);
+    return claim_through(engine, dest, &dest->gate, now) &&
+           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now));
 }
 
 void dispatch_claims(struct engine *engine)
@@ -158,7 +164,7 @@ static void heed(struct engine *engine, struct attempt *attempt, const struct an
     if (answer->slow_all && answer->retry_after_ms > 0) {
         int64_t asked = answer->retry_after_ms;
         int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
-        gate_close_until(&dest->gate, instant_add(now, asked < believed ? asked : believed));
+        gate_close_until(attempt->gate, instant_add(now, asked < believed ? asked : believed));
     }
     heed_settlement(engine, dest, settlement, attempt->settle.settle.error);
 }
@@ -169,6 +175,17 @@ void engine_settled(struct engine *engine, struct slice destination, const struc
     count_outcome(engine, settlement);
     if (dest)
         heed_settlement(engine, dest, settlement, error);
+}
+
+/* What the answer says about the destination; a question that was answered says that it is there. */
+static struct gate_result result_of(const struct attempt *attempt, const struct answer *answer,
+                                    const struct settlement *settlement)
+{
+    enum outcome outcome = settlement->decision.outcome;
+    if (attempt->job.step != STEP_SEND)
+        outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
+    return (struct gate_result){ .sent = answer->attempted, .outcome = outcome, .code = answer->code,
+                                 .latency_ms = answer->duration_ms };
 }
 
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
@@ -183,8 +200,19 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .seed = engine->seed,
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
+        .unspent = attempt->pass.probe || attempt->send.use_fallback,
     };
-    if (settlement_make(&input, &attempt->memory, &attempt->settle, &settlement) != STATUS_OK) {
+    enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+    if (status == STATUS_OK) {
+        struct gate_result result = result_of(attempt, answer, &settlement);
+        if (dest_note(attempt, &result, &settlement)) {
+            input.unspent = true;
+            status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+        }
+    } else {
+        gate_give_back(attempt->gate, attempt->pass, 1);
+    }
+    if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
         attempt_free(attempt);
         return;
@@ -199,12 +227,12 @@ static void on_send_done(struct send *send, const struct answer *answer)
 {
     struct attempt *attempt = (struct attempt *)send;
     attempt->sending = false;
-    attempt->dest->gate.under_way--;
     attempt_answered(attempt, answer);
 }
 
-static struct attempt *attempt_new(struct engine *engine, struct dest *dest, const struct job *job)
+static struct attempt *attempt_new(struct engine *engine, const struct purpose *purpose, const struct job *job)
 {
+    struct dest *dest = purpose->lane->dest;
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
         return NULL;
@@ -212,8 +240,11 @@ static struct attempt *attempt_new(struct engine *engine, struct dest *dest, con
     attempt->dest = dest;
     attempt->config = config_ref(engine->config);
     attempt->job = *job;
+    attempt->gate = purpose->gate;
+    attempt->pass = purpose->pass;
     arena_init(&attempt->memory, SIZE_MAX / 2);
-    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done };
+    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
+                                   .use_fallback = purpose->gate == &dest->fallback };
     attempt_link(engine, attempt);
     return attempt;
 }
@@ -225,7 +256,6 @@ static void release_unsent(struct attempt *attempt, const char *why)
     const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
     if (!attempt->send.destination)
         attempt->send.destination = &nowhere;
-    attempt->dest->gate.under_way--;
     attempt_answered(attempt, &answer);
 }
 
@@ -239,12 +269,13 @@ static const char *why_unsendable(const struct engine *engine, const struct dest
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
-void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed)
 {
+    struct lane_state *lane = purpose->lane;
     struct dest *dest = lane->dest;
     int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
-    dest->gate.under_way -= missing;
+    gate_give_back(purpose->gate, purpose->pass, missing);
     turns_returned(&dest->turns, &lane->turn, missing);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     for (size_t i = 0; i < op->claim.ret_count; i++) {
@@ -253,9 +284,9 @@ void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct bat
             if (*claimed)
                 **claimed = (struct claimed){ .batch = batch, .users = 1 }; /* the caller, until it is through */
         }
-        struct attempt *attempt = *claimed ? attempt_new(engine, dest, &op->claim.ret_jobs[i]) : NULL;
+        struct attempt *attempt = *claimed ? attempt_new(engine, purpose, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
-            dest->gate.under_way--;
+            gate_give_back(purpose->gate, purpose->pass, 1);
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */

@@ -4,7 +4,6 @@
 #include "engine/engine_private.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,21 +67,6 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
-/* What dest_keep_state wrote. */
-static void restore_state(struct dest *dest, struct slice state)
-{
-    json_t *root = json_loadb(state.data, state.len, 0, NULL);
-    const char *reason = json_string_value(json_object_get(root, "reason"));
-    const char *since = json_string_value(json_object_get(root, "since"));
-    dest->gate.paused = json_is_true(json_object_get(root, "paused"));
-    if (dest->gate.paused && reason)
-        dest->pause_reason = strdup(reason);
-    instant at;
-    if (dest->gate.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
-        dest->held_since = at;
-    json_decref(root);
-}
-
 static enum status load_states(struct engine *engine, struct error *err)
 {
     struct arena memory;
@@ -92,7 +76,7 @@ static enum status load_states(struct engine *engine, struct error *err)
         struct slice state;
         status = engine->reader->ops->reader_destination(engine->reader, slice_from(dest->name), &memory, &state, err);
         if (status == STATUS_OK)
-            restore_state(dest, state);
+            dest_restore(engine, dest, state);
         else if (status == STATUS_NOT_FOUND)
             status = STATUS_OK;
     }
@@ -103,7 +87,7 @@ static enum status load_states(struct engine *engine, struct error *err)
 static enum status load_lane(struct engine *engine, const struct lane *stored)
 {
     struct lane_state *lane;
-    if (lane_get(engine, stored->id, stored->destination, &lane) != STATUS_OK)
+    if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
         return STATUS_NO_MEMORY;
     lane->dest->dead += stored->counts.dead;
     lane_ready_add(engine, lane, stored->counts.ready);
@@ -178,8 +162,7 @@ static instant next_time(const struct engine *engine, instant now)
     wake_no_later(&next, engine->not_before, now);
     wake_no_later(&next, leases_next(engine), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (turns_count(&dest->turns) > 0)
-            wake_no_later(&next, gate_ask(&dest->gate, now).until, now);
+        wake_no_later(&next, dest_next(dest, now), now);
     return next;
 }
 
@@ -189,11 +172,14 @@ void engine_run(struct engine *engine)
     instant now = engine_now(engine);
     recover_orphans(engine);
     settle_answered(engine);
+    if (!engine->stopping)
+        dests_tick(engine);
     dests_keep(engine);
     if (!engine->stopping) {
         promote_due(engine);
         trim_events(engine);
         count_dead(engine);
+        probes_start(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
     }
@@ -207,7 +193,7 @@ void engine_notice(struct engine *engine, struct notice *notice)
     for (size_t i = 0; i < notice->count; i++) {
         const struct lane_notice *change = &notice->lanes[i];
         struct lane_state *lane = lane_find(engine, change->lane);
-        if (!lane && lane_get(engine, change->lane, change->destination, &lane) != STATUS_OK) {
+        if (!lane && lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK) {
             log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
             continue; /* its jobs are safe and are found at the next start */
         }
@@ -243,7 +229,25 @@ size_t engine_under_way(const struct engine *engine)
     size_t count = engine->batches_out + (engine->outgoing ? engine->outgoing->batch->count : 0);
     for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
         count++;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        count += dest->probing != NULL;
     return count;
+}
+
+/* Since when what holds it does, as far as that is known. */
+static instant held_since(const struct dest *dest, enum gate_hold hold)
+{
+    switch (hold) {
+    case HOLD_PAUSED:
+        return dest->held_since;
+    case HOLD_CONTINGENCY:
+    case HOLD_MAINTENANCE:
+        return dest->gate.contingency.kept.since;
+    case HOLD_BREAKER:
+        return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.kept.since;
+    default:
+        return INSTANT_NONE;
+    }
 }
 
 struct destination_status engine_destination(const struct engine *engine, struct slice name)
@@ -251,7 +255,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
         return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE };
-    struct gate_answer gate = gate_ask(&dest->gate, engine_now(engine));
+    struct rate_limiter rate = dest->rate;
+    bool fallback = dest_uses_fallback(dest);
+    struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
     const char *held_by = gate_hold_name(gate.hold);
     if (!dest->config)
         held_by = "unconfigured";
@@ -260,13 +266,18 @@ struct destination_status engine_destination(const struct engine *engine, struct
     return (struct destination_status){
         .known = true,
         .configured = dest->config != NULL,
-        .mode = dest->gate.paused ? "paused" : "normal",
+        .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
-        .pause_reason = dest->pause_reason,
-        .held_since = dest->held_since,
+        .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
+        .cause = cause_name(dest->gate.contingency.kept.cause),
+        .mode_since = dest->gate.contingency.kept.since,
+        .held_since = held_since(dest, gate.hold),
         .held_until = gate.until,
-        .under_way = dest->gate.under_way,
+        .under_way = dest->gate.under_way + dest->fallback.under_way,
+        .fallback = fallback,
         .concurrency = dest->gate.concurrency,
+        .limit = dest->gate.adaptive.limit,
+        .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
     };
 }
@@ -288,7 +299,7 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
     dest->pause_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
     dest->gate.paused = true;
     dest->held_since = engine_now(engine);
-    dest->unkept = "paused";
+    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->held_since });
     engine_wake(engine);
     log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name),
               FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
@@ -307,9 +318,50 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     dest->gate.paused = false;
     dest->gate.closed_until = INSTANT_NONE;
     dest->held_since = INSTANT_NONE;
-    dest->unkept = "resumed";
+    dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });
     engine_wake(engine);
     log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
+    return STATUS_OK;
+}
+
+/* The destination that an operator means; NULL: *err says why not. */
+static struct dest *dest_to_hold(struct engine *engine, struct slice name, struct error *err)
+{
+    struct dest *dest = dest_find(engine, name);
+    if (dest && dest->config)
+        return dest;
+    error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\" is configured", SLICE_ARG(name));
+    return NULL;
+}
+
+enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
+{
+    struct dest *dest = dest_to_hold(engine, destination, err);
+    if (!dest)
+        return STATUS_NOT_FOUND;
+    const struct contingency_kept *kept = &dest->gate.contingency.kept;
+    instant now = engine_now(engine);
+    bool forced = kept->forced && kept->mode == MODE_CONTINGENCY;
+    if (forced)
+        return STATUS_OK;
+    free(dest->mode_reason);
+    dest->mode_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
+    struct gate_news news = gate_enter_contingency(&dest->gate, now);
+    if (news.mode.from == news.mode.to) /* it was held already, but only as long as its checks say */
+        news.mode = (struct mode_change){ .from = MODE_COUNT, .to = MODE_CONTINGENCY, .cause = CAUSE_OPERATOR, .at = now };
+    dest_tell(dest, &news);
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+enum status engine_leave_contingency(struct engine *engine, struct slice destination, struct error *err)
+{
+    struct dest *dest = dest_to_hold(engine, destination, err);
+    if (!dest)
+        return STATUS_NOT_FOUND;
+    struct gate_news news = gate_leave_contingency(&dest->gate, engine_now(engine));
+    dest_tell(dest, &news);
+    engine_wake(engine);
     return STATUS_OK;
 }
 

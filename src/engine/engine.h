@@ -14,6 +14,7 @@
 
 #include "core/gate.h"
 #include "engine/writer.h"
+#include "transport/probe.h"
 #include "transport/transport.h"
 
 struct engine_ports {
@@ -23,6 +24,8 @@ struct engine_ports {
     void (*submit)(void *context, struct batch *batch);
     /* Starts a send; send->done is called later, never from inside. */
     void (*send)(void *context, struct send *send);
+    /* Asks a destination how it is; probe->done is called later, never from inside. NULL: health is not checked. */
+    void (*probe)(void *context, struct probe *probe);
     /* Asks for one call of engine_run at that time; a later wish for an earlier time replaces it. */
     void (*wake_at)(void *context, instant at);
 };
@@ -54,7 +57,7 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
 
 /* Claims nothing more. Leases wanted by pull workers are answered empty. */
 void engine_stop(struct engine *engine);
-/* How many sends and batches are under way: 0 means it may be freed. */
+/* How many sends, health checks and batches are under way: 0 means it may be freed. */
 size_t engine_under_way(const struct engine *engine);
 /* The sends still under way, for a transport to abort; at most `max`. */
 size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max);
@@ -63,11 +66,16 @@ size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t
 struct destination_status {
     bool known;
     bool configured;
-    const char *mode; /* normal, paused */
+    const char *mode; /* normal, contingency, recovering, paused */
     const char *held_by; /* NULL: not held */
-    const char *pause_reason; /* valid until the next call of the engine */
+    const char *pause_reason; /* or of contingency; valid until the next call of the engine */
+    const char *cause;        /* of the mode; NULL: none */
+    instant mode_since;
     instant held_since, held_until; /* INSTANT_NONE: not known */
     int64_t under_way, concurrency;
+    bool fallback;       /* jobs go to the second address; what holds is about that */
+    int64_t limit;       /* of concurrency, as found by trying */
+    const char *breaker; /* closed, open, half_open */
     size_t lanes_with_work;
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
@@ -75,6 +83,10 @@ struct destination_status engine_destination(const struct engine *engine, struct
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+/* The same for contingency: it is held until somebody leaves it, and comes back by its ramp. Nothing to do is STATUS_OK. */
+enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason,
+                                     struct error *err) MUST_CHECK;
+enum status engine_leave_contingency(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
 
 /*
  * Pull workers. A request is answered once by `done`, perhaps at once: with jobs when there are some,

@@ -5,6 +5,7 @@
 #define ENGINE_ENGINE_PRIVATE_H
 
 #include "base/map.h"
+#include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
 #include "engine/settlement.h"
@@ -22,19 +23,37 @@ enum {
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
+    DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
+};
+
+/* One event of a destination's. The texts are constants. */
+struct dest_change {
+    const char *change;       /* paused, resumed, a mode's name, breaker_open... */
+    const char *cause, *sign; /* NULL: none */
+    instant at;
 };
 
 /* A destination: what is configured, and how it stands. */
 struct dest {
     char *name;
     const struct destination_config *config; /* NULL: jobs are there, but no configuration for them */
+    struct gate_rules rules; /* of the gate; borrows from the configuration */
     struct gate gate;
+    struct gate_rules fallback_rules;
+    struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
+    struct rate_limiter rate; /* of the whole destination */
+    struct engine *probing; /* a health check is under way; NULL: none */
+    struct probe probe;
+    struct config *probe_config; /* the one it began with */
     struct turns turns;
     size_t lanes; /* known, with work or without */
+    int64_t ready; /* of all its lanes */
     char *pause_reason;
-    const char *unkept; /* a change of mode that is not on its way to the store yet; NULL: none */
+    char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
+    struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
+    size_t change_count;
     instant held_since;
     int64_t dead;
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
@@ -45,8 +64,10 @@ struct dest {
 struct lane_state {
     int64_t id;
     struct dest *dest;
+    char *tenant;
     int64_t ready; /* believed to be claimable, less those being claimed */
     struct turn turn;
+    struct rate_limiter rate; /* of the tenant at this destination */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -63,6 +84,8 @@ struct attempt {
     struct config *config; /* the one it began with */
     struct claimed *claimed;
     struct job job;
+    struct gate *gate; /* the one that it went through */
+    struct gate_pass pass;
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
     int stop_tries;
@@ -75,7 +98,10 @@ struct attempt {
 struct purpose {
     struct attempt *attempt; /* OP_SETTLE */
     struct lane_state *lane; /* OP_CLAIM */
+    struct gate *gate;       /* likewise: the destination's own or the fallback's */
+    struct gate_pass pass;   /* what that gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
+    struct dest_change change; /* likewise */
 };
 
 struct outgoing {
@@ -119,16 +145,42 @@ void engine_wake(struct engine *engine);
 /* lanes.c */
 struct dest *dest_find(const struct engine *engine, struct slice name);
 enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
-enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane) MUST_CHECK;
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
+                     struct lane_state **ret_lane) MUST_CHECK;
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
+/* How many of `wanted` the lane in front may send now; 0: none yet, and it is parked. */
+int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now);
+/* `count` of its ready jobs are being claimed, in its turn. */
+void lane_take(struct lane_state *lane, int64_t count, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
-/* Writes changed modes down, so that a restart does not send to a destination that was paused. */
+
+/* modes.c */
+/* How the gate of a destination is set; NULL: one that is not configured. */
+struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config);
+/* Those of its second address. */
+struct gate_rules fallback_rules_of(const struct destination_config *config);
+/* Whether jobs go to the second address now, because the first is in contingency. */
+bool dest_uses_fallback(const struct dest *dest);
+/* One of its gates' answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
+struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now);
+/* Time has passed: modes and breakers change by themselves. */
+void dests_tick(struct engine *engine);
+/* Tells what has changed, once: a line in the log and an event. */
+void dest_tell(struct dest *dest, const struct gate_news *news);
+/* Writes it down with the state, so that a restart does not send to a destination that was held. */
+void dest_changed(struct dest *dest, struct dest_change change);
 void dests_keep(struct engine *engine);
-void dest_keep_failed(struct engine *engine, struct dest *dest);
+void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change);
+/* What dests_keep wrote. */
+void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
+/* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+/* When something is to do for it although nothing happens; INSTANT_NONE: never. */
+instant dest_next(const struct dest *dest, instant now);
 
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
@@ -142,7 +194,7 @@ void outgoing_free(struct outgoing *outgoing);
 
 /* dispatch.c */
 void dispatch_claims(struct engine *engine);
-void dispatch_claimed(struct engine *engine, struct lane_state *lane, struct batch *batch, struct store_op *op,
+void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 void settle_answered(struct engine *engine);
@@ -152,6 +204,9 @@ void claimed_leave(struct claimed *claimed);
 void recover_orphans(struct engine *engine);
 void promote_due(struct engine *engine);
 void trim_events(struct engine *engine);
+
+/* probes.c */
+void probes_start(struct engine *engine);
 
 /* leases.c */
 void leases_serve(struct engine *engine, struct dest *dest);

@@ -1,8 +1,7 @@
 /*
  * Destinations and lanes: what the engine knows of who has work.
  */
-#include "base/json.h"
-#include "base/log.h"
+#include "base/hash.h"
 #include "engine/engine_private.h"
 
 #include <assert.h>
@@ -29,8 +28,12 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
             free(dest);
             return STATUS_NO_MEMORY;
         }
-        dest->gate = (struct gate){ .concurrency = 1, .closed_until = INSTANT_NONE };
+        dest->rules = gate_rules_of(engine, NULL);
+        gate_init(&dest->gate, &dest->rules, engine_now(engine), INSTANT_NONE);
+        dest->fallback_rules = fallback_rules_of(NULL);
+        gate_init(&dest->fallback, &dest->fallback_rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
+        rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
@@ -61,7 +64,33 @@ static enum status lanes_reserve(struct engine *engine, int64_t id)
     return STATUS_OK;
 }
 
-enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct lane_state **ret_lane)
+/* A burst is as many as may go at once, or what a second brings. */
+static int64_t burst_max(const struct destination_config *config, struct rate rate)
+{
+    int64_t second = rate.per_ms > 0 ? rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1) : 0;
+    return second > config->concurrency ? second : config->concurrency;
+}
+
+static int64_t weight_of(const struct fairness_config *fairness, const char *tenant)
+{
+    int64_t weight = 1;
+    for (size_t i = 0; i < fairness->weights.count; i++)
+        if (strcmp(fairness->weights.items[i].name, tenant) == 0)
+            slice_to_int64(slice_from(fairness->weights.items[i].value), &weight);
+    return weight;
+}
+
+static void lane_configure(struct lane_state *lane)
+{
+    const struct destination_config *config = lane->dest->config;
+    if (!config)
+        return;
+    turn_weigh(&lane->turn, weight_of(&config->fairness, lane->tenant));
+    rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+}
+
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
+                     struct lane_state **ret_lane)
 {
     assert(id > 0);
     struct lane_state *lane = lane_find(engine, id);
@@ -73,9 +102,16 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane = calloc(1, sizeof *lane);
         if (!lane)
             return STATUS_NO_MEMORY;
+        lane->tenant = strndup(tenant.data, tenant.len);
+        if (!lane->tenant) {
+            free(lane);
+            return STATUS_NO_MEMORY;
+        }
         lane->id = id;
         lane->dest = dest;
         turn_init(&lane->turn, 1);
+        rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        lane_configure(lane);
         dest->lanes++;
         engine->lanes[id] = lane;
     }
@@ -86,34 +122,83 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
 {
     lane->ready += count;
+    lane->dest->ready += count;
     if (lane->ready > 0)
         turns_add(&lane->dest->turns, &lane->turn);
     engine_wake(engine);
 }
 
+int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now)
+{
+    int64_t max = wanted < lane->ready ? wanted : lane->ready;
+    assert(max > 0);
+    int64_t room = rate_ask(&lane->rate, now, max).room;
+    if (room == 0)
+        turns_park(&lane->dest->turns, &lane->turn, rate_ask(&lane->rate, now, 1).at);
+    return room;
+}
+
+void lane_take(struct lane_state *lane, int64_t count, instant now)
+{
+    struct dest *dest = lane->dest;
+    assert(count > 0 && count <= lane->ready);
+    turns_took(&dest->turns, count, now);
+    rate_take(&lane->rate, now, count);
+    rate_take(&dest->rate, now, count);
+    lane->ready -= count;
+    dest->ready -= count;
+    if (lane->ready == 0)
+        turns_remove(&dest->turns, &lane->turn);
+}
+
+/* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
+static void begin_anew(struct engine *engine, struct dest *dest)
+{
+    concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
+    concurrency_init(&dest->fallback.adaptive, dest->fallback_rules.concurrency);
+    if (dest->rules.health_every_ms > 0) {
+        uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.health_every_ms;
+        health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
+    }
+}
+
 void dests_configure(struct engine *engine, const struct config *config)
 {
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        bool unknown = !dest->config;
         dest->config = config_destination(config, slice_from(dest->name));
+        dest->rules = gate_rules_of(engine, dest->config);
+        gate_configure(&dest->gate, &dest->rules, engine_now(engine));
+        dest->fallback_rules = fallback_rules_of(dest->config);
+        gate_configure(&dest->fallback, &dest->fallback_rules, engine_now(engine));
+        if (unknown)
+            begin_anew(engine, dest);
         if (!dest->config)
             continue;
-        dest->gate.concurrency = dest->config->concurrency;
+        rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,
                                                                 .base_priority = fairness->base_priority });
     }
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i])
+            lane_configure(engine->lanes[i]);
 }
 
 void lanes_release(struct engine *engine)
 {
-    for (size_t i = 0; i < engine->lanes_capacity; i++)
+    for (size_t i = 0; i < engine->lanes_capacity; i++) {
+        if (engine->lanes[i])
+            free(engine->lanes[i]->tenant);
         free(engine->lanes[i]);
+    }
     free(engine->lanes);
     while (engine->dests) {
         struct dest *next = engine->dests->next;
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
+        free(engine->dests->mode_reason);
         free(engine->dests->name);
         free(engine->dests);
         engine->dests = next;
@@ -150,50 +235,4 @@ enum status dead_recount(struct engine *engine, struct error *err)
             return status;
     } while (count == LANES_PAGE);
     return STATUS_OK;
-}
-
-/* What restore_state reads at the next start. */
-static struct slice state_text(const struct dest *dest, struct arena *memory)
-{
-    struct buffer state;
-    buffer_init(&state, EVENT_DATA_BYTES_MAX);
-    struct json_writer json = json_writer(&state);
-    json_object_begin(&json);
-    json_member_text(&json, "destination", dest->name);
-    json_member_text(&json, "change", dest->unkept);
-    json_member_bool(&json, "paused", dest->gate.paused);
-    if (dest->pause_reason)
-        json_member_text(&json, "reason", dest->pause_reason);
-    json_member_instant(&json, "since", dest->held_since);
-    json_object_end(&json);
-    struct slice text =
-        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
-    buffer_release(&state);
-    return text;
-}
-
-void dests_keep(struct engine *engine)
-{
-    if (engine_must_wait(engine))
-        return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->unkept)
-            continue;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .dest = dest });
-        if (!op)
-            return; /* after the batch that is full now */
-        op->kind = OP_DESTINATION;
-        op->data = state_text(dest, outgoing_memory(engine));
-        op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = op->data };
-        if (op->data.data)
-            dest->unkept = NULL;
-        else
-            outgoing_drop_last(engine); /* no memory: in a moment */
-    }
-}
-
-void dest_keep_failed(struct engine *engine, struct dest *dest)
-{
-    if (!engine->stopping && !dest->unkept)
-        dest->unkept = dest->gate.paused ? "paused" : "resumed";
 }

@@ -70,21 +70,19 @@ static void on_claimed(struct batch *batch)
 static struct batch *claims_for(struct dest *dest, const struct lease_request *request, instant now)
 {
     struct batch *batch = batch_new(LEASE_CLAIMS_MAX, SIZE_MAX / 2);
-    size_t wanted = request->max;
+    size_t wanted = (size_t)rate_ask(&dest->rate, now, (int64_t)request->max).room;
     int64_t turn_max;
     struct turn *turn;
     while (batch && wanted > 0 && batch->count < LEASE_CLAIMS_MAX && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = turn_max < lane->ready ? turn_max : lane->ready;
-        max = max < (int64_t)wanted ? max : (int64_t)wanted;
+        int64_t max = lane_room(lane, turn_max < (int64_t)wanted ? turn_max : (int64_t)wanted, now);
+        if (max == 0)
+            continue;
         struct store_op *op = &batch->ops[batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms) };
-        turns_took(&dest->turns, max, now);
-        lane->ready -= max;
-        if (lane->ready == 0)
-            turns_remove(&dest->turns, &lane->turn);
+        lane_take(lane, max, now);
         wanted -= (size_t)max;
     }
     return batch;
@@ -94,11 +92,14 @@ void leases_serve(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
     int64_t turn_max;
-    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && !dest->gate.paused) {
+    turns_unpark_due(&dest->turns, now);
+    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && dest_ask(&dest->gate, &dest->rate, now).room > 0) {
         struct lease_request *request = dest->waiting_first;
         struct batch *batch = claims_for(dest, request, now);
-        if (!batch)
+        if (!batch || batch->count == 0) {
+            batch_free(batch); /* everybody with work is at the limit of a rate */
             return;
+        }
         dest->waiting_first = request->next;
         if (!dest->waiting_first)
             dest->waiting_last = &dest->waiting_first;

@@ -52,12 +52,13 @@ struct arena *outgoing_memory(struct engine *engine)
     return &engine->outgoing->batch->memory;
 }
 
-static void claim_failed(struct lane_state *lane, const struct store_op *op)
+static void claim_failed(struct engine *engine, const struct purpose *purpose, const struct store_op *op)
 {
-    lane->dest->gate.under_way -= (int64_t)op->claim.max;
-    lane->ready += (int64_t)op->claim.max;
-    turns_returned(&lane->dest->turns, &lane->turn, (int64_t)op->claim.max);
-    turns_add(&lane->dest->turns, &lane->turn);
+    struct lane_state *lane = purpose->lane;
+    int64_t count = (int64_t)op->claim.max;
+    gate_give_back(purpose->gate, purpose->pass, count);
+    turns_returned(&lane->dest->turns, &lane->turn, count);
+    lane_ready_add(engine, lane, count);
 }
 
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
@@ -90,9 +91,9 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         break;
     case OP_CLAIM:
         if (applied)
-            dispatch_claimed(engine, purpose->lane, batch, op, claimed);
+            dispatch_claimed(engine, purpose, batch, op, claimed);
         else
-            claim_failed(purpose->lane, op);
+            claim_failed(engine, purpose, op);
         break;
     case OP_PROMOTE:
         engine->promoting = false;
@@ -103,7 +104,7 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         break;
     case OP_DESTINATION:
         if (!applied)
-            dest_keep_failed(engine, purpose->dest);
+            dest_keep_failed(engine, purpose->dest, &purpose->change);
         break;
     default:
         break;

@@ -102,15 +102,34 @@ static struct decision decide_query(const struct settlement_input *input)
     case QUERY_UNCLEAR:
         break;
     }
-    if (input->job->step_count + 1 >= query->times)
+    if (!input->unspent && input->job->step_count + 1 >= query->times)
         return final_decision(input, VERDICT_PARK, OUTCOME_IN_DOUBT);
     return ask_again(input, again, query->every_ms > 0 ? query->every_ms : MINUTE_MS);
+}
+
+static bool may_pass(enum outcome outcome)
+{
+    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT ||
+           outcome == OUTCOME_IN_DOUBT;
+}
+
+/* As if the destination had asked to wait for it, but what was seen is still told as it was. */
+static struct decision decide_held(const struct settlement_input *input, const struct decision *seen)
+{
+    struct decision held = decide_on(input, input->answer->code, input->answer->text, OUTCOME_WAIT);
+    held.outcome = seen->outcome;
+    held.known = seen->known;
+    held.rule = seen->rule;
+    return held;
 }
 
 static struct decision decide_send(const struct settlement_input *input)
 {
     const struct answer *answer = input->answer;
     struct decision decision = decide_on(input, answer->code, answer->text, answer->outcome);
+    bool spends = decision.verdict == VERDICT_RETRY || decision.verdict == VERDICT_EXHAUSTED;
+    if (input->unspent && spends && may_pass(decision.outcome))
+        return decide_held(input, &decision);
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
     return decision;
@@ -217,7 +236,8 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->run_at = run_at;
     settle->rank = job->rank;
     settle->retry_count = decision->retry_count;
-    settle->step_count = step == STEP_SEND || step != job->step ? 0 : job->step_count + input->answer->attempted;
+    settle->step_count =
+        step == STEP_SEND || step != job->step ? 0 : job->step_count + (input->answer->attempted && !input->unspent);
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;
@@ -241,6 +261,7 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
         return STATUS_NO_MEMORY;
     *ret_settlement = (struct settlement){
         .decision = decision,
+        .may_pass = decision.verdict == VERDICT_EXHAUSTED && may_pass(decision.outcome) && input->job->step == STEP_SEND,
         .blocks = decision.verdict == VERDICT_BLOCK,
         .dead = op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE,
     };

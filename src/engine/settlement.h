@@ -17,10 +17,12 @@ struct settlement_input {
     uint64_t seed;
     instant now;
     int64_t retention_ms; /* of a completed job; 0: for ever */
+    bool unspent;         /* a failure that may pass is not the job's: it is held, and no try is spent */
 };
 
 struct settlement {
     struct decision decision; /* of an unsuccessful send; else only verdict and outcome are set */
+    bool may_pass;            /* the last try failed, but with an error that may pass */
     bool blocks;              /* the destination must be paused */
     bool dead;
 };

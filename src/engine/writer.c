@@ -93,14 +93,16 @@ static void earlier(instant *next_at, instant at)
 
 static bool notice_insert(struct notice *notice, struct lane_notice *lane, const struct op_insert *insert, instant now)
 {
-    if (!lane->destination.data)
+    if (!lane->destination.data) {
         lane->destination = arena_copy(&notice->memory, insert->destination);
+        lane->tenant = arena_copy(&notice->memory, insert->tenant);
+    }
     if (insert->run_at <= now)
         lane->ready++;
     else
         earlier(&lane->next_at, insert->run_at);
     earlier(&lane->next_at, insert->deadline); /* a time to look at, too */
-    return lane->destination.data != NULL;
+    return lane->destination.data && lane->tenant.data;
 }
 
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)

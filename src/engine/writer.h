@@ -35,7 +35,7 @@ struct batch {
 /* What a transaction made ready, told to the engine. */
 struct lane_notice {
     int64_t lane;
-    struct slice destination; /* empty when the lane must be known already */
+    struct slice destination, tenant; /* empty when the lane must be known already */
     int64_t ready;            /* jobs more */
     instant next_at; /* earliest time of jobs that wait; INSTANT_NONE: none */
 };

@@ -42,6 +42,8 @@ refused '--out goes with export' dead list --out x
 refused 'say what to do: list, show' dest
 refused 'name the destination' dest pause
 refused '--reason goes with pause' dest resume claims --reason x
+refused '--reason goes with pause' dest contingency claims --leave --reason x
+refused '--leave goes with contingency' dest pause claims --leave
 refused '--after is a whole number' events --after -1
 refused 'say what to do: verify' audit
 refused 'name the file' backup

@@ -224,7 +224,7 @@ static void request_ended(struct receiver *receiver)
 
 static bool has_body(const struct receiver_request *request, int status)
 {
-    return !slice_equal(buffer_slice(&request->method), SLICE("HEAD")) && status != 204 && status != 304;
+    return !(request && slice_equal(buffer_slice(&request->method), SLICE("HEAD"))) && status != 204 && status != 304;
 }
 
 static void append_head(struct buffer *out, const struct receiver_reply *reply, int status, bool with_body)

@@ -47,6 +47,38 @@ static void port_send(void *context, struct send *send)
     world->sends_end = &pending->link.next;
 }
 
+static void port_probe(void *context, struct probe *probe)
+{
+    struct world *world = context;
+    struct world_probe *pending = calloc(1, sizeof *pending);
+    assert_non_null(pending);
+    pending->probe = probe;
+    pending->answer.body = SLICE("");
+    world->probe_count++;
+    pending->answer.latency_ms = world->health(world, probe, &pending->answer);
+    pending->at = world->now + pending->answer.latency_ms;
+    pending->next = world->probes;
+    world->probes = pending;
+}
+
+/* The probe that is answered first. */
+static struct world_probe **earliest_probe(struct world *world)
+{
+    struct world_probe **first = &world->probes;
+    for (struct world_probe **link = &world->probes; *link; link = &(*link)->next)
+        if ((*link)->at < (*first)->at)
+            first = link;
+    return first;
+}
+
+static void answer_probe(struct world_probe **link)
+{
+    struct world_probe *pending = *link;
+    *link = pending->next;
+    pending->probe->done(pending->probe, &pending->answer);
+    free(pending);
+}
+
 static void port_wake_at(void *context, instant at)
 {
     struct world *world = context;
@@ -58,7 +90,8 @@ static void start_engine(struct world *world)
 {
     struct error error;
     struct engine_settings settings = {
-        .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
+        .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at,
+                   .probe = world->health ? port_probe : NULL },
         .config = world->config,
         .seed = 7,
     };
@@ -78,9 +111,11 @@ void world_begin(struct world *world, const char *yaml, instant now)
     struct store_settings settings = { .sync_always = true, .pending_max = 1000000000 };
     void *context = world->context;
     int64_t (*destination)(struct world *, const struct send *, struct answer *) = world->destination;
+    int64_t (*health)(struct world *, const struct probe *, struct health_answer *) = world->health;
     memset(world, 0, sizeof *world);
     world->context = context;
     world->destination = destination;
+    world->health = health;
     world->now = now;
     arena_init(&shown, SIZE_MAX / 4);
     buffer_init(&problems, 64 * 1024);
@@ -145,6 +180,10 @@ bool world_step(struct world *world)
         answer_send(world, earliest_send(world));
         return true;
     }
+    if (world->probes && (*earliest_probe(world))->at <= world->now) {
+        answer_probe(earliest_probe(world));
+        return true;
+    }
     if (world->wake_at != INSTANT_NONE && world->wake_at <= world->now) {
         world->wake_at = INSTANT_NONE;
         engine_run(world->engine);
@@ -167,6 +206,8 @@ void world_run_until(struct world *world, instant until)
         instant next = world->wake_at;
         if (world->sends && (next == INSTANT_NONE || (*earliest_send(world))->at < next))
             next = (*earliest_send(world))->at;
+        if (world->probes && (next == INSTANT_NONE || (*earliest_probe(world))->at < next))
+            next = (*earliest_probe(world))->at;
         if (next == INSTANT_NONE || next > until)
             break;
         world->now = next > world->now ? next : world->now;
@@ -211,6 +252,8 @@ static void abandon(struct world *world)
     world->fail_applies = true;
     while (world->sends)
         answer_send(world, &world->sends);
+    while (world->probes)
+        answer_probe(&world->probes);
     for (int i = 0; engine_under_way(world->engine) > 0 && i < STEPS_MAX; i++) {
         world_settle(world);
         world->now += 1000;

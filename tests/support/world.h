@@ -13,6 +13,13 @@ struct world_send {
     struct world_send *next;
 };
 
+struct world_probe {
+    struct probe *probe;
+    struct health_answer answer;
+    instant at;
+    struct world_probe *next;
+};
+
 struct world {
     struct config *config;
     struct store *store;
@@ -26,6 +33,10 @@ struct world {
     struct world_send **sends_end;
     /* Answers a send; returns how long it takes. Called when the send begins; texts must be static. */
     int64_t (*destination)(struct world *world, const struct send *send, struct answer *answer);
+    /* Answers a health check, likewise; NULL: health is not checked. */
+    int64_t (*health)(struct world *world, const struct probe *probe, struct health_answer *answer);
+    struct world_probe *probes; /* under way */
+    size_t probe_count;
     void *context;
     size_t send_count;
     bool fail_applies; /* transactions fail with STATUS_FULL while set */

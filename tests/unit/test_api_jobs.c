@@ -427,6 +427,15 @@ static void why_says_what_is_the_matter(void **state)
         { "the list shows it", "GET", "/v1/jobs?destination=yard", NULL, 200, NULL, "\"held_by\":\"paused\"" },
         { "resume", "POST", "/v1/destinations/yard/resume", NULL, 200, NULL, "\"mode\":\"normal\"" },
         { "ready again", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "waits for its turn" },
+        { "enter contingency", "POST", "/v1/destinations/yard/contingency", "{\"enter\":true,\"reason\":\"they called\"}", 200, NULL,
+          "\"mode\":\"contingency\",\"mode_cause\":\"operator\"" },
+        { "contingency", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "\"held_by\":\"contingency\"" },
+        { "contingency, why", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "is in contingency (operator): they called" },
+        { "contingency, next", "GET", "/v1/jobs/ready/why", NULL, 200, NULL, "insist dest contingency yard --leave" },
+        { "enter, but what", "POST", "/v1/destinations/yard/contingency", "{\"reason\":\"x\"}", 422, "invalid_member", NULL },
+        { "enter, but how", "POST", "/v1/destinations/yard/contingency", "{\"enter\":1}", 422, "invalid_member", NULL },
+        { "enter, but where", "POST", "/v1/destinations/nope/contingency", "{\"enter\":true}", 404, "destination_not_found", NULL },
+        { "leave", "POST", "/v1/destinations/yard/contingency", "{\"enter\":false}", 200, NULL, "\"mode\":\"recovering\"" },
     };
     run_cases(fixture, cases, COUNT_OF(cases));
 }

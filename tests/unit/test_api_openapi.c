@@ -221,6 +221,8 @@ static void answers_are_as_described(void **state)
     conforms(fixture, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs/d/cancel", NULL, 200);
     conforms(fixture, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs/d/cancel", NULL, 409);
     conforms(fixture, "POST", "/v1/destinations/{name}/resume", "/v1/destinations/web/resume", NULL, 200);
+    conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":true}", 200);
+    conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":false}", 200);
     conforms(fixture, "GET", "/v1/tenants", "/v1/tenants", NULL, 200);
     conforms(fixture, "GET", "/v1/events", "/v1/events", NULL, 200);
     conforms(fixture, "GET", "/v1/stats", "/v1/stats", NULL, 200);

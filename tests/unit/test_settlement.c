@@ -125,6 +125,27 @@ static const struct settle_case {
 };
 
 /* The job of a case, made whole. */
+/* Sends that were a look at the destination, and last tries that are forgiven: nothing is spent. */
+static const struct settle_case looks[] = {
+    { "a look that failed spends nothing", "plain", { .retry_count = 1 }, SENT(OUTCOME_TRANSIENT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(20), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "a last try that is not the job's fault", "plain", { .retry_count = 3 }, SENT(OUTCOME_TRANSIENT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(80), .retry_count = 3, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "a look in doubt that is resent", "plain", { 0 }, SENT(OUTCOME_IN_DOUBT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(10), .doubted = true, .outcome = OUTCOME_IN_DOUBT }, false, false },
+    { "a look in doubt that is verified", "asks", { 0 }, SENT(OUTCOME_IN_DOUBT), "verify",
+      { .event = EVENT_RETRY, .step = STEP_VERIFY, .run_at = AFTER(600), .doubted = true, .outcome = OUTCOME_IN_DOUBT },
+      false, false },
+    { "a look with a job that is refused", "plain", { 0 }, SENT(OUTCOME_PERMANENT), "dead",
+      { .event = EVENT_GIVE_UP, .outcome = OUTCOME_PERMANENT, .dead_code = SLICE("PERMANENT_ERROR") }, false, true },
+    { "a look by a question without answer", "asks", { .step = STEP_VERIFY, .step_count = 2, .doubted = true },
+      ASKED(QUERY_UNCLEAR), "verify",
+      { .event = EVENT_RETRY, .step = STEP_VERIFY, .run_at = AFTER(60), .step_count = 2, .doubted = true,
+        .outcome = OUTCOME_IN_DOUBT }, false, false },
+};
+
+enum { LOOKS = sizeof looks / sizeof *looks };
+
 static struct job job_of(const struct settle_case *c)
 {
     struct job job = c->job;
@@ -149,7 +170,7 @@ static void settle(const struct config *config, const struct settle_case *c, str
     answer.text = text;
     struct settlement_input input = {
         .destination = config_destination(config, slice_from(c->destination)),
-        .job = &job, .answer = &answer, .seed = 9, .now = now, .retention_ms = AFTER(KEEP),
+        .job = &job, .answer = &answer, .seed = 9, .now = now, .retention_ms = AFTER(KEEP), .unspent = c >= looks && c < looks + LOOKS,
     };
     check(input.destination, "%s: no destination", c->name);
     check(settlement_make(&input, memory, op, ret_settlement) == STATUS_OK, "%s", c->name);
@@ -224,25 +245,38 @@ static void check_event(const struct settle_case *c, const struct store_op *op)
     json_decref(root);
 }
 
+static void settle_and_check(const struct config *config, const struct settle_case *c)
+{
+    struct arena memory;
+    struct store_op op;
+    struct settlement settlement;
+    arena_init(&memory, 1 << 20);
+    settle(config, c, slice_from(personal), &memory, &op, &settlement);
+    check_fields(c, &op);
+    check_event(c, &op);
+    check(settlement.blocks == c->blocks, "%s: blocks", c->name);
+    check(settlement.dead == c->dead, "%s: dead", c->name);
+    check(strcmp(verdict_name(settlement.decision.verdict), c->action) == 0, "%s: %s", c->name,
+          verdict_name(settlement.decision.verdict));
+    arena_release(&memory);
+}
+
 /* S0-038 S0-089 S0-090 S0-091 S0-092 S1-025 S0-107 */
 static void each_outcome_is_settled(void **state)
 {
     struct config *config = config_from(slice_from(yaml), "test.yaml");
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct arena memory;
-        struct store_op op;
-        struct settlement settlement;
-        arena_init(&memory, 1 << 20);
-        settle(config, &cases[i], slice_from(personal), &memory, &op, &settlement);
-        check_fields(&cases[i], &op);
-        check_event(&cases[i], &op);
-        check(settlement.blocks == cases[i].blocks, "%s: blocks", cases[i].name);
-        check(settlement.dead == cases[i].dead, "%s: dead", cases[i].name);
-        check(strcmp(verdict_name(settlement.decision.verdict), cases[i].action) == 0, "%s: %s", cases[i].name,
-              verdict_name(settlement.decision.verdict));
-        arena_release(&memory);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        settle_and_check(config, &cases[i]);
+    config_unref(config);
+}
+
+static void a_look_spends_nothing(void **state)
+{
+    struct config *config = config_from(slice_from(yaml), "test.yaml");
+    (void)state;
+    for (size_t i = 0; i < LOOKS; i++)
+        settle_and_check(config, &looks[i]);
     config_unref(config);
 }
 
@@ -361,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_outcome_is_settled),
+        cmocka_unit_test(a_look_spends_nothing),
         cmocka_unit_test(odd_texts_are_taken),
         cmocka_unit_test(huge_answers_are_cut),
         cmocka_unit_test(without_memory_it_says_so),

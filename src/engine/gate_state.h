@@ -1,0 +1,17 @@
+/*
+ * gate_state.h - what a gate keeps over a restart, as JSON and back.
+ */
+#ifndef ENGINE_GATE_STATE_H
+#define ENGINE_GATE_STATE_H
+
+#include "base/json.h"
+#include "core/gate.h"
+
+#include <jansson.h>
+
+/* Members of the object that is being written. */
+void gate_state_write(struct json_writer *json, const struct gate_kept *kept);
+/* What is missing or makes no sense stays as it is in `kept`: give it a gate's own. */
+void gate_state_read(const json_t *root, struct gate_kept *kept);
+
+#endif

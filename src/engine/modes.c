@@ -1,0 +1,263 @@
+/*
+ * How destinations stand: their gates' rules, and what becomes of what the gates say.
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+#include "engine/gate_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config)
+{
+    if (!config)
+        return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
+    const struct contingency_config *contingency = &config->contingency;
+    bool has_health = engine->ports.probe && config->health.kind != HEALTH_NONE;
+    return (struct gate_rules){
+        .concurrency = config->concurrency,
+        .cycle_every_ms = config->cycle_every_ms,
+        .cycle_batch = config->cycle_batch,
+        .breaker = config->breaker,
+        .health_every_ms = has_health ? config->health.every_ms : 0,
+        .health_failures = config->health.failures,
+        .contingency = {
+            /* Pull workers' answers do not come through the gate: without a check nothing could lead back. */
+            .enabled = contingency->enabled && (has_health || config->transport != TRANSPORT_PULL),
+            .has_health = has_health,
+            .ramp = contingency->ramp,
+            .ramp_count = contingency->ramp_count,
+            .stable_ms = contingency->stable_ms,
+            .check_ms = contingency->check_ms,
+            .windows = contingency->windows,
+            .window_count = contingency->maintenance.count,
+            .single_event = contingency->activate_on_single_event,
+            .answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS,
+        },
+    };
+}
+
+struct gate_rules fallback_rules_of(const struct destination_config *config)
+{
+    if (!config)
+        return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
+    return (struct gate_rules){ .concurrency = config->concurrency, .breaker = config->breaker,
+                                .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
+}
+
+bool dest_uses_fallback(const struct dest *dest)
+{
+    return dest->config && dest->config->fallback_url && !dest->gate.paused &&
+           dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static void tell_mode(struct dest *dest, const struct mode_change *change)
+{
+    struct dest_change kept = { .change = mode_name(change->to), .cause = cause_name(change->cause),
+                                .sign = criterion_name(change->criterion), .at = change->at };
+    if (change->to != MODE_CONTINGENCY) {
+        free(dest->mode_reason);
+        dest->mode_reason = NULL;
+    }
+    log_event(change->to == MODE_CONTINGENCY ? LOG_WARN : LOG_INFO, "destination_mode",
+              FIELD_CSTR("destination", dest->name), FIELD_CSTR("mode", kept.change),
+              FIELD_CSTR("cause", or_empty(kept.cause)), FIELD_CSTR("sign", or_empty(kept.sign)),
+              FIELD_CSTR("reason", or_empty(dest->mode_reason)));
+    dest_changed(dest, kept);
+}
+
+static void tell_breaker(struct dest *dest, const struct breaker_change *change)
+{
+    static const char *const words[] = { [BREAKER_CLOSED] = "breaker_closed", [BREAKER_OPEN] = "breaker_open",
+                                         [BREAKER_HALF_OPEN] = "breaker_half_open" };
+    log_event(change->to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "destination_breaker",
+              FIELD_CSTR("destination", dest->name), FIELD_CSTR("state", breaker_state_name(change->to)),
+              FIELD_INSTANT("until", change->until));
+    dest_changed(dest, (struct dest_change){ .change = words[change->to], .at = change->at });
+}
+
+/* A breaker that opens and brings contingency, or is closed by its end, is part of that. */
+void dest_tell(struct dest *dest, const struct gate_news *news)
+{
+    if (news->mode.from != news->mode.to)
+        tell_mode(dest, &news->mode);
+    else if (news->breaker.from != news->breaker.to)
+        tell_breaker(dest, &news->breaker);
+}
+
+/* ---- over a restart ---- */
+
+/* Should ever more changes wait than there is room for, the newest takes the place of the one before: the state is whole. */
+void dest_changed(struct dest *dest, struct dest_change change)
+{
+    size_t at = dest->change_count < DEST_CHANGES_MAX ? dest->change_count++ : DEST_CHANGES_MAX - 1;
+    dest->changes[at] = change;
+}
+
+static void write_reason(struct json_writer *json, const char *name, const char *reason)
+{
+    if (reason)
+        json_member_text(json, name, reason);
+}
+
+static struct slice state_text(const struct dest *dest, const struct dest_change *change, struct arena *memory)
+{
+    struct buffer state;
+    struct gate_kept kept = gate_keep(&dest->gate);
+    buffer_init(&state, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&state);
+    json_object_begin(&json);
+    json_member_text(&json, "destination", dest->name);
+    json_member_text(&json, "change", change->change);
+    write_reason(&json, "cause", change->cause);
+    write_reason(&json, "sign", change->sign);
+    json_member_instant(&json, "at", change->at);
+    write_reason(&json, "reason", dest->pause_reason);
+    json_member_instant(&json, "since", dest->held_since);
+    write_reason(&json, "mode_reason", dest->mode_reason);
+    gate_state_write(&json, &kept);
+    json_object_end(&json);
+    struct slice text =
+        buffer_status(&state) == STATUS_OK ? arena_copy(memory, buffer_slice(&state)) : (struct slice){ NULL, 0 };
+    buffer_release(&state);
+    return text;
+}
+
+/* False: not now. */
+static bool keep_first(struct engine *engine, struct dest *dest)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ .dest = dest, .change = dest->changes[0] });
+    if (!op)
+        return false; /* after the batch that is full now */
+    op->kind = OP_DESTINATION;
+    op->data = state_text(dest, &dest->changes[0], outgoing_memory(engine));
+    op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = op->data };
+    if (!op->data.data) {
+        outgoing_drop_last(engine); /* no memory: in a moment */
+        return false;
+    }
+    memmove(dest->changes, dest->changes + 1, --dest->change_count * sizeof *dest->changes);
+    return true;
+}
+
+void dests_keep(struct engine *engine)
+{
+    if (engine_must_wait(engine))
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        while (dest->change_count > 0)
+            if (!keep_first(engine, dest))
+                return;
+}
+
+void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change)
+{
+    size_t at = 0;
+    if (engine->stopping || dest->change_count == DEST_CHANGES_MAX)
+        return; /* what waits brings the same state */
+    while (at < dest->change_count && dest->changes[at].at <= change->at)
+        at++;
+    memmove(dest->changes + at + 1, dest->changes + at, (dest->change_count++ - at) * sizeof *dest->changes);
+    dest->changes[at] = *change;
+}
+
+static char *copy_text(const json_t *root, const char *name)
+{
+    const char *text = json_string_value(json_object_get(root, name));
+    return text ? strdup(text) : NULL; /* without memory it is held all the same, and says less */
+}
+
+void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
+{
+    json_t *root = json_loadb(state.data, state.len, 0, NULL);
+    struct gate_kept kept = gate_keep(&dest->gate);
+    const char *since = json_string_value(json_object_get(root, "since"));
+    instant at;
+    gate_state_read(root, &kept);
+    gate_restore(&dest->gate, &kept, engine_now(engine));
+    if (kept.paused)
+        dest->pause_reason = copy_text(root, "reason");
+    if (kept.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
+        dest->held_since = at;
+    if (kept.contingency.mode == MODE_CONTINGENCY)
+        dest->mode_reason = copy_text(root, "mode_reason");
+    json_decref(root);
+}
+
+/* ---- what happens ---- */
+
+static void tell_fallback(const struct dest *dest, const struct gate_news *news)
+{
+    if (news->breaker.from != news->breaker.to)
+        log_event(news->breaker.to == BREAKER_OPEN ? LOG_WARN : LOG_INFO, "fallback_breaker",
+                  FIELD_CSTR("destination", dest->name), FIELD_CSTR("state", breaker_state_name(news->breaker.to)),
+                  FIELD_INSTANT("until", news->breaker.until));
+}
+
+void dests_tick(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!dest->config)
+            continue;
+        struct gate_news news = gate_tick(&dest->gate, now);
+        contingency_held(&dest->gate.contingency, dest->ready);
+        dest_tell(dest, &news);
+        news = gate_tick(&dest->fallback, now);
+        tell_fallback(dest, &news);
+    }
+}
+
+bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
+{
+    struct dest *dest = attempt->dest;
+    instant now = engine_now(attempt->engine);
+    struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
+    bool keep = false;
+    if (attempt->gate == &dest->fallback) {
+        tell_fallback(dest, &news);
+        return false;
+    }
+    dest_tell(dest, &news);
+    if (settlement->may_pass) {
+        news = gate_exhausted(&dest->gate, now, &keep);
+        dest_tell(dest, &news);
+    }
+    return keep;
+}
+
+struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now)
+{
+    struct gate_answer answer = gate_ask(gate, now);
+    if (answer.room > 0) {
+        struct rate_answer allowed = rate_ask(rate, now, answer.room);
+        gate_narrow(&answer, HOLD_RATE, allowed.room, allowed.room == 0 ? rate_ask(rate, now, 1).at : INSTANT_NONE);
+    }
+    return answer;
+}
+
+static void earlier(instant *at, instant other, instant now)
+{
+    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
+        *at = other;
+}
+
+instant dest_next(const struct dest *dest, instant now)
+{
+    if (!dest->config)
+        return INSTANT_NONE;
+    instant next = gate_next(&dest->gate, now);
+    if (dest_uses_fallback(dest))
+        earlier(&next, gate_next(&dest->fallback, now), now);
+    if (turns_count(&dest->turns) > 0) {
+        struct rate_limiter rate = dest->rate;
+        earlier(&next, rate_ask(&rate, now, 1).at, now);
+        earlier(&next, turns_next_due(&dest->turns), now);
+    }
+    return next;
+}

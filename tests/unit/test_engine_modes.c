@@ -1,0 +1,530 @@
+/*
+ * Outages, limits and the way back, through the real engine.
+ */
+#include "support/configs.h"
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
+
+#define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
+#define QUICK_RETRY ", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 3 }"
+
+/* A destination that is away for a while, and who was seen there. */
+struct outage {
+    instant from, until;
+    size_t requests_during;   /* begun while it was away */
+    size_t peak_after;        /* most under way at once, in the ten minutes after it came back */
+    instant back_at;          /* the first that was answered well after it */
+    size_t first_seconds[3];  /* begun in each of the seconds from then on */
+};
+
+static void note_return(struct outage *outage, const struct world *world)
+{
+    size_t under_way = 1; /* with this one */
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        under_way++;
+    if (under_way > outage->peak_after)
+        outage->peak_after = under_way;
+    if (outage->back_at == 0)
+        outage->back_at = world->now;
+    int64_t second = (world->now - outage->back_at) / 1000;
+    if (second < 3)
+        outage->first_seconds[second]++;
+}
+
+static int64_t is_away_at_times(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct outage *outage = world->context;
+    (void)send;
+    if (world->now >= outage->from && world->now < outage->until) {
+        outage->requests_during++;
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503: away");
+        return 20;
+    }
+    if (world->now >= outage->until && world->now < outage->until + 600 * 1000)
+        note_return(outage, world);
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+static struct destination_status standing(struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+static void add_jobs(struct world *world, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+}
+
+/* Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
+static void an_outage_of_three_hours_costs_nothing(void **state)
+{
+    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 64, breaker: { min_calls: 20 }"
+                           ", contingency: { ramp: [5, 10, 25], stable: 15m, check: 5m }"), began);
+    world_run_for(&world, 2 * 60 * 1000);
+    add_jobs(&world, 10000);
+    world_run_for(&world, 5 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).held_by, "contingency");
+    size_t before = outage.requests_during;
+    world_run_until(&world, outage.until - 1);
+    assert_true(outage.requests_during - before <= 3 * 3600 / 300); /* one look each five minutes */
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_int_equal(outage.peak_after, 25);
+    assert_true(outage.first_seconds[0] <= 1 + 5 && outage.first_seconds[1] <= 10 && outage.first_seconds[2] <= 25);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 10000);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+/* C-55: the last try of a job fails in an outage that nobody has noticed yet. */
+static void a_last_try_in_an_outage_is_held(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 30 * 60 * 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.retry_count, 3);
+    assert_true(job.state == STATE_WAITING || job.state == STATE_PENDING);
+    assert_string_equal(standing(&world).mode, "contingency");
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* Behind an open breaker nobody's tries are spent. */
+static void an_open_breaker_spends_nothing(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 5 }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 5000);
+    assert_string_equal(standing(&world).breaker, "open");
+    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_true(standing(&world).held_since >= began && standing(&world).held_since <= world.now);
+    assert_true(standing(&world).held_until > world.now);
+    world_run_until(&world, outage.until);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(outage.requests_during < 200); /* ten and some, then five every five minutes */
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 200);
+    assert_string_equal(standing(&world).breaker, "closed");
+    world_end(&world);
+}
+
+/* A fast and good destination is not slowed by looking for its limit. */
+static void a_good_destination_gets_all_its_concurrency(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 64"), began);
+    add_jobs(&world, 300);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 300);
+    assert_int_equal(standing(&world).limit, 64);
+    assert_int_equal(standing(&world).concurrency, 64);
+    world_end(&world);
+}
+
+static void a_cycle_sends_so_many(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", cycle: { every: 1m, batch: 20 }"), began);
+    add_jobs(&world, 50);
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 20);
+    assert_string_equal(standing(&world).held_by, "cycle");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 40);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 50);
+    world_end(&world);
+}
+
+static void a_maintenance_window_holds(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
+    world_run_until(&world, began + 21 * 60 * 1000); /* 11:01 */
+    add_jobs(&world, 50);
+    world_run_for(&world, 50 * 60 * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_string_equal(standing(&world).held_by, "maintenance");
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_int_equal(standing(&world).held_until, began + 80 * 60 * 1000);
+    world_run_for(&world, 20 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 50);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+/* Who was served, in order. */
+struct served {
+    char order[512];
+    size_t count;
+};
+
+static int64_t notes_tenant(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct served *served = world->context;
+    if (served->count < sizeof served->order - 1)
+        served->order[served->count++] = send->job->tenant.data[0];
+    answer->outcome = OUTCOME_DELIVERED;
+    return 10;
+}
+
+static size_t times(const struct served *served, char tenant, size_t first)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < served->count && i < first; i++)
+        count += served->order[i] == tenant;
+    return count;
+}
+
+static void a_destination_keeps_its_rate(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 4, rate: { total: 60/m }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 100);
+    assert_int_equal(served.count, 4); /* what may go at once */
+    assert_string_equal(standing(&world).held_by, "rate");
+    assert_int_equal(standing(&world).held_until, began + 1000);
+    world_run_for(&world, 59 * 1000);
+    assert_int_equal(served.count, 4 + 59);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(served.count, 4 + 119);
+    world_end(&world);
+}
+
+/* One tenant at its limit holds up nobody else. */
+static void a_tenant_keeps_its_rate(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2, rate: { per_tenant: 60/m }"), began);
+    for (int i = 0; i < 100; i++)
+        world_add(&world, "d", "A", NULL, "x");
+    for (int i = 0; i < 10; i++)
+        world_add(&world, "d", i % 2 == 0 ? "B" : "C", NULL, "x");
+    world_run_for(&world, 4500);
+    assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 4);
+    assert_int_equal(times(&served, 'B', SIZE_MAX), 5);
+    assert_int_equal(times(&served, 'C', SIZE_MAX), 5);
+    assert_null(standing(&world).held_by);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 64);
+    world_end(&world);
+}
+
+static void weights_share_the_turns(void **state)
+{
+    struct served served = { .count = 0 };
+    struct world world = { .destination = notes_tenant, .context = &served };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, fairness: { round_robin: true, batch: 2, weights: { A: 4 } }"), began);
+    add_jobs(&world, 400);
+    world_run_for(&world, 1005);
+    assert_true(served.count >= 100);
+    assert_int_equal(times(&served, 'A', 100), 80);
+    world_crash(&world); /* the tenants' names are known from the store, too */
+    size_t before = served.count, before_a = times(&served, 'A', SIZE_MAX);
+    world_run_for(&world, 1005);
+    assert_true(times(&served, 'A', SIZE_MAX) - before_a >= (served.count - before) * 3 / 4);
+
+    struct config *equal = config_from(SLICE(TO(", concurrency: 1, fairness: { round_robin: true, batch: 2 }")), "test.yaml");
+    assert_int_equal(engine_reload(world.engine, equal, &error), STATUS_OK);
+    world_run_for(&world, 200);
+    before = served.count;
+    before_a = times(&served, 'A', SIZE_MAX);
+    world_run_for(&world, 400);
+    assert_in_range(times(&served, 'A', SIZE_MAX) - before_a, (served.count - before) / 2 - 2, (served.count - before) / 2 + 2);
+    config_unref(equal);
+    world_end(&world);
+}
+
+/* How many events tell of the change. */
+static int told(struct world *world, const char *change)
+{
+    char wanted[64];
+    int count = 0;
+    int64_t after = 0;
+    size_t read;
+    snprintf(wanted, sizeof wanted, "\"change\":\"%s\"", change);
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
+        for (size_t i = 0; i < read; i++) {
+            after = events[i].number;
+            count += events[i].type == EVENT_TYPE_DESTINATION && memmem(events[i].data.data, events[i].data.len, wanted, strlen(wanted));
+        }
+        arena_release(&memory);
+    } while (read > 0);
+    return count;
+}
+
+static void a_restart_stays_in_contingency(void **state)
+{
+    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }"
+                           ", contingency: { ramp: [5, 10, 25], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 100);
+    world_run_for(&world, 60 * 1000);
+    struct destination_status before = standing(&world);
+    assert_string_equal(before.mode, "contingency");
+    assert_string_equal(before.cause, "breaker");
+    size_t sent = world.send_count;
+    world_crash(&world);
+    world_run_for(&world, 60 * 1000);
+    struct destination_status after = standing(&world);
+    assert_string_equal(after.mode, "contingency");
+    assert_string_equal(after.cause, "breaker");
+    assert_int_equal(after.held_since, before.held_since);
+    assert_int_equal(world.send_count, sent);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "breaker_open"), 0); /* it is the cause of the one that was told */
+
+    world_run_until(&world, outage.until + 10 * 60 * 1000);
+    world_crash(&world); /* on the way back */
+    assert_true(strcmp(standing(&world).mode, "contingency") != 0);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "recovering"), 1);
+    assert_int_equal(told(&world, "normal"), 1);
+    world_end(&world);
+}
+
+static void a_breaker_is_told_and_kept(void **state)
+{
+    struct outage outage = { .from = began, .until = began + 60 * 1000 };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 10m, open_max: 1h, probes: 3 }"), began);
+    add_jobs(&world, 50);
+    world_run_for(&world, 5000);
+    size_t sent = world.send_count;
+    world_crash(&world);
+    world_run_for(&world, 9 * 60 * 1000);
+    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_int_equal(world.send_count, sent);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 50);
+    assert_int_equal(told(&world, "breaker_open"), 1);
+    assert_int_equal(told(&world, "breaker_half_open"), 1);
+    assert_int_equal(told(&world, "breaker_closed"), 1);
+    world_end(&world);
+}
+
+static void an_operator_enters_and_leaves(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("nowhere"), SLICE(""), &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("nowhere"), &error), STATUS_NOT_FOUND);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("again"), &error), STATUS_OK);
+    add_jobs(&world, 20);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world.send_count, 0); /* no check ends it */
+    world_crash(&world);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).cause, "operator");
+    assert_string_equal(standing(&world).pause_reason, "they called");
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_settle(&world);
+    assert_string_equal(standing(&world).mode, "recovering");
+    assert_null(standing(&world).pause_reason);
+    assert_int_equal(world.send_count, 5);
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 20);
+    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "recovering"), 1);
+    world_end(&world);
+}
+
+/* Changes that the store refused at first are told all the same, in order, and once. */
+static void changes_outlive_a_full_disk(void **state)
+{
+    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct world world = { .destination = is_away_at_times, .context = &never };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    world_run_for(&world, 1000);
+    world.fail_applies = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        world_run_for(&world, 2500);
+        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+        world_run_for(&world, 2500);
+    }
+    world.fail_applies = false;
+    world_run_for(&world, 5000);
+    assert_int_equal(told(&world, "contingency"), 3);
+    assert_int_equal(told(&world, "recovering"), 3);
+    world_crash(&world);
+    assert_string_equal(standing(&world).mode, "recovering");
+    world_end(&world);
+}
+
+static int64_t says_how_it_is(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    const struct outage *outage = world->context;
+    bool away = world->now >= outage->from && world->now < outage->until;
+    assert_string_equal(probe->destination->health.url, "http://127.0.0.1:1/health");
+    answer->connected = !away;
+    answer->status = 200;
+    answer->body = SLICE("{\"status\":\"UP\"}");
+    return 30;
+}
+
+/* With a health check no job is spent to look, and its end is seen at the next check. */
+static void health_checks_begin_and_end_an_outage(void **state)
+{
+    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .health = says_how_it_is, .context = &outage };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", health: { url: 'http://127.0.0.1:1/health', every: 30s, failures: 3 }"
+                           ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    world_run_for(&world, 60 * 1000 + 3 * 30 * 1000 + 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).cause, "health");
+    add_jobs(&world, 100);
+    world_run_until(&world, outage.until - 1);
+    assert_int_equal(world.send_count, 0);
+    assert_in_range(world.probe_count, 120, 124);
+    world_crash(&world);
+    assert_string_equal(standing(&world).mode, "contingency");
+    world_run_for(&world, 61 * 1000);
+    assert_string_equal(standing(&world).mode, "recovering");
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(told(&world, "contingency"), 1);
+    world_end(&world);
+}
+
+/* Two addresses, each with its own outage. */
+struct addresses {
+    struct outage first, second;
+    size_t to_first, to_second;
+};
+
+static int64_t has_two_addresses(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct addresses *addresses = world->context;
+    const struct outage *outage = send->use_fallback ? &addresses->second : &addresses->first;
+    *(send->use_fallback ? &addresses->to_second : &addresses->to_first) += 1;
+    if (world->now >= outage->from && world->now < outage->until) {
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503: away");
+    } else {
+        answer->outcome = OUTCOME_DELIVERED;
+    }
+    return 20;
+}
+
+static void the_second_address_is_used_in_contingency(void **state)
+{
+    const int64_t hour = INT64_C(3600) * 1000;
+    struct addresses addresses = { .first = { .from = began, .until = began + 4 * hour },
+                                   .second = { .from = began + hour, .until = began + 2 * hour } };
+    struct world world = { .destination = has_two_addresses, .context = &addresses };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' }"
+                           ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_true(standing(&world).fallback);
+    assert_null(standing(&world).held_by);
+    assert_int_equal(world_counts(&world, "d").completed, 200);
+    assert_true(addresses.to_second >= 150 && addresses.to_second <= 200);
+
+    world_run_until(&world, began + hour); /* both are away: nothing is spent, and the second is left alone, too */
+    size_t before = addresses.to_second;
+    add_jobs(&world, 200);
+    world_run_until(&world, began + 2 * hour);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(addresses.to_second - before < 150);
+    world_run_until(&world, began + 3 * hour);
+    assert_int_equal(world_counts(&world, "d").completed, 400);
+
+    world_run_until(&world, began + 5 * hour); /* the first is back, but a job must go to see it */
+    before = addresses.to_second;
+    size_t before_first = addresses.to_first;
+    add_jobs(&world, 50);
+    world_run_for(&world, hour);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 450);
+    assert_int_equal((addresses.to_first - before_first) + (addresses.to_second - before), 50);
+    assert_true(addresses.to_first > before_first);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_outage_of_three_hours_costs_nothing),
+        cmocka_unit_test(a_last_try_in_an_outage_is_held),
+        cmocka_unit_test(an_open_breaker_spends_nothing),
+        cmocka_unit_test(a_good_destination_gets_all_its_concurrency),
+        cmocka_unit_test(a_cycle_sends_so_many),
+        cmocka_unit_test(a_maintenance_window_holds),
+        cmocka_unit_test(a_destination_keeps_its_rate),
+        cmocka_unit_test(a_tenant_keeps_its_rate),
+        cmocka_unit_test(weights_share_the_turns),
+        cmocka_unit_test(a_restart_stays_in_contingency),
+        cmocka_unit_test(a_breaker_is_told_and_kept),
+        cmocka_unit_test(an_operator_enters_and_leaves),
+        cmocka_unit_test(changes_outlive_a_full_disk),
+        cmocka_unit_test(health_checks_begin_and_end_an_outage),
+        cmocka_unit_test(the_second_address_is_used_in_contingency),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/*
+ * Health checks over real connections.
+ */
+#include "core/health.h"
+#include "support/http_rig.h"
+#include "support/receiver.h"
+#include "transport/probe.h"
+
+#include <curl/curl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct seen {
+    int times;
+    struct health_answer answer; /* without its body */
+    enum health_reason reason;
+};
+
+static void on_done(struct probe *probe, const struct health_answer *answer)
+{
+    struct seen *seen = probe->context;
+    const struct health_config *health = &probe->destination->health;
+    const struct health_expectation expectation = {
+        .kind = health->kind, .timeout_ms = health->timeout_ms, .status = health->expect_status,
+        .services = health->expect_services.items, .service_count = health->expect_services.count,
+    };
+    seen->times++;
+    seen->answer = *answer;
+    seen->reason = health_judge(&expectation, answer).reason;
+}
+
+static struct seen ask(struct rig *rig, struct prober *prober, const struct destination_config *destination)
+{
+    struct seen seen = { 0 };
+    struct probe probe = { .destination = destination, .done = on_done, .context = &seen };
+    prober_start(prober, &probe);
+    assert_int_equal(seen.times, 0); /* never from inside */
+    for (int i = 0; i < 1000 && seen.times == 0; i++)
+        rig_run(rig, 10);
+    assert_int_equal(seen.times, 1);
+    return seen;
+}
+
+static void each_kind_is_asked(void **state)
+{
+    static const struct {
+        const char *name, *scheme, *more;
+        struct receiver_reply reply;
+        enum health_reason reason;
+    } cases[] = {
+        { "json, well", "http", "", { .body = "{\"status\":\"UP\"}" }, HEALTH_WELL },
+        { "json, unwell", "http", "", { .body = "{\"status\":\"DOWN\"}" }, HEALTH_UNWELL },
+        { "json, refused", "http", "", { .status = 503, .body = "{}" }, HEALTH_REFUSED },
+        { "json, a service", "http", ", expect: { services: [db] }", { .body = "{\"status\":\"UP\",\"services\":{\"db\":\"DOWN\"}}" },
+          HEALTH_SERVICE_UNWELL },
+        { "http", "http", ", kind: http", { .status = 204 }, HEALTH_WELL },
+        { "http, redirected", "http", ", kind: http", { .status = 302, .headers = "Location: /login\r\n" }, HEALTH_REFUSED },
+        { "http, silent", "http", ", kind: http, timeout: 200ms", { .fate = FATE_HANG }, HEALTH_NO_ANSWER },
+        { "http, closes", "http", ", kind: http", { .fate = FATE_CLOSE }, HEALTH_NO_ANSWER },
+        { "wsdl", "http", ", kind: wsdl", { .body = "<wsdl:definitions/>" }, HEALTH_WELL },
+        { "wsdl, a login page", "http", ", kind: wsdl", { .body = "<html/>" }, HEALTH_NO_DEFINITIONS },
+        { "tcp", "tcp", "", { .fate = FATE_HANG, .stage = STAGE_ACCEPTED }, HEALTH_WELL },
+        { "smtp", "smtp", "", { .stage = STAGE_ACCEPTED, .form = FORM_RAW, .body = "220 mail.example ready\r\n" }, HEALTH_WELL },
+        { "smtp, busy", "smtp", "", { .stage = STAGE_ACCEPTED, .form = FORM_RAW, .body = "421 later\r\n" }, HEALTH_REFUSED },
+    };
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct receiver *receiver = receiver_new(NULL);
+        receiver_script(receiver, &cases[i].reply, 1);
+        const struct destination_config *destination =
+            rig_configure(&rig, "url: 'http://127.0.0.1:1/', allow_private: true, health: { url: '%s://127.0.0.1:%d%s'%s }",
+                          cases[i].scheme, receiver_port(receiver), cases[i].scheme[0] == 'h' ? "/health" : "", cases[i].more);
+        struct seen seen = ask(&rig, prober, destination);
+        if (seen.reason != cases[i].reason)
+            fail_msg("%s: %s", cases[i].name, health_reason_name(seen.reason));
+        receiver_free(receiver);
+    }
+    prober_free(prober);
+    rig_close(&rig);
+}
+
+static void nobody_there(void **state)
+{
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    struct seen seen = ask(&rig, prober, rig_configure(&rig, "url: 'http://127.0.0.1:1/', allow_private: true, "
+                                                             "health: { url: 'http://127.0.0.1:1/' }"));
+    assert_int_equal(seen.reason, HEALTH_NO_ANSWER);
+    prober_free(prober);
+    rig_close(&rig);
+}
+
+/* An address inside is not asked unless the destination may be there. */
+static void private_addresses_are_not_asked(void **state)
+{
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    struct receiver *receiver = receiver_new(NULL);
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    struct seen seen = ask(&rig, prober, rig_configure(&rig, "url: 'https://a.example/', health: { url: 'http://127.0.0.1:%d/', kind: http }",
+                                                       receiver_port(receiver)));
+    assert_int_equal(seen.reason, HEALTH_NO_ANSWER);
+    assert_int_equal(receiver_connections(receiver), 0);
+    prober_free(prober);
+    rig_close(&rig);
+    receiver_free(receiver);
+}
+
+static void an_abort_answers_all(void **state)
+{
+    static const struct receiver_reply hangs = { .fate = FATE_HANG };
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    struct receiver *receiver = receiver_new(NULL);
+    struct seen seen[3] = { 0 };
+    struct probe probes[3];
+    (void)state;
+    receiver_script(receiver, &hangs, 1);
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    const struct destination_config *destination = rig_configure(
+        &rig, "url: 'http://127.0.0.1:1/', allow_private: true, health: { url: 'http://127.0.0.1:%d/' }", receiver_port(receiver));
+    for (int i = 0; i < 3; i++) {
+        probes[i] = (struct probe){ .destination = destination, .done = on_done, .context = &seen[i] };
+        prober_start(prober, &probes[i]);
+    }
+    rig_run(&rig, 50);
+    prober_abort(prober);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(seen[i].times, 1);
+        assert_false(seen[i].answer.connected);
+    }
+    prober_free(prober);
+    rig_close(&rig);
+    receiver_free(receiver);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    curl_global_cleanup();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_is_asked),
+        cmocka_unit_test(nobody_there),
+        cmocka_unit_test(private_addresses_are_not_asked),
+        cmocka_unit_test(an_abort_answers_all),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
