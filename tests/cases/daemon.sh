@@ -193,6 +193,7 @@ check "doctor of certificates" ended 1 'warn  store          memory:' 'warn  cer
     "$insist" token boss --scope admin | tee "$work/boss" | tail -n 1
 } >"$work/tokens.yaml"
 sed "s|^store|auth: { tokens_file: $work/tokens.yaml }\nstore|" "$work/insist.yaml" >"$work/auth.yaml"
+: >"$work/serve.out" # what the one before said
 "$insist" serve -c "$work/auth.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 check "a daemon with tokens" until_true grep -q 'listens on' "$work/serve.out"
