@@ -42,12 +42,15 @@ static const instant began = (instant)1736678400 * 1000;
                  "verify: { url: 'https://b.example/{id}', after: 5s, every: 2s, times: 3 }, " \
                  "poll: { url: 'https://b.example/{id}', after: 3s, every: 3s, times: 4 } }\n"
 #define C(limit) "  c: { url: 'https://c.example/', in_doubt: park, job_ttl: 10m, concurrency: " #limit ", " RETRY " }\n"
+/* The same with limits that come and go. */
+#define C_SLOWLY "  c: { url: 'https://c.example/', in_doubt: park, job_ttl: 10m, concurrency: 3, cycle: { every: 1s, batch: 5 }, " \
+                 "rate: { total: 5/s, per_tenant: 60/m }, fairness: { weights: { t1: 3 } }, " RETRY " }\n"
 #define FILE_OF(more) "retention: { completed: 90d, audit: 3650d }\ndestinations:\n" more
 
 /* The first is whole; each can be put in the place of another while jobs are under way. */
 static const char *const files[] = {
     FILE_OF(A(4, 2) B(3) C(2)),
-    FILE_OF(A(1, 1) B(6) C(1)),
+    FILE_OF(A(1, 1) B(6) C_SLOWLY),
     FILE_OF(A(6, 5) B(1)), /* c is gone */
     FILE_OF(B(2) C(4)),    /* a is gone */
 };
