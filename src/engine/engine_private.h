@@ -131,7 +131,8 @@ void dests_keep(struct engine *engine);
 void dest_keep_failed(struct engine *engine, struct dest *dest);
 
 /* outgoing.c */
-/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
+/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
+   another is added. */
 struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
 /* Takes back what was added last. */
 void outgoing_drop_last(struct engine *engine);
