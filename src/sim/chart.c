@@ -50,10 +50,10 @@ static double point(const struct chart_curve *curve, const struct frame *frame, 
     return (double)most * curve->scale;
 }
 
-/* 1, 2 or 5 times a power of ten, at least `value`. */
+/* A short number, its quarters too, that is at least `value`. */
 static double nice(double value)
 {
-    static const double steps[] = { 1, 2, 2.5, 4, 5, 8, 10 };
+    static const double steps[] = { 1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10 };
     double power = pow(10, floor(log10(value)));
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i] * power >= value * 0.999999)
@@ -100,7 +100,7 @@ static void short_number(double value, char ret_text[16])
 {
     const char *unit = value >= 1e6 ? "M" : value >= 1e3 ? "k" : "";
     double scaled = value >= 1e6 ? value / 1e6 : value >= 1e3 ? value / 1e3 : value;
-    snprintf(ret_text, 16, "%.4g%s", scaled, unit);
+    snprintf(ret_text, 16, "%.3g%s", scaled, unit);
 }
 
 static void append_axes(const struct frame *frame, struct buffer *out)
@@ -203,7 +203,7 @@ void chart_append(const struct chart *chart, struct buffer *out)
     buffer_append_text(out, "</figure>\n");
 }
 
-void chart_bars_append(const char *title, const struct chart_bar *bars, size_t count, struct buffer *out)
+void chart_bars_append(const char *title, const char *css, const struct chart_bar *bars, size_t count, struct buffer *out)
 {
     int64_t most = 1;
     for (size_t i = 0; i < count; i++)
@@ -215,8 +215,8 @@ void chart_bars_append(const char *title, const struct chart_bar *bars, size_t c
         double x = LEFT + width * (double)i, y = TOP + plot_height - height;
         char text[16];
         short_number((double)bars[i].value, text);
-        buffer_printf(out, "<rect class=\"bar\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", x + 2, y, width - 4,
-                      height);
+        buffer_printf(out, "<rect class=\"bar %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", css, x + 2, y,
+                      width - 4, height);
         if (bars[i].value > 0)
             buffer_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"mid small\">%s</text>", x + width / 2, y - 3, text);
         buffer_printf(out, "<text x=\"%.1f\" y=\"%d\" class=\"mid small\">%s</text>", x + width / 2, HEIGHT - 14,

@@ -30,12 +30,12 @@ struct chart {
 
 void chart_append(const struct chart *chart, struct buffer *out);
 
-/* A bar a value, with its label under it. */
+/* A bar a value, with its label under it, all of one class. */
 struct chart_bar {
     char label[16];
     int64_t value;
 };
-void chart_bars_append(const char *title, const struct chart_bar *bars, size_t count, struct buffer *out);
+void chart_bars_append(const char *title, const char *css, const struct chart_bar *bars, size_t count, struct buffer *out);
 
 /* Text inside HTML. */
 void html_append(struct slice text, struct buffer *out);

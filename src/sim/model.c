@@ -7,7 +7,7 @@
 
 enum { REFUSED_AFTER_MS = 1 }; /* a connection that is refused is refused at once */
 
-void model_init(struct model *model, const struct model_settings *settings)
+void model_start(struct model *model, const struct model_settings *settings)
 {
     *model = (struct model){ .settings = *settings, .second = -1 };
     rate_init(&model->limiter, settings->limit, 0, INSTANT_NONE);

@@ -83,7 +83,8 @@ struct model_reply {
     bool accepted;          /* from now on the destination has the job */
 };
 
-void model_init(struct model *model, const struct model_settings *settings);
+/* An idle destination. */
+void model_start(struct model *model, const struct model_settings *settings);
 /* A request begins; model_done must follow when its time is over. */
 struct model_reply model_begin(struct model *model, const struct model_request *request);
 void model_done(struct model *model);

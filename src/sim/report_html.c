@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 2, CURVES_MAX = 4 };
+enum { RUNS_MAX = 2, CURVES_MAX = 3 };
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -25,13 +25,13 @@ static const char head[] =
     "figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:10px 10px 8px}"
     "figcaption{font-weight:600;font-size:14px}svg{display:block;width:100%;height:auto}\n"
     "svg text{font:12px system-ui,sans-serif;fill:var(--soft)}svg .small{font-size:10px}.end{text-anchor:end}"
-    ".mid{text-anchor:middle}path.grid{stroke:var(--rule);fill:none}.outage{fill:var(--down)}.bar{fill:var(--a)}\n"
+    ".mid{text-anchor:middle}path.grid{stroke:var(--rule);fill:none}.outage{fill:var(--down)}.bar.a{fill:var(--a)}.bar.b{fill:var(--b)}\n"
     ".line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{opacity:.85;stroke:none}\n"
     ".legend{font-size:13px;color:var(--soft)}.key{display:inline-block;width:10px;height:10px;border-radius:2px;"
     "margin:0 5px 0 8px}\n"
-    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.soft{stroke:var(--soft);stroke-dasharray:3 3}"
+    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.dead{stroke:var(--dead)}.line.soft{stroke:var(--soft);stroke-dasharray:3 3}"
     ".key.a{background:var(--a)}.key.b{background:var(--b)}.key.soft{background:var(--soft)}\n"
-    ".area.ok{fill:var(--ok)}.area.bad{fill:var(--bad)}.area.warn{fill:var(--warn)}.area.dead{fill:var(--dead)}"
+    ".area.ok{fill:var(--ok)}.area.bad{fill:var(--bad)}.area.warn{fill:var(--warn)}"
     ".key.ok{background:var(--ok)}.key.bad{background:var(--bad)}.key.warn{background:var(--warn)}"
     ".key.dead{background:var(--dead)}\n"
     ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--rule);border-radius:8px}"
@@ -40,7 +40,7 @@ static const char head[] =
     "color:var(--soft);font-weight:600}\n"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.rule{color:var(--soft);"
     "white-space:nowrap;font-size:12px}.met{color:var(--ok)}.missed{color:var(--bad);font-weight:600}\n"
-    "@media(max-width:520px){th,td{padding:5px 7px}table{font-size:13px}}\n"
+    "@media(max-width:520px){svg text{font-size:16px}svg .small{font-size:13px}th,td{padding:5px 7px}table{font-size:13px}}\n"
     "</style>\n</head>\n<body>\n<main>\n";
 
 static void append_summary(const struct run *runs, size_t count, struct buffer *out)
@@ -110,21 +110,20 @@ static void append_chart(const char *title, const struct run *run, const struct 
         free(values[i]);
 }
 
-static void append_outcomes(const struct run *run, bool named, double scale, struct buffer *out)
+static void append_answers(const struct run *run, bool named, double scale, struct buffer *out)
 {
     const struct ledger *ledger = &run->result.ledger;
-    const struct wanted_curve outcomes[] = {
+    const struct wanted_curve answers[] = {
         { "delivered", "ok", ledger, offsetof(struct ledger_step, delivered) },
         { "failed", "bad", ledger, offsetof(struct ledger_step, failed) },
         { "too fast", "warn", ledger, offsetof(struct ledger_step, throttled) },
-        { "dead", "dead", ledger, offsetof(struct ledger_step, dead) },
     };
     char title[256];
-    snprintf(title, sizeof title, "Outcomes a second%s%s", named ? ": " : "", named ? run->title : "");
-    append_chart(title, run, outcomes, sizeof outcomes / sizeof *outcomes, scale, true, out);
+    snprintf(title, sizeof title, "Answers a second%s%s", named ? ": " : "", named ? run->title : "");
+    append_chart(title, run, answers, sizeof answers / sizeof *answers, scale, true, out);
 }
 
-static void append_waits(const struct run *run, bool named, struct buffer *out)
+static void append_waits(const struct run *run, bool named, const char *css, struct buffer *out)
 {
     struct chart_bar bars[LEDGER_HISTOGRAM];
     char title[256];
@@ -136,12 +135,12 @@ static void append_waits(const struct run *run, bool named, struct buffer *out)
         bars[i].value = run->result.ledger.wait_histogram[i];
     }
     snprintf(title, sizeof title, "Waits before a retry, up to%s%s", named ? ": " : "", named ? run->title : "");
-    chart_bars_append(title, bars, LEDGER_HISTOGRAM, out);
+    chart_bars_append(title, css, bars, LEDGER_HISTOGRAM, out);
 }
 
 static void append_charts(const struct run *runs, size_t count, struct buffer *out)
 {
-    struct wanted_curve queues[RUNS_MAX] = { 0 }, requests[RUNS_MAX + 1] = { 0 };
+    struct wanted_curve queues[RUNS_MAX] = { 0 }, requests[RUNS_MAX + 1] = { 0 }, dead[RUNS_MAX] = { 0 };
     double a_second = (double)SECOND_MS / (double)runs[0].result.ledger.step_ms;
     requests[0] = (struct wanted_curve){ "arrivals", "soft", &runs[0].result.ledger, offsetof(struct ledger_step, arrived) };
     for (size_t i = 0; i < count; i++) {
@@ -151,14 +150,17 @@ static void append_charts(const struct run *runs, size_t count, struct buffer *o
                                            offsetof(struct ledger_step, queue) };
         requests[i + 1] = (struct wanted_curve){ count == 1 ? "requests" : runs[i].title, css, ledger,
                                                  offsetof(struct ledger_step, requests) };
+        dead[i] = (struct wanted_curve){ count == 1 ? "dead letters" : runs[i].title, count == 1 ? "dead" : css, ledger,
+                                         offsetof(struct ledger_step, dead) };
     }
     buffer_append_text(out, "<h2>Over time</h2>\n<div class=\"grid\">\n");
     append_chart("Queue", &runs[0], queues, count, 1, false, out);
     append_chart("Requests a second at the destination", &runs[0], requests, count + 1, a_second, false, out);
     for (size_t i = 0; i < count; i++)
-        append_outcomes(&runs[i], count > 1, a_second, out);
+        append_answers(&runs[i], count > 1, a_second, out);
     for (size_t i = 0; i < count; i++)
-        append_waits(&runs[i], count > 1, out);
+        append_waits(&runs[i], count > 1, i == 0 ? "a" : "b", out);
+    append_chart("Dead letters a minute", &runs[0], dead, count, 60 * a_second, false, out);
     buffer_append_text(out, "</div>\n");
 }
 

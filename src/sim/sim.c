@@ -383,7 +383,7 @@ enum status sim_run(const struct sim_settings *settings, struct store *store, st
     if (ledger_init(&result.ledger, &settings->destination->policy.retry, load->jobs, load->tenants,
                     ledger_step_for(load->for_ms)) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for %" PRId64 " jobs", load->jobs);
-    model_init(&sim.model, &settings->model);
+    model_start(&sim.model, &settings->model);
     heap_init(&sim.flights);
     plan_arrival(&sim);
     enum status status = start(&sim, err);
