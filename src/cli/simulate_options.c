@@ -205,7 +205,9 @@ static int load_preset(const char *name, struct config **ret_config)
     enum status status = config_preset(slice_from(name), ret_config, &problems);
     problems_print(&problems);
     buffer_release(&problems);
-    return status == STATUS_OK ? EXIT_DONE : cli_fail(EXIT_FAILED, "preset %s cannot be used: %s", name, status_name(status));
+    if (status == STATUS_OK)
+        return EXIT_DONE;
+    return cli_fail(EXIT_FAILED, "preset %s cannot be used: %s", name, status_name(status));
 }
 
 static int load_file(const char *path, struct config **ret_config)

@@ -105,9 +105,11 @@ static void short_number(double value, char ret_text[16])
 
 static void append_axes(const struct frame *frame, struct buffer *out)
 {
-    static const int64_t steps[] = { SECOND_MS,      5 * SECOND_MS,  10 * SECOND_MS, 30 * SECOND_MS, MINUTE_MS,   2 * MINUTE_MS,
-                                     5 * MINUTE_MS,  10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS,        2 * HOUR_MS, 4 * HOUR_MS,
-                                     6 * HOUR_MS,    12 * HOUR_MS,   DAY_MS,         2 * (int64_t)DAY_MS, 7 * (int64_t)DAY_MS };
+    static const int64_t steps[] = {
+        SECOND_MS,      5 * SECOND_MS,  10 * SECOND_MS, 30 * SECOND_MS, MINUTE_MS,   2 * MINUTE_MS, 5 * MINUTE_MS,
+        10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS,        2 * HOUR_MS,    4 * HOUR_MS, 6 * HOUR_MS,   12 * HOUR_MS,
+        DAY_MS,         2 * (int64_t)DAY_MS,            7 * (int64_t)DAY_MS,
+    };
     size_t which = 0;
     int64_t step = steps[0];
     while (frame->span_ms / step > TICKS_X)
@@ -116,8 +118,8 @@ static void append_axes(const struct frame *frame, struct buffer *out)
         double value = frame->top * i / TICKS_Y, y = y_at(frame, value);
         char text[16];
         short_number(value, text);
-        buffer_printf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" class=\"end\">%s</text>", LEFT, y,
-                      WIDTH - RIGHT, LEFT - 5, y + 4, text);
+        buffer_printf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, y, WIDTH - RIGHT);
+        buffer_printf(out, "<text x=\"%d\" y=\"%.1f\" class=\"end\">%s</text>", LEFT - 5, y + 4, text);
     }
     for (int64_t at = 0; at <= frame->span_ms; at += step) {
         char text[UNITS_TEXT_BYTES];

@@ -230,9 +230,9 @@ const char *job_end_name(enum job_end end)
 int64_t ledger_step_for(int64_t for_ms)
 {
     static const int64_t steps[] = {
-        10,        100,           SECOND_MS,     2 * SECOND_MS,  5 * SECOND_MS,  10 * SECOND_MS, 15 * SECOND_MS, 30 * SECOND_MS,
-        MINUTE_MS, 2 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS,        2 * HOUR_MS,
-        6 * HOUR_MS,
+        10,             100,            SECOND_MS,      2 * SECOND_MS, 5 * SECOND_MS, 10 * SECOND_MS,
+        15 * SECOND_MS, 30 * SECOND_MS, MINUTE_MS,      2 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS,
+        15 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS,        2 * HOUR_MS,   6 * HOUR_MS,
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (for_ms / steps[i] <= STEPS_WANTED)
