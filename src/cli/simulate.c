@@ -84,7 +84,7 @@ static void append_row(struct table *table, const struct figure *figure, const s
         [FIGURE_PLAIN] = TABLE_PLAIN, [FIGURE_MET] = TABLE_GREEN, [FIGURE_MISSED] = TABLE_RED,
     };
     char text[FIGURE_TEXT_BYTES];
-    table_cell_text(table, figure->rule);
+    table_cell_text(table, figure->rule[0] ? figure->rule : figure->group);
     table_cell_text(table, figure->label);
     for (size_t i = 0; i < count; i++) {
         enum figure_verdict verdict = figure_judge(figure, &runs[i].report);

@@ -6,7 +6,7 @@ hour="--policy tiss --load 2000 --for 1h --outage 10m..20m"
 # shellcheck disable=SC2086 # the options are words
 ask simulate $hour
 check "a report" ended 0 'tiss: 2000 jobs of 1 tenant in 1h, seed 1' 'outage from 10m to 20m (503)' \
-    'S0-081  success after retry' 'at least 85%' 'S1-052  first attempt to success, mean' 'most requests in a second' \
+    'S0-081       success after retry' 'at least 85%' 'S1-052       first attempt to success, mean' 'most requests in a second' \
     'requests during it' "Jain's index"
 check "it has no log" test ! -s "$work/err"
 cp "$work/out" "$work/first"
