@@ -78,6 +78,15 @@ static void append_heading(const struct run *runs, size_t count, struct buffer *
     }
 }
 
+static void append_holds(const struct run *run, bool named, struct buffer *out)
+{
+    for (const struct sim_hold *hold = run->result.holds; hold->by; hold++) {
+        char time[UNITS_TEXT_BYTES];
+        duration_format(hold->ms, time);
+        buffer_printf(out, "%s%sheld by %s for %s\n", named ? run->title : "", named ? ": " : "", hold->by, time);
+    }
+}
+
 static void append_row(struct table *table, const struct figure *figure, const struct run *runs, size_t count)
 {
     static const enum table_color colors[] = {
@@ -111,6 +120,8 @@ static void append_text(const struct cli *cli, const struct run *runs, size_t co
     };
     struct table table;
     append_heading(runs, count, out);
+    for (size_t i = 0; i < count; i++)
+        append_holds(&runs[i], count > 1, out);
     table_init(&table, count == 1 ? one : two, count == 1 ? sizeof one / sizeof *one : sizeof two / sizeof *two);
     for (const struct figure *figure = figures; figure->name; figure++)
         append_row(&table, figure, runs, count);

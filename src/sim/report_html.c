@@ -65,6 +65,20 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
     buffer_printf(out, "; seed %" PRIu64 ". Simulated, nothing was sent.</p>\n", settings->seed);
 }
 
+static void append_holds(const struct run *run, bool named, struct buffer *out)
+{
+    for (const struct sim_hold *hold = run->result.holds; hold->by; hold++) {
+        char time[UNITS_TEXT_BYTES];
+        duration_format(hold->ms, time);
+        buffer_append_text(out, "<p class=\"missed\">");
+        if (named) {
+            html_append(slice_from(run->title), out);
+            buffer_append_text(out, ": ");
+        }
+        buffer_printf(out, "held by %s for %s</p>\n", hold->by, time);
+    }
+}
+
 /* ---- Charts ---- */
 
 /* A member of all steps as values of their own. NULL: no memory. */
@@ -220,6 +234,8 @@ void report_html(const struct run *runs, size_t count, struct buffer *out)
 {
     buffer_append_text(out, head);
     append_summary(runs, count, out);
+    for (size_t i = 0; i < count; i++)
+        append_holds(&runs[i], count > 1, out);
     append_charts(runs, count, out);
     append_figures(runs, count, out);
     buffer_append_text(out, "</main>\n</body>\n</html>\n");

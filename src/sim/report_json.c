@@ -113,6 +113,15 @@ static void put_answers(struct json_writer *json, const struct model_figures *mo
     json_object_end(json);
 }
 
+static void put_holds(struct json_writer *json, const struct sim_hold *holds)
+{
+    json_name(json, "heldMs");
+    json_object_begin(json);
+    for (; holds->by; holds++)
+        json_member_int(json, holds->by, holds->ms);
+    json_object_end(json);
+}
+
 static void put_run(struct json_writer *json, const struct run *run)
 {
     const struct sim_settings *settings = run->settings;
@@ -136,6 +145,7 @@ static void put_run(struct json_writer *json, const struct run *run)
     put_figures(json, &run->report);
     put_targets(json, &run->report);
     put_answers(json, &run->result.model);
+    put_holds(json, run->result.holds);
     put_histogram(json, &run->result.ledger);
     put_curves(json, &run->result.ledger);
     json_object_end(json);

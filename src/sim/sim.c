@@ -37,6 +37,8 @@ struct sim {
     int64_t next_arrival;
     instant next_arrival_at; /* INSTANT_NONE: no more */
     int64_t *job_of_seq; /* by the store's number less one; -1: none */
+    int64_t steps_sampled;   /* for the holds */
+    struct sim_hold *holds;
     struct error error;      /* STATUS_OK, or why the simulation cannot go on */
 };
 
@@ -287,12 +289,37 @@ static instant next_time(const struct sim *sim)
     return next;
 }
 
+static void add_hold(struct sim_hold *holds, const char *by, int64_t ms)
+{
+    for (int i = 0; i < SIM_HOLDS_MAX; i++) {
+        if (holds[i].by && strcmp(holds[i].by, by) != 0)
+            continue;
+        holds[i].by = by; /* the engine's words are constant */
+        holds[i].ms += ms;
+        return;
+    }
+}
+
+/* Once a step of the curves: what stands between the jobs and the destination. */
+static void sample_hold(struct sim *sim)
+{
+    int64_t steps = elapsed(sim) / sim->ledger->step_ms;
+    if (steps == sim->steps_sampled)
+        return;
+    struct destination_status status = engine_destination(sim->engine, slice_from(sim->settings->destination->name));
+    /* That all places are taken is how a busy destination looks, and holds nothing up. */
+    if (status.held_by && strcmp(status.held_by, "concurrency") != 0)
+        add_hold(sim->holds, status.held_by, (steps - sim->steps_sampled) * sim->ledger->step_ms);
+    sim->steps_sampled = steps;
+}
+
 static void run_until_done(struct sim *sim)
 {
     instant limit = instant_add(SIM_START + sim->settings->load.for_ms, sim->settings->settle_max_ms);
     while (sim->error.status == STATUS_OK) {
         if (step(sim))
             continue;
+        sample_hold(sim);
         if (sim->next_arrival_at == INSTANT_NONE && sim->ledger->queue == 0)
             break;
         instant next = next_time(sim);
@@ -361,7 +388,9 @@ static enum status start(struct sim *sim, struct error *err)
 
 static void sim_release(struct sim *sim)
 {
-    engine_free(sim->engine);
+    /* A send that found no memory is never answered; then the engine must be left as it is. */
+    if (sim->engine && engine_under_way(sim->engine) == 0)
+        engine_free(sim->engine);
     if (sim->reader)
         sim->reader->ops->reader_close(sim->reader);
     heap_release(&sim->flights);
@@ -377,8 +406,8 @@ enum status sim_run(const struct sim_settings *settings, struct store *store, st
                     struct error *err)
 {
     struct sim_result result = { 0 };
-    struct sim sim = { .settings = settings, .store = store, .ledger = &result.ledger, .now = SIM_START,
-                       .wake_at = INSTANT_NONE, .batches_end = &sim.batches };
+    struct sim sim = { .settings = settings, .store = store, .ledger = &result.ledger, .holds = result.holds,
+                       .now = SIM_START, .wake_at = INSTANT_NONE, .batches_end = &sim.batches };
     const struct load_settings *load = &settings->load;
     if (ledger_init(&result.ledger, &settings->destination->policy.retry, load->jobs, load->tenants,
                     ledger_step_for(load->for_ms)) != STATUS_OK)

@@ -25,10 +25,18 @@ struct sim_settings {
     int64_t settle_max_ms; /* how long after the last arrival the rest may take */
 };
 
+/* How long nothing could be sent for one reason, to the step of the curves. */
+struct sim_hold {
+    const char *by; /* "breaker", "dead_full"...; NULL ends */
+    int64_t ms;
+};
+enum { SIM_HOLDS_MAX = 15 };
+
 struct sim_result {
     struct ledger ledger;
     struct model_figures model;
     struct engine_figures engine;
+    struct sim_hold holds[SIM_HOLDS_MAX + 1];
     int64_t ended_ms; /* when nothing was left to do, or the time was over */
 };
 

@@ -221,6 +221,23 @@ static void test_full_queue(void **state)
     trial_end(&trial);
 }
 
+/* Enough dead letters stop the destination, and the report says so. */
+static void test_held(void **state)
+{
+    (void)state;
+    struct trial trial;
+    trial_begin(&trial, "preset: http, dead: { max: 100 }");
+    trial.settings.model.permanent = 0.5;
+    trial_run(&trial);
+    check_conserved("held", &trial);
+    const struct sim_hold *holds = trial.run.result.holds;
+    assert_string_equal(holds[0].by, "dead_full");
+    assert_true(holds[0].ms > 50 * MINUTE_MS);
+    assert_null(holds[1].by);
+    assert_true(trial.run.report.open > 1000);
+    trial_end(&trial);
+}
+
 static void test_outage_shows(void **state)
 {
     (void)state;
@@ -404,7 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_conserved), cmocka_unit_test(test_doubt),
-        cmocka_unit_test(test_full_queue),      cmocka_unit_test(test_outage_shows), cmocka_unit_test(test_fairness),
+        cmocka_unit_test(test_full_queue), cmocka_unit_test(test_held), cmocka_unit_test(test_outage_shows), cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_figures_by_hand), cmocka_unit_test(test_redriven), cmocka_unit_test(test_texts),
         cmocka_unit_test(test_steps),
     };
