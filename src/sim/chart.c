@@ -61,17 +61,24 @@ static double nice(double value)
     return 10 * power;
 }
 
+/* Without its top. */
 static struct frame frame_of(const struct chart *chart)
 {
     struct frame frame = { .merge = 1 };
     size_t count = 1;
-    double top = 0;
     for (size_t i = 0; i < chart->curve_count; i++)
         count = chart->curves[i].count > count ? chart->curves[i].count : count;
     while ((count + frame.merge - 1) / frame.merge > POINTS_MAX)
         frame.merge++;
     frame.points = (count + frame.merge - 1) / frame.merge;
     frame.span_ms = (int64_t)(frame.points * frame.merge) * chart->step_ms;
+    return frame;
+}
+
+double chart_most(const struct chart *chart)
+{
+    struct frame frame = frame_of(chart);
+    double top = 0;
     for (size_t x = 0; x < frame.points; x++) {
         double sum = 0;
         for (size_t i = 0; i < chart->curve_count; i++) {
@@ -80,8 +87,7 @@ static struct frame frame_of(const struct chart *chart)
         }
         top = sum > top ? sum : top;
     }
-    frame.top = top > 0 ? nice(top) : 1;
-    return frame;
+    return top;
 }
 
 static double x_at(const struct frame *frame, double ms)
@@ -190,6 +196,9 @@ static void append_open(const char *title, struct buffer *out)
 void chart_append(const struct chart *chart, struct buffer *out)
 {
     struct frame frame = frame_of(chart);
+    double most = chart_most(chart);
+    most = most > chart->top ? most : chart->top;
+    frame.top = most > 0 ? nice(most) : 1;
     double middle_ms = (double)((int64_t)frame.merge * chart->step_ms);
     append_open(chart->title, out);
     append_outages(chart, &frame, out);

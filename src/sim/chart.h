@@ -24,11 +24,14 @@ struct chart {
     const struct chart_curve *curves;
     size_t curve_count;
     bool stacked; /* areas one upon the other, else lines */
+    double top;   /* the scale reaches at least this, so that charts can be compared */
     const struct model_outage *outages; /* shaded */
     size_t outage_count;
 };
 
 void chart_append(const struct chart *chart, struct buffer *out);
+/* The largest value that the chart has to show. */
+double chart_most(const struct chart *chart);
 
 /* A bar a value, with its label under it, all of one class. */
 struct chart_bar {

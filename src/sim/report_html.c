@@ -96,45 +96,76 @@ struct wanted_curve {
     size_t offset;
 };
 
-static void append_chart(const char *title, const struct run *run, const struct wanted_curve *wanted, size_t count,
-                         double scale, bool stacked, struct buffer *out)
-{
+/* A chart and the values it points to. */
+struct drawn {
+    struct chart chart;
     struct chart_curve curves[CURVES_MAX];
-    int64_t *values[CURVES_MAX] = { 0 };
-    bool complete = true;
+    int64_t *values[CURVES_MAX];
+    bool complete;
+};
+
+static void draw(struct drawn *drawn, const char *title, const struct run *run, const struct wanted_curve *wanted,
+                 size_t count, double scale)
+{
+    *drawn = (struct drawn){ .complete = true };
     for (size_t i = 0; i < count; i++) {
-        values[i] = column(wanted[i].ledger, wanted[i].offset);
-        complete = complete && values[i];
-        curves[i] = (struct chart_curve){ wanted[i].name, wanted[i].css, values[i], wanted[i].ledger->step_count, scale };
+        size_t steps = wanted[i].ledger->step_count;
+        int64_t *values = column(wanted[i].ledger, wanted[i].offset);
+        drawn->values[i] = values;
+        drawn->complete = drawn->complete && values;
+        drawn->curves[i] = (struct chart_curve){ wanted[i].name, wanted[i].css, values, values ? steps : 0, scale };
     }
-    struct chart chart = {
+    drawn->chart = (struct chart){
         .title = title,
         .step_ms = run->result.ledger.step_ms,
-        .curves = curves,
+        .curves = drawn->curves,
         .curve_count = count,
-        .stacked = stacked,
         .outages = run->settings->model.outages,
         .outage_count = run->settings->model.outage_count,
     };
-    if (complete)
-        chart_append(&chart, out);
-    else
-        out->failure = STATUS_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        free(values[i]);
 }
 
-static void append_answers(const struct run *run, bool named, double scale, struct buffer *out)
+static void append_drawn(struct drawn *drawn, struct buffer *out)
 {
-    const struct ledger *ledger = &run->result.ledger;
-    const struct wanted_curve answers[] = {
-        { "delivered", "ok", ledger, offsetof(struct ledger_step, delivered) },
-        { "failed", "bad", ledger, offsetof(struct ledger_step, failed) },
-        { "too fast", "warn", ledger, offsetof(struct ledger_step, throttled) },
-    };
-    char title[256];
-    snprintf(title, sizeof title, "Answers a second%s%s", named ? ": " : "", named ? run->title : "");
-    append_chart(title, run, answers, sizeof answers / sizeof *answers, scale, true, out);
+    if (drawn->complete)
+        chart_append(&drawn->chart, out);
+    else
+        out->failure = STATUS_NO_MEMORY;
+    for (size_t i = 0; i < CURVES_MAX; i++)
+        free(drawn->values[i]);
+}
+
+static void append_lines(const char *title, const struct run *run, const struct wanted_curve *wanted, size_t count,
+                         double scale, struct buffer *out)
+{
+    struct drawn drawn;
+    draw(&drawn, title, run, wanted, count, scale);
+    append_drawn(&drawn, out);
+}
+
+/* Each run in a chart of its own, all on one scale. */
+static void append_answers(const struct run *runs, size_t count, double scale, struct buffer *out)
+{
+    struct drawn drawn[RUNS_MAX];
+    char titles[RUNS_MAX][256];
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger *ledger = &runs[i].result.ledger;
+        const struct wanted_curve answers[] = {
+            { "delivered", "ok", ledger, offsetof(struct ledger_step, delivered) },
+            { "failed", "bad", ledger, offsetof(struct ledger_step, failed) },
+            { "too fast", "warn", ledger, offsetof(struct ledger_step, throttled) },
+        };
+        snprintf(titles[i], sizeof titles[i], "Answers a second%s%s", count > 1 ? ": " : "", count > 1 ? runs[i].title : "");
+        draw(&drawn[i], titles[i], &runs[i], answers, sizeof answers / sizeof *answers, scale);
+        drawn[i].chart.stacked = true;
+        double high = chart_most(&drawn[i].chart);
+        most = high > most ? high : most;
+    }
+    for (size_t i = 0; i < count; i++) {
+        drawn[i].chart.top = most;
+        append_drawn(&drawn[i], out);
+    }
 }
 
 static void append_waits(const struct run *run, bool named, const char *css, struct buffer *out)
@@ -168,13 +199,12 @@ static void append_charts(const struct run *runs, size_t count, struct buffer *o
                                          offsetof(struct ledger_step, dead) };
     }
     buffer_append_text(out, "<h2>Over time</h2>\n<div class=\"grid\">\n");
-    append_chart("Queue", &runs[0], queues, count, 1, false, out);
-    append_chart("Requests a second at the destination", &runs[0], requests, count + 1, a_second, false, out);
-    for (size_t i = 0; i < count; i++)
-        append_answers(&runs[i], count > 1, a_second, out);
+    append_lines("Queue", &runs[0], queues, count, 1, out);
+    append_lines("Requests a second at the destination", &runs[0], requests, count + 1, a_second, out);
+    append_answers(runs, count, a_second, out);
     for (size_t i = 0; i < count; i++)
         append_waits(&runs[i], count > 1, i == 0 ? "a" : "b", out);
-    append_chart("Dead letters a minute", &runs[0], dead, count, 60 * a_second, false, out);
+    append_lines("Dead letters a minute", &runs[0], dead, count, 60 * a_second, out);
     buffer_append_text(out, "</div>\n");
 }
 

@@ -1,6 +1,7 @@
 #include "sim/report.h"
 
 #include "base/log.h"
+#include "store/store_faulty.h"
 #include "store/store_memory.h"
 #include "support/check.h"
 #include "support/configs.h"
@@ -410,6 +411,29 @@ static void test_steps(void **state)
         check(ledger_step_for(rows[i].for_ms) == rows[i].step_ms, "row %zu: %d", i, (int)ledger_step_for(rows[i].for_ms));
 }
 
+/* A store that fails ends the simulation with its words, and nothing is left behind. */
+static void test_store_fails(void **state)
+{
+    (void)state;
+    static const struct { enum faulty_call call; int64_t n; } rows[] = {
+        { FAULTY_APPLY, 1 }, { FAULTY_APPLY, 50 }, { FAULTY_APPLY, 51 }, { FAULTY_APPLY, 52 }, { FAULTY_READ, 1 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trial trial;
+        struct store_settings kept = { 0 };
+        struct error error = { 0 };
+        struct store *inner;
+        trial_begin(&trial, "concurrency: 5");
+        assert_int_equal(store_memory_open(SLICE(""), &kept, &inner, &error), STATUS_OK);
+        assert_int_equal(store_faulty_wrap(inner, &trial.store, &error), STATUS_OK);
+        store_faulty_set(trial.store, rows[i].call, rows[i].n, true, STATUS_IO);
+        check(sim_run(&trial.settings, trial.store, &trial.run.result, &error) == STATUS_IO, "row %zu", i);
+        check(error.text[0] != '\0', "row %zu has no text", i);
+        trial.store->ops->close(trial.store);
+        config_unref(trial.config);
+    }
+}
+
 static int quiet(void **state)
 {
     (void)state;
@@ -423,7 +447,7 @@ int main(void)
         cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_conserved), cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_full_queue), cmocka_unit_test(test_held), cmocka_unit_test(test_outage_shows), cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_figures_by_hand), cmocka_unit_test(test_redriven), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_steps),           cmocka_unit_test(test_store_fails),
     };
     return cmocka_run_group_tests(tests, quiet, NULL);
 }
