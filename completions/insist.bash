@@ -26,7 +26,7 @@ _insist() {
 
     case $previous in
     -p | --policy) mapfile -t COMPREPLY < <(compgen -W "$("$program" presets 2>/dev/null | awk '{ print $1 }')" -- "$word"); return ;;
-    -c | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    -c | --config | --compare | --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table json" -- "$word"); return ;;
     --priority) mapfile -t COMPREPLY < <(compgen -W "critical high normal" -- "$word"); return ;;
     --state) mapfile -t COMPREPLY < <(compgen -W "pending running waiting completed dead cancelled" -- "$word"); return ;;

@@ -33,6 +33,8 @@ complete -c insist -n 'test (__insist_command; or true) = presets' -a '(__insist
 complete -c insist -n 'string match -q -- "-*" (commandline -ct)' -a '(__insist_options)'
 complete -c insist -l policy -s p -x -a '(__insist_presets)'
 complete -c insist -l config -s c -r -F
+complete -c insist -l compare -r -F
+complete -c insist -l html -r -F
 complete -c insist -l output -s o -x -a 'table json'
 complete -c insist -l priority -x -a 'critical high normal'
 complete -c insist -l state -x -a 'pending running waiting completed dead cancelled'

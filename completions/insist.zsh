@@ -17,7 +17,7 @@ _insist() {
 
     case $words[CURRENT-1] in
     -p | --policy) _insist_presets; return ;;
-    -c | --config) _files; return ;;
+    -c | --config | --compare | --html) _files; return ;;
     -o | --output) compadd table json; return ;;
     --priority) compadd critical high normal; return ;;
     --state) compadd pending running waiting completed dead cancelled; return ;;

@@ -15,6 +15,7 @@ enum log_level {
     LOG_INFO,
     LOG_WARN,
     LOG_ERROR,
+    LOG_NONE, /* for log_set_level: nothing at all */
 };
 
 enum field_kind {

@@ -25,6 +25,7 @@ const struct command *const commands[] = {
     &command_classify,
     &command_backoff,
     &command_check,
+    &command_simulate,
     &command_presets,
     &command_version,
     &command_help,

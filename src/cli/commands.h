@@ -28,6 +28,7 @@ extern const struct command command_decide;
 extern const struct command command_classify;
 extern const struct command command_backoff;
 extern const struct command command_check;
+extern const struct command command_simulate;
 extern const struct command command_listen;
 extern const struct command command_presets;
 extern const struct command command_version;

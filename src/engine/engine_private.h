@@ -183,7 +183,8 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
 instant dest_next(const struct dest *dest, instant now);
 
 /* outgoing.c */
-/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. */
+/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
+   another is added. */
 struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
 /* Takes back what was added last. */
 void outgoing_drop_last(struct engine *engine);

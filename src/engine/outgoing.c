@@ -7,8 +7,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { OUTGOING_BYTES_MAX = 64 << 20 };
+enum { OUTGOING_BYTES_MAX = 64 << 20, OUTGOING_OPS_FIRST = 8 };
 
 void outgoing_free(struct outgoing *outgoing)
 {
@@ -18,6 +19,23 @@ void outgoing_free(struct outgoing *outgoing)
     free(outgoing);
 }
 
+/*
+ * Room for one more. Most batches have a few operations, and a claim's batch lives as long as its sends: it must not be
+ * as large as the largest. The room is a power of two and doubles when it is used up.
+ */
+static bool outgoing_reserve(struct batch *batch)
+{
+    size_t count = batch->count;
+    if (count < OUTGOING_OPS_FIRST || (count & (count - 1)) != 0)
+        return true;
+    struct store_op *ops = realloc(batch->ops, 2 * count * sizeof *ops);
+    if (!ops)
+        return false;
+    memset(ops + count, 0, count * sizeof *ops);
+    batch->ops = ops;
+    return true;
+}
+
 struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
 {
     struct outgoing *outgoing = engine->outgoing;
@@ -25,7 +43,7 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
         outgoing = calloc(1, sizeof *outgoing);
         if (!outgoing)
             return NULL;
-        outgoing->batch = batch_new(OUTGOING_OPS_MAX, OUTGOING_BYTES_MAX);
+        outgoing->batch = batch_new(OUTGOING_OPS_FIRST, OUTGOING_BYTES_MAX);
         if (!outgoing->batch) {
             free(outgoing);
             return NULL;
@@ -33,7 +51,7 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
         outgoing->engine = engine;
         engine->outgoing = outgoing;
     }
-    if (outgoing->batch->count == OUTGOING_OPS_MAX)
+    if (outgoing->batch->count == OUTGOING_OPS_MAX || !outgoing_reserve(outgoing->batch))
         return NULL;
     outgoing->purposes[outgoing->batch->count] = purpose;
     return &outgoing->batch->ops[outgoing->batch->count++];

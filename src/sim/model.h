@@ -1,0 +1,101 @@
+/*
+ * model.h - a destination that exists only as numbers: how long it takes and what it answers.
+ *
+ * Pure: no clock and no generator; time and the names of draws are given. It counts what it saw,
+ * because what a destination suffers is half of what a simulation is about.
+ */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "core/rate.h"
+
+#include <stdbool.h>
+
+enum { MODEL_OUTAGES_MAX = 16 };
+
+enum model_failure {
+    MODEL_REFUSE,      /* no connection */
+    MODEL_TIME_OUT,    /* no answer until the sender gives up */
+    MODEL_UNAVAILABLE, /* answers that it is not available */
+    MODEL_FAILURE_COUNT
+};
+
+/* Times are from the start of the simulation. */
+struct model_outage {
+    int64_t from_ms, to_ms;
+    enum model_failure failure;
+};
+
+struct model_settings {
+    uint64_t seed;
+    int64_t latency_ms; /* median */
+    double spread;      /* of the latency's logarithm: 0 is always the median, 0.5 is usual, 1 is wild */
+    int64_t timeout_ms; /* the sender's */
+    double permanent; /* share of the jobs that it never takes */
+    double transient, throttled, lost; /* shares of the other requests; lost: accepted, but the answer never came */
+    struct rate limit;   /* beyond it "too fast"; count 0: none */
+    int64_t capacity;    /* requests at once before it collapses; 0: any number */
+    struct model_outage outages[MODEL_OUTAGES_MAX];
+    size_t outage_count;
+};
+
+enum model_answer {
+    MODEL_OK,
+    MODEL_TRANSIENT,
+    MODEL_PERMANENT,
+    MODEL_THROTTLED,
+    MODEL_LOST,
+    MODEL_REFUSED,
+    MODEL_TIMED_OUT,
+    MODEL_UNAVAILABLE_NOW,
+    MODEL_ANSWER_COUNT
+};
+
+struct model_figures {
+    int64_t requests;
+    int64_t answers[MODEL_ANSWER_COUNT];
+    int64_t during_outages;
+    int64_t accepted;   /* jobs that it has, the answer lost or not */
+    int64_t duplicates; /* jobs that it was given again although it had them */
+    int64_t peak_second;
+    int64_t peak_at_once;
+};
+
+struct model {
+    struct model_settings settings;
+    struct rate_limiter limiter;
+    int64_t at_once;
+    int64_t second, second_count; /* the running one */
+    struct model_figures figures;
+};
+
+struct model_request {
+    int64_t at_ms; /* from the start; never earlier than the request before */
+    int64_t job, attempt;
+    bool had_before; /* the destination has this job already */
+    bool question;   /* asks about a job; nothing is delivered */
+};
+
+struct model_reply {
+    enum model_answer answer;
+    int64_t takes_ms;
+    int64_t retry_after_ms; /* negative: it did not say */
+    bool accepted;          /* from now on the destination has the job */
+};
+
+/* An idle destination. */
+void model_start(struct model *model, const struct model_settings *settings);
+/* A request begins; model_done must follow when its time is over. */
+struct model_reply model_begin(struct model *model, const struct model_request *request);
+void model_done(struct model *model);
+
+/* NULL when there is none at that time. */
+const struct model_outage *model_outage_at(const struct model_settings *settings, int64_t at_ms);
+
+/* "ok", "transient"...: for reports. */
+const char *model_answer_name(enum model_answer answer);
+/* "refuse", "timeout", "503". False for a word that is none of them. */
+bool model_failure_from_name(struct slice name, enum model_failure *ret_failure);
+const char *model_failure_name(enum model_failure failure);
+
+#endif

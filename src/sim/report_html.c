@@ -1,0 +1,272 @@
+#include "sim/report.h"
+
+#include "sim/chart.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_MAX = 2, CURVES_MAX = 3 };
+
+static const char head[] =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>insist simulate</title>\n<style>\n"
+    ":root{--bg:#fbfbfa;--card:#fff;--text:#1d2126;--soft:#667079;--rule:#e3e5e8;--a:#2467b8;--b:#b8561f;--ok:#2f8f5b;"
+    "--bad:#c23b3b;--warn:#d19a1c;--dead:#6f4a8e;--down:#c23b3b1c;color-scheme:light dark}\n"
+    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1c2024;--text:#e6e8ea;--soft:#98a2ab;--rule:#30363c;"
+    "--a:#6aa9f0;--b:#f09a62;--ok:#56c08a;--bad:#f07272;--warn:#e6b84a;--dead:#b58ad6;--down:#f0727226}}\n"
+    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--text);font:15px/1.45 system-ui,sans-serif}\n"
+    "main{max-width:1080px;margin:0 auto;padding:20px 16px 40px}h1{font-size:22px;margin:0 0 2px}h2{font-size:16px;"
+    "margin:26px 0 8px}p{margin:0}.soft{color:var(--soft)}\n"
+    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}\n"
+    "figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:10px 10px 8px}"
+    "figcaption{font-weight:600;font-size:14px}svg{display:block;width:100%;height:auto}\n"
+    "svg text{font:12px system-ui,sans-serif;fill:var(--soft)}svg .small{font-size:10px}.end{text-anchor:end}"
+    ".mid{text-anchor:middle}path.grid{stroke:var(--rule);fill:none}.outage{fill:var(--down)}.bar.a{fill:var(--a)}.bar.b{fill:var(--b)}\n"
+    ".line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{opacity:.85;stroke:none}\n"
+    ".legend{font-size:13px;color:var(--soft)}.key{display:inline-block;width:10px;height:10px;border-radius:2px;"
+    "margin:0 5px 0 8px}\n"
+    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.dead{stroke:var(--dead)}.line.soft{stroke:var(--soft);stroke-dasharray:3 3}"
+    ".key.a{background:var(--a)}.key.b{background:var(--b)}.key.soft{background:var(--soft)}\n"
+    ".area.ok{fill:var(--ok)}.area.bad{fill:var(--bad)}.area.warn{fill:var(--warn)}"
+    ".key.ok{background:var(--ok)}.key.bad{background:var(--bad)}.key.warn{background:var(--warn)}"
+    ".key.dead{background:var(--dead)}\n"
+    ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--rule);border-radius:8px}"
+    "table{border-collapse:collapse;width:100%;font-size:14px}"
+    "th,td{text-align:left;padding:5px 10px;border-top:1px solid var(--rule);vertical-align:top}thead th{border-top:0;"
+    "color:var(--soft);font-weight:600}\n"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.rule{color:var(--soft);"
+    "white-space:nowrap;font-size:12px}.met{color:var(--ok)}.missed{color:var(--bad);font-weight:600}\n"
+    "@media(max-width:520px){svg text{font-size:16px}svg .small{font-size:13px}th,td{padding:5px 7px}table{font-size:13px}}\n"
+    "</style>\n</head>\n<body>\n<main>\n";
+
+static void append_summary(const struct run *runs, size_t count, struct buffer *out)
+{
+    const struct sim_settings *settings = runs[0].settings;
+    char time[UNITS_TEXT_BYTES], from[UNITS_TEXT_BYTES], to[UNITS_TEXT_BYTES];
+    duration_format(settings->load.for_ms, time);
+    buffer_append_text(out, "<h1>");
+    for (size_t i = 0; i < count; i++) {
+        buffer_append_text(out, i > 0 ? " against " : "");
+        html_append(slice_from(runs[i].title), out);
+    }
+    buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " jobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
+                  settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
+    for (size_t i = 0; i < settings->model.outage_count; i++) {
+        const struct model_outage *outage = &settings->model.outages[i];
+        duration_format(outage->from_ms, from);
+        duration_format(outage->to_ms, to);
+        buffer_printf(out, "; outage from %s to %s (%s)", outage->from_ms == 0 ? "the start" : from, to,
+                      model_failure_name(outage->failure));
+    }
+    buffer_printf(out, "; seed %" PRIu64 ". Simulated, nothing was sent.</p>\n", settings->seed);
+}
+
+static void append_holds(const struct run *run, bool named, struct buffer *out)
+{
+    for (const struct sim_hold *hold = run->result.holds; hold->by; hold++) {
+        char time[UNITS_TEXT_BYTES];
+        duration_format(hold->ms, time);
+        buffer_append_text(out, "<p class=\"missed\">");
+        if (named) {
+            html_append(slice_from(run->title), out);
+            buffer_append_text(out, ": ");
+        }
+        buffer_printf(out, "held by %s for %s</p>\n", hold->by, time);
+    }
+}
+
+/* ---- Charts ---- */
+
+/* A member of all steps as values of their own. NULL: no memory. */
+static int64_t *column(const struct ledger *ledger, size_t offset)
+{
+    int64_t *values = malloc(ledger->step_count * sizeof *values);
+    for (size_t i = 0; values && i < ledger->step_count; i++)
+        memcpy(&values[i], (const char *)&ledger->steps[i] + offset, sizeof values[i]);
+    return values;
+}
+
+struct wanted_curve {
+    const char *name, *css;
+    const struct ledger *ledger;
+    size_t offset;
+};
+
+/* A chart and the values it points to. */
+struct drawn {
+    struct chart chart;
+    struct chart_curve curves[CURVES_MAX];
+    int64_t *values[CURVES_MAX];
+    bool complete;
+};
+
+static void draw(struct drawn *drawn, const char *title, const struct run *run, const struct wanted_curve *wanted,
+                 size_t count, double scale)
+{
+    *drawn = (struct drawn){ .complete = true };
+    for (size_t i = 0; i < count; i++) {
+        size_t steps = wanted[i].ledger->step_count;
+        int64_t *values = column(wanted[i].ledger, wanted[i].offset);
+        drawn->values[i] = values;
+        drawn->complete = drawn->complete && values;
+        drawn->curves[i] = (struct chart_curve){ wanted[i].name, wanted[i].css, values, values ? steps : 0, scale };
+    }
+    drawn->chart = (struct chart){
+        .title = title,
+        .step_ms = run->result.ledger.step_ms,
+        .curves = drawn->curves,
+        .curve_count = count,
+        .outages = run->settings->model.outages,
+        .outage_count = run->settings->model.outage_count,
+    };
+}
+
+static void append_drawn(struct drawn *drawn, struct buffer *out)
+{
+    if (drawn->complete)
+        chart_append(&drawn->chart, out);
+    else
+        out->failure = STATUS_NO_MEMORY;
+    for (size_t i = 0; i < CURVES_MAX; i++)
+        free(drawn->values[i]);
+}
+
+static void append_lines(const char *title, const struct run *run, const struct wanted_curve *wanted, size_t count,
+                         double scale, struct buffer *out)
+{
+    struct drawn drawn;
+    draw(&drawn, title, run, wanted, count, scale);
+    append_drawn(&drawn, out);
+}
+
+/* Each run in a chart of its own, all on one scale. */
+static void append_answers(const struct run *runs, size_t count, double scale, struct buffer *out)
+{
+    struct drawn drawn[RUNS_MAX];
+    char titles[RUNS_MAX][256];
+    double most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger *ledger = &runs[i].result.ledger;
+        const struct wanted_curve answers[] = {
+            { "delivered", "ok", ledger, offsetof(struct ledger_step, delivered) },
+            { "failed", "bad", ledger, offsetof(struct ledger_step, failed) },
+            { "too fast", "warn", ledger, offsetof(struct ledger_step, throttled) },
+        };
+        snprintf(titles[i], sizeof titles[i], "Answers a second%s%s", count > 1 ? ": " : "", count > 1 ? runs[i].title : "");
+        draw(&drawn[i], titles[i], &runs[i], answers, sizeof answers / sizeof *answers, scale);
+        drawn[i].chart.stacked = true;
+        double high = chart_most(&drawn[i].chart);
+        most = high > most ? high : most;
+    }
+    for (size_t i = 0; i < count; i++) {
+        drawn[i].chart.top = most;
+        append_drawn(&drawn[i], out);
+    }
+}
+
+static void append_waits(const struct run *run, bool named, const char *css, struct buffer *out)
+{
+    struct chart_bar bars[LEDGER_HISTOGRAM];
+    char title[256];
+    for (int i = 0; i < LEDGER_HISTOGRAM; i++) {
+        char bound[UNITS_TEXT_BYTES];
+        bool last = ledger_histogram_bound(i) == INT64_MAX;
+        duration_format(last ? ledger_histogram_bound(i - 1) : ledger_histogram_bound(i), bound);
+        snprintf(bars[i].label, sizeof bars[i].label, "%s%.12s", last ? ">" : "", bound);
+        bars[i].value = run->result.ledger.wait_histogram[i];
+    }
+    snprintf(title, sizeof title, "Waits before a retry, up to%s%s", named ? ": " : "", named ? run->title : "");
+    chart_bars_append(title, css, bars, LEDGER_HISTOGRAM, out);
+}
+
+static void append_charts(const struct run *runs, size_t count, struct buffer *out)
+{
+    struct wanted_curve queues[RUNS_MAX] = { 0 }, requests[RUNS_MAX + 1] = { 0 }, dead[RUNS_MAX] = { 0 };
+    double a_second = (double)SECOND_MS / (double)runs[0].result.ledger.step_ms;
+    requests[0] = (struct wanted_curve){ "arrivals", "soft", &runs[0].result.ledger, offsetof(struct ledger_step, arrived) };
+    for (size_t i = 0; i < count; i++) {
+        const char *css = i == 0 ? "a" : "b";
+        const struct ledger *ledger = &runs[i].result.ledger;
+        queues[i] = (struct wanted_curve){ count == 1 ? "jobs not ended" : runs[i].title, css, ledger,
+                                           offsetof(struct ledger_step, queue) };
+        requests[i + 1] = (struct wanted_curve){ count == 1 ? "requests" : runs[i].title, css, ledger,
+                                                 offsetof(struct ledger_step, requests) };
+        dead[i] = (struct wanted_curve){ count == 1 ? "dead letters" : runs[i].title, count == 1 ? "dead" : css, ledger,
+                                         offsetof(struct ledger_step, dead) };
+    }
+    buffer_append_text(out, "<h2>Over time</h2>\n<div class=\"grid\">\n");
+    append_lines("Queue", &runs[0], queues, count, 1, out);
+    append_lines("Requests a second at the destination", &runs[0], requests, count + 1, a_second, out);
+    append_answers(runs, count, a_second, out);
+    for (size_t i = 0; i < count; i++)
+        append_waits(&runs[i], count > 1, i == 0 ? "a" : "b", out);
+    append_lines("Dead letters a minute", &runs[0], dead, count, 60 * a_second, out);
+    buffer_append_text(out, "</div>\n");
+}
+
+/* ---- Figures ---- */
+
+static void append_value(const struct figure *figure, const struct report *report, struct buffer *out)
+{
+    static const char *const css[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " met", [FIGURE_MISSED] = " missed" };
+    static const char *const marks[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " &#10003;", [FIGURE_MISSED] = " &#10007;" };
+    char text[FIGURE_TEXT_BYTES];
+    enum figure_verdict verdict = figure_judge(figure, report);
+    figure_text(figure, figure_value(figure, report), text);
+    buffer_printf(out, "<td class=\"n%s\">%s%s</td>", css[verdict], text, marks[verdict]);
+}
+
+static void append_row(const struct figure *figure, const struct run *runs, size_t count, bool targets, struct buffer *out)
+{
+    char text[FIGURE_TEXT_BYTES];
+    buffer_append_text(out, "<tr><td>");
+    html_append(slice_from(figure->label), out);
+    if (figure->rule[0])
+        buffer_printf(out, " <span class=\"rule\">%s</span>", figure->rule);
+    buffer_append_text(out, "</td>");
+    for (size_t i = 0; i < count; i++)
+        append_value(figure, &runs[i].report, out);
+    if (count == 2) {
+        figure_difference(figure, figure_value(figure, &runs[0].report), figure_value(figure, &runs[1].report), text);
+        buffer_printf(out, "<td class=\"n\">%s</td>", text);
+    }
+    figure_target_text(figure, text);
+    if (targets)
+        buffer_printf(out, "<td>%s</td>", text);
+    buffer_append_text(out, "</tr>\n");
+}
+
+static void append_figures(const struct run *runs, size_t count, struct buffer *out)
+{
+    const char *group = "";
+    bool targets = false;
+    for (const struct figure *figure = figures; figure->name; figure++) {
+        if (strcmp(group, figure->group) != 0) {
+            buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>",
+                          group[0] ? "</table></div>\n" : "", figure->group);
+            group = figure->group;
+            targets = figure->target != TARGET_NONE;
+            buffer_append_text(out, count == 1 ? "<th class=\"n\">value</th>"
+                                               : "<th class=\"n\">first</th><th class=\"n\">second</th>"
+                                                 "<th class=\"n\">difference</th>");
+            buffer_append_text(out, targets ? "<th>target</th></tr></thead>\n" : "</tr></thead>\n");
+        }
+        append_row(figure, runs, count, targets, out);
+    }
+    buffer_append_text(out, "</table></div>\n");
+}
+
+void report_html(const struct run *runs, size_t count, struct buffer *out)
+{
+    buffer_append_text(out, head);
+    append_summary(runs, count, out);
+    for (size_t i = 0; i < count; i++)
+        append_holds(&runs[i], count > 1, out);
+    append_charts(runs, count, out);
+    append_figures(runs, count, out);
+    buffer_append_text(out, "</main>\n</body>\n</html>\n");
+}
