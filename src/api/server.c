@@ -152,9 +152,13 @@ static bool authorise(struct call *call)
         return false;
     }
     call->scopes = token->scopes;
-    if (token->tenant)
-        call->tenant_bound = slice_from(token->tenant);
-    return true;
+    if (!token->tenant)
+        return true;
+    call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant)); /* a reload frees the tokens */
+    if (call->tenant_bound.data)
+        return true;
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    return false;
 }
 
 /* --- one request ------------------------------------------------------------------------------- */
@@ -412,17 +416,21 @@ struct api_order {
     struct tokens *tokens;
 };
 
-static void post_order(struct api *api, struct config *config, struct tokens *tokens, void (*run)(struct message *))
+static struct api_order *order_new(struct api *api, void (*run)(struct message *))
 {
     struct api_order *order = calloc(1, sizeof *order);
-    if (!order) {
+    if (order)
+        *order = (struct api_order){ .message.run = run, .api = api };
+    return order;
+}
+
+static void post_order(struct api *api, void (*run)(struct message *))
+{
+    struct api_order *order = order_new(api, run);
+    if (order)
+        mailbox_post(api->mailbox, &order->message);
+    else
         log_event(LOG_ERROR, "order_lost", FIELD_CSTR("error", "no memory"));
-        tokens_free(tokens);
-        return;
-    }
-    *order =
-        (struct api_order){ .message.run = run, .api = api, .config = config ? config_ref(config) : NULL, .tokens = tokens };
-    mailbox_post(api->mailbox, &order->message);
 }
 
 static void on_draining(struct message *message)
@@ -434,7 +442,7 @@ static void on_draining(struct message *message)
 
 void api_stop_accepting(struct api *api)
 {
-    post_order(api, NULL, NULL, on_draining);
+    post_order(api, on_draining);
 }
 
 static void on_reload(struct message *message)
@@ -450,20 +458,35 @@ static void on_reload(struct message *message)
     free(order);
 }
 
-void api_reload(struct api *api, struct config *config)
+enum status api_prepare(struct api *api, struct config *config, struct api_order **ret_order, struct error *err)
 {
     struct tokens *tokens = NULL;
-    struct error error;
-    if (!config->tokens_file && !api->loopback) {
-        log_event(LOG_ERROR, "tokens_not_reloaded",
-                  FIELD_CSTR("error", "auth.tokens_file is gone, but others can reach us"));
-        return;
+    if (!config->tokens_file && !api->loopback)
+        return error_set(err, STATUS_INVALID, "auth.tokens_file is gone, but others can reach us");
+    enum status status = config->tokens_file ? tokens_load(config->tokens_file, &tokens, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    struct api_order *order = order_new(api, on_reload);
+    if (!order) {
+        tokens_free(tokens);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a reload");
     }
-    if (config->tokens_file && tokens_load(config->tokens_file, &tokens, &error) != STATUS_OK) {
-        log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", error.text));
-        return;
-    }
-    post_order(api, config, tokens, on_reload);
+    order->config = config_ref(config);
+    order->tokens = tokens;
+    *ret_order = order;
+    return STATUS_OK;
+}
+
+void api_reload(struct api_order *order)
+{
+    mailbox_post(order->api->mailbox, &order->message);
+}
+
+void api_forget(struct api_order *order)
+{
+    config_unref(order->config);
+    tokens_free(order->tokens);
+    free(order);
 }
 
 static void on_stop(struct message *message)
@@ -486,7 +509,7 @@ void api_may_end(struct api *api)
 void api_stop(struct api *api)
 {
     if (api->started)
-        post_order(api, NULL, NULL, on_stop);
+        post_order(api, on_stop);
 }
 
 bool api_stopped(const struct api *api)
