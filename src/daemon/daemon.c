@@ -366,6 +366,13 @@ static void close_all(struct daemon *daemon)
     config_unref(daemon->config);
 }
 
+/* What libevent has to say, in the form of everything else. */
+static void on_libevent_log(int severity, const char *text)
+{
+    log_event(severity >= EVENT_LOG_ERR ? LOG_ERROR : severity == EVENT_LOG_WARN ? LOG_WARN : LOG_DEBUG, "libevent",
+              FIELD_CSTR("text", text));
+}
+
 /* As many descriptors as the system allows: one a connection, and an outage keeps many open. */
 static void raise_descriptors(void)
 {
@@ -382,6 +389,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     daemon.config = config_ref(settings->config);
     signal(SIGPIPE, SIG_IGN); /* both are told by the call that failed, and handled there */
     signal(SIGXFSZ, SIG_IGN);
+    event_set_log_callback(on_libevent_log);
     raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
