@@ -39,8 +39,14 @@ bool api_stopped(const struct api *api);
 /* Waits for the thread to end. Nothing of the API's is with the writer or the engine any more. Accepts NULL. */
 void api_free(struct api *api);
 
-/* From any thread. The address it listens on stays. */
-void api_reload(struct api *api, struct config *config);
+/*
+ * A new configuration, from any thread: first everything that may fail, then either api_reload or api_forget, which
+ * cannot. The address it listens on stays.
+ */
+struct api_order;
+enum status api_prepare(struct api *api, struct config *config, struct api_order **ret_order, struct error *err) MUST_CHECK;
+void api_reload(struct api_order *order);
+void api_forget(struct api_order *order);
 
 /* The port that was bound, where the configuration says 0. */
 int api_port(const struct api *api);

@@ -19,6 +19,8 @@ enum {
     DISK_CHECK_EVERY_MS = 1000,
     RETRY_AFTER_S = 1,
     STUCK_AFTER_MS = 30 * 1000, /* no progress for this long means not alive */
+    ACCEPT_PAUSE_MS = 200,      /* after a connection could not be taken */
+    ACCEPT_TELL_EVERY_MS = 10 * 1000,
     PULSE_EVERY_MS = 1000,      /* how often the engine is asked whether it runs */
 };
 
@@ -41,6 +43,8 @@ struct api {
     struct event_base *loop;
     struct evhttp *http;
     struct evhttp_bound_socket *socket;
+    struct event *accept_again; /* after it failed */
+    instant accept_told_at;
     struct mailbox *mailbox;
     pthread_t thread;
     bool started;

@@ -119,6 +119,23 @@ static void add_body(struct call *call, struct evkeyvalq *headers, struct buffer
         free(text);
 }
 
+static const char *title_of(int status)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {
+        { 400, "Bad Request" },       { 401, "Unauthorized" },           { 403, "Forbidden" },
+        { 404, "Not Found" },         { 405, "Method Not Allowed" },     { 409, "Conflict" },
+        { 413, "Payload Too Large" }, { 415, "Unsupported Media Type" }, { 422, "Unprocessable Content" },
+        { 429, "Too Many Requests" }, { 500, "Internal Server Error" },  { 503, "Service Unavailable" },
+    };
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (titles[i].status == status)
+            return titles[i].title;
+    return NULL;
+}
+
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
 {
     enum status made = buffer_status(body);
@@ -138,30 +155,13 @@ void call_send(struct call *call, int status, const char *content_type, struct b
     evhttp_add_header(headers, "Content-Type", content_type);
     add_body(call, headers, body);
     evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), NULL, NULL);
-    evhttp_send_reply(call->http, status, NULL, NULL);
+    evhttp_send_reply(call->http, status, title_of(status), NULL);
     call_free(call);
 }
 
 void call_json(struct call *call, int status, struct buffer *body)
 {
     call_send(call, status, "application/json", body);
-}
-
-static const char *title_of(int status)
-{
-    static const struct {
-        int status;
-        const char *title;
-    } titles[] = {
-        { 400, "Bad Request" },       { 401, "Unauthorized" },           { 403, "Forbidden" },
-        { 404, "Not Found" },         { 405, "Method Not Allowed" },     { 409, "Conflict" },
-        { 413, "Payload Too Large" }, { 415, "Unsupported Media Type" }, { 422, "Unprocessable Content" },
-        { 429, "Too Many Requests" }, { 500, "Internal Server Error" },  { 503, "Service Unavailable" },
-    };
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        if (titles[i].status == status)
-            return titles[i].title;
-    return "Error";
 }
 
 void call_problem(struct call *call, int status, const char *type, const char *format, ...)
@@ -176,7 +176,7 @@ void call_problem(struct call *call, int status, const char *type, const char *f
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
     json_member_text(&json, "type", type);
-    json_member_text(&json, "title", title_of(status));
+    json_member_text(&json, "title", title_of(status) ? title_of(status) : "Error");
     json_member_int(&json, "status", status);
     json_member_text(&json, "detail", detail);
     json_object_end(&json);

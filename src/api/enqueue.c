@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REJECTED_FIRST = 16 };
+enum {
+    REJECTED_FIRST = 16,
+    BATCH_JOBS_MAX = 100000, /* what is refused is listed: millions of empty lines may not become gigabytes */
+};
 
 static struct job_reader reader_of(struct call *call, struct arena *memory)
 {
@@ -312,8 +315,13 @@ void handle_jobs_batch(struct call *call)
     if (!api_accepts(call))
         return;
     struct elements elements = elements_of(call);
-    while (next_element(&elements, &text))
+    while (count <= BATCH_JOBS_MAX && next_element(&elements, &text))
         count++;
+    if (count > BATCH_JOBS_MAX) {
+        call_problem(call, 413, "too_many_jobs", "one request takes up to %d jobs; nothing was taken, send several",
+                     BATCH_JOBS_MAX);
+        return;
+    }
     if (elements.broken) {
         call_problem(call, 422, "invalid_json", "the array is broken after element %zu; nothing was taken", count);
         return;

@@ -10,7 +10,10 @@
 
 #include <string.h>
 
-enum { ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX };
+enum {
+    ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX,
+    PAYLOADS_MAX = 50, /* of one page; its cursor goes on from there */
+};
 
 /* --- what several handlers need ------------------------------------------------------------------ */
 
@@ -179,6 +182,8 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
         filter.state = state;
     page->name = name;
     page->payload = wants_payload(call);
+    if (page->payload && limit > PAYLOADS_MAX)
+        limit = PAYLOADS_MAX;
     enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs,
                                                   &page->count, &page->next, &error);
     if (status != STATUS_OK) {

@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -152,9 +153,13 @@ static bool authorise(struct call *call)
         return false;
     }
     call->scopes = token->scopes;
-    if (token->tenant)
-        call->tenant_bound = slice_from(token->tenant);
-    return true;
+    if (!token->tenant)
+        return true;
+    call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant)); /* a reload frees the tokens */
+    if (call->tenant_bound.data)
+        return true;
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    return false;
 }
 
 /* --- one request ------------------------------------------------------------------------------- */
@@ -200,6 +205,24 @@ static bool too_many_connections(const struct call *call)
     return call->api->config->connections_max > 0 && fd > call->api->config->connections_max;
 }
 
+/*
+ * Requests that a proxy before us might cut elsewhere than libevent does: two lengths, a length beside chunks, or a
+ * blank before a header's colon.
+ */
+static bool is_ambiguous(const struct call *call)
+{
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(call->http);
+    const struct evkeyval *header;
+    size_t framings = 0;
+    TAILQ_FOREACH(header, headers, next) {
+        struct slice name = slice_from(header->key);
+        framings += slice_equal_nocase(name, SLICE("Content-Length")) || slice_equal_nocase(name, SLICE("Transfer-Encoding"));
+        if (name.len == 0 || slice_trim(name).len < name.len)
+            return true;
+    }
+    return framings > 1;
+}
+
 static void on_request(struct evhttp_request *http, void *context)
 {
     struct api *api = context;
@@ -212,6 +235,12 @@ static void on_request(struct evhttp_request *http, void *context)
     struct slice path = slice_from(uri ? evhttp_uri_get_path(uri) : NULL);
     const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
     bool other_method;
+    if (is_ambiguous(call)) {
+        evhttp_add_header(evhttp_request_get_output_headers(http), "Connection", "close");
+        call_problem(call, 400, "ambiguous_request", "give one Content-Length or one Transfer-Encoding, and no blank "
+                                                     "before a header's colon");
+        return;
+    }
     if (query && evhttp_parse_query_str(query, call->query) != 0) {
         call_problem(call, 400, "bad_query", "the part of the address behind ? cannot be read");
         return;
@@ -316,9 +345,13 @@ static enum status start_pulse(struct api *api, struct error *err)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
+/* The API of this thread: libevent gives its listener's callbacks its own server, from which ours cannot be found. */
+static _Thread_local struct api *api_here;
+
 static void *api_main(void *context)
 {
     struct api *api = context;
+    api_here = api;
     event_base_loop(api->loop, EVLOOP_NO_EXIT_ON_EMPTY);
     for (int i = 0; i < FLUSH_TURNS; i++)
         event_base_loop(api->loop, EVLOOP_NONBLOCK); /* the last answers are still in libevent's buffers */
@@ -334,6 +367,42 @@ static enum status load_tokens(struct api *api, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "listen %s is not loopback: set auth.tokens_file, or anybody could send and read jobs",
                          api->config->listen.host);
+    return STATUS_OK;
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *context)
+{
+    struct api *api = context;
+    (void)fd;
+    (void)what;
+    if (!api->stopping) /* the socket is gone then */
+        evconnlistener_enable(evhttp_bound_socket_get_listener(api->socket));
+}
+
+/* No descriptors or no memory left. Who knocks is still there in a moment; asking at once again would never end. */
+static void on_accept_failed(struct evconnlistener *listener, void *context)
+{
+    const struct timeval pause = { 0, ACCEPT_PAUSE_MS * 1000 };
+    struct api *api = api_here;
+    int number = EVUTIL_SOCKET_ERROR();
+    (void)context;
+    instant now = api_now(api);
+    if (now >= api->accept_told_at + ACCEPT_TELL_EVERY_MS || now < api->accept_told_at) {
+        log_event(LOG_ERROR, "accept_failed", FIELD_CSTR("error", strerror(number)),
+                  FIELD_CSTR("advice", "raise the limit of open files, or lower limits.connections"));
+        api->accept_told_at = now;
+    }
+    if (event_add(api->accept_again, &pause) == 0)
+        evconnlistener_disable(listener);
+}
+
+static enum status watch_accept(struct api *api, struct error *err)
+{
+    struct evconnlistener *listener = evhttp_bound_socket_get_listener(api->socket);
+    api->accept_again = event_new(api->loop, -1, 0, on_accept_again, api);
+    if (!api->accept_again)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a timer");
+    evconnlistener_set_error_cb(listener, on_accept_failed);
     return STATUS_OK;
 }
 
@@ -363,9 +432,12 @@ static enum status open_server(struct api *api, struct error *err)
     evhttp_set_max_headers_size(api->http, HEADER_BYTES_MAX);
     evhttp_set_max_body_size(api->http, BATCH_BODY_BYTES_MAX);
     evhttp_set_timeout(api->http, CLIENT_TIMEOUT_S);
-    evhttp_set_allowed_methods(api->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PATCH);
+    /* Those that no path takes are let in to be answered with 405, as all problems are. */
+    evhttp_set_allowed_methods(api->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PATCH |
+                                              EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS);
     evhttp_set_default_content_type(api->http, NULL);
-    return bind_address(api, err);
+    enum status status = bind_address(api, err);
+    return status == STATUS_OK ? watch_accept(api, err) : status;
 }
 
 enum status api_new(const struct api_settings *settings, struct api **ret_api, struct error *err)
@@ -412,17 +484,21 @@ struct api_order {
     struct tokens *tokens;
 };
 
-static void post_order(struct api *api, struct config *config, struct tokens *tokens, void (*run)(struct message *))
+static struct api_order *order_new(struct api *api, void (*run)(struct message *))
 {
     struct api_order *order = calloc(1, sizeof *order);
-    if (!order) {
+    if (order)
+        *order = (struct api_order){ .message.run = run, .api = api };
+    return order;
+}
+
+static void post_order(struct api *api, void (*run)(struct message *))
+{
+    struct api_order *order = order_new(api, run);
+    if (order)
+        mailbox_post(api->mailbox, &order->message);
+    else
         log_event(LOG_ERROR, "order_lost", FIELD_CSTR("error", "no memory"));
-        tokens_free(tokens);
-        return;
-    }
-    *order =
-        (struct api_order){ .message.run = run, .api = api, .config = config ? config_ref(config) : NULL, .tokens = tokens };
-    mailbox_post(api->mailbox, &order->message);
 }
 
 static void on_draining(struct message *message)
@@ -434,7 +510,7 @@ static void on_draining(struct message *message)
 
 void api_stop_accepting(struct api *api)
 {
-    post_order(api, NULL, NULL, on_draining);
+    post_order(api, on_draining);
 }
 
 static void on_reload(struct message *message)
@@ -450,20 +526,35 @@ static void on_reload(struct message *message)
     free(order);
 }
 
-void api_reload(struct api *api, struct config *config)
+enum status api_prepare(struct api *api, struct config *config, struct api_order **ret_order, struct error *err)
 {
     struct tokens *tokens = NULL;
-    struct error error;
-    if (!config->tokens_file && !api->loopback) {
-        log_event(LOG_ERROR, "tokens_not_reloaded",
-                  FIELD_CSTR("error", "auth.tokens_file is gone, but others can reach us"));
-        return;
+    if (!config->tokens_file && !api->loopback)
+        return error_set(err, STATUS_INVALID, "auth.tokens_file is gone, but others can reach us");
+    enum status status = config->tokens_file ? tokens_load(config->tokens_file, &tokens, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    struct api_order *order = order_new(api, on_reload);
+    if (!order) {
+        tokens_free(tokens);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a reload");
     }
-    if (config->tokens_file && tokens_load(config->tokens_file, &tokens, &error) != STATUS_OK) {
-        log_event(LOG_ERROR, "tokens_not_reloaded", FIELD_CSTR("error", error.text));
-        return;
-    }
-    post_order(api, config, tokens, on_reload);
+    order->config = config_ref(config);
+    order->tokens = tokens;
+    *ret_order = order;
+    return STATUS_OK;
+}
+
+void api_reload(struct api_order *order)
+{
+    mailbox_post(order->api->mailbox, &order->message);
+}
+
+void api_forget(struct api_order *order)
+{
+    config_unref(order->config);
+    tokens_free(order->tokens);
+    free(order);
 }
 
 static void on_stop(struct message *message)
@@ -486,7 +577,7 @@ void api_may_end(struct api *api)
 void api_stop(struct api *api)
 {
     if (api->started)
-        post_order(api, NULL, NULL, on_stop);
+        post_order(api, on_stop);
 }
 
 bool api_stopped(const struct api *api)
@@ -504,6 +595,8 @@ void api_free(struct api *api)
         evhttp_free(api->http);
     if (api->pulse.timer)
         event_free(api->pulse.timer);
+    if (api->accept_again)
+        event_free(api->accept_again);
     mailbox_free(api->mailbox);
     if (api->loop)
         event_base_free(api->loop);

@@ -191,6 +191,25 @@ static enum status check_transports(const struct config *config, struct error *e
     return STATUS_OK;
 }
 
+/* All of it or nothing: what may fail comes first. */
+static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
+{
+    struct api_order *order;
+    enum status status = check_transports(config, err);
+    if (status == STATUS_OK)
+        status = api_prepare(daemon->api, config, &order, err);
+    if (status != STATUS_OK)
+        return status;
+    status = engine_reload(daemon->engine, config, err);
+    if (status != STATUS_OK) {
+        api_forget(order);
+        return status;
+    }
+    daemon->http->ops->forget(daemon->http);
+    api_reload(order);
+    return STATUS_OK;
+}
+
 static void on_reload(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
@@ -207,13 +226,10 @@ static void on_reload(evutil_socket_t fd, short what, void *context)
     if (config_load(daemon->settings->config_path, &config, &problems) != STATUS_OK) {
         log_event(LOG_ERROR, "not_reloaded", FIELD_TEXT("problems", buffer_slice(&problems)));
     } else {
-        if (check_transports(config, &error) != STATUS_OK || engine_reload(daemon->engine, config, &error) != STATUS_OK) {
+        if (take_config(daemon, config, &error) != STATUS_OK)
             log_event(LOG_ERROR, "not_reloaded", FIELD_CSTR("reason", error.text));
-        } else {
-            daemon->http->ops->forget(daemon->http);
-            api_reload(daemon->api, config);
+        else
             log_event(LOG_INFO, "reloaded", FIELD_CSTR("file", daemon->settings->config_path));
-        }
         config_unref(config);
     }
     buffer_release(&problems);
@@ -318,14 +334,20 @@ static void stop_work(struct daemon *daemon)
     abort_sends(daemon);
     if (daemon->api)
         api_stop(daemon->api);
-    for (int i = 0; i < STOP_CHECKS_MAX; i++) {
-        if (engine_under_way(daemon->engine) == 0 && (!daemon->api || api_stopped(daemon->api)))
+    bool late = false;
+    for (int64_t turns = 0;;) {
+        bool api_ended = !daemon->api || api_stopped(daemon->api);
+        if (api_ended && (late || engine_under_way(daemon->engine) == 0))
             return;
-        mailbox_wait(daemon->mailbox, DRAIN_CHECK_MS);
-        mailbox_drain(daemon->mailbox);
+        /* The API is always waited for, since its thread is joined next; its clients time out. */
+        turns += !mailbox_drain(daemon->mailbox);
         engine_run(daemon->engine);
+        if (turns > STOP_CHECKS_MAX && !late) {
+            late = true;
+            log_event(LOG_ERROR, "not_drained", FIELD_INT("under_way", (int64_t)engine_under_way(daemon->engine)));
+        }
+        mailbox_wait(daemon->mailbox, DRAIN_CHECK_MS);
     }
-    log_event(LOG_ERROR, "not_drained", FIELD_INT("under_way", (int64_t)engine_under_way(daemon->engine)));
 }
 
 static void close_all(struct daemon *daemon)
@@ -357,6 +379,13 @@ static void close_all(struct daemon *daemon)
     config_unref(daemon->config);
 }
 
+/* What libevent has to say, in the form of everything else. */
+static void on_libevent_log(int severity, const char *text)
+{
+    log_event(severity >= EVENT_LOG_ERR ? LOG_ERROR : severity == EVENT_LOG_WARN ? LOG_WARN : LOG_DEBUG, "libevent",
+              FIELD_CSTR("text", text));
+}
+
 /* As many descriptors as the system allows: one a connection, and an outage keeps many open. */
 static void raise_descriptors(void)
 {
@@ -373,6 +402,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     daemon.config = config_ref(settings->config);
     signal(SIGPIPE, SIG_IGN); /* both are told by the call that failed, and handled there */
     signal(SIGXFSZ, SIG_IGN);
+    event_set_log_callback(on_libevent_log);
     raise_descriptors();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");

@@ -140,6 +140,24 @@ void recover_orphans(struct engine *engine)
     engine->ports.submit(engine->ports.context, batch);
 }
 
+/*
+ * Copied, since a reload may free the configuration while the writer reads. Of a destination that is not configured
+ * nobody says how long: its dead letters stay.
+ */
+static bool set_dead_ttls(const struct config *config, struct arena *memory, struct op_promote *promote)
+{
+    struct dead_ttl *ttls = arena_alloc_array(memory, config->destination_count, sizeof *ttls);
+    for (size_t i = 0; i < config->destination_count && ttls; i++) {
+        const struct destination_config *destination = &config->destinations[i];
+        ttls[i] = (struct dead_ttl){ arena_copy(memory, slice_from(destination->name)), destination->dead.ttl_ms };
+        if (!ttls[i].destination.data)
+            return false;
+    }
+    promote->dead_ttls = ttls;
+    promote->dead_ttl_count = config->destination_count;
+    return ttls != NULL;
+}
+
 void promote_due(struct engine *engine)
 {
     if (engine->promoting || engine->promote_at == INSTANT_NONE || engine->promote_at > engine_now(engine))
@@ -147,12 +165,12 @@ void promote_due(struct engine *engine)
     struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
     if (!op)
         return;
-    int64_t dead_ttl_ms = 0;
-    for (size_t i = 0; i < engine->config->destination_count; i++)
-        if (engine->config->destinations[i].dead.ttl_ms > dead_ttl_ms)
-            dead_ttl_ms = engine->config->destinations[i].dead.ttl_ms;
     op->kind = OP_PROMOTE;
-    op->promote = (struct op_promote){ .max = PROMOTE_MAX, .dead_ttl_ms = dead_ttl_ms };
+    op->promote = (struct op_promote){ .max = PROMOTE_MAX };
+    if (!set_dead_ttls(engine->config, outgoing_memory(engine), &op->promote)) {
+        outgoing_drop_last(engine); /* no memory: in a moment */
+        return;
+    }
     engine->promoting = true;
     engine->promote_at = INSTANT_NONE; /* the answer says when next */
 }

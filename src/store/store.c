@@ -108,6 +108,15 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
     memcpy(ret_digest, whole, 16);
 }
 
+instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now)
+{
+    int64_t ttl_ms = promote->dead_ttl_ms;
+    for (size_t i = 0; i < promote->dead_ttl_count; i++)
+        if (slice_equal(promote->dead_ttls[i].destination, destination))
+            ttl_ms = promote->dead_ttls[i].ms;
+    return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
+}
+
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1])
 {
     uint64_t time = (uint64_t)now;

@@ -164,6 +164,12 @@ struct lane_ready {
     int64_t count;
 };
 
+/* How long a destination's dead letters are kept; 0: until purged. */
+struct dead_ttl {
+    struct slice destination;
+    int64_t ms;
+};
+
 /*
  * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
  * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
@@ -172,7 +178,9 @@ struct lane_ready {
  */
 struct op_promote {
     size_t max;
-    int64_t dead_ttl_ms; /* of those that expire now */
+    int64_t dead_ttl_ms; /* of those that expire now; 0: they stay until purged */
+    const struct dead_ttl *dead_ttls; /* destinations with a time of their own */
+    size_t dead_ttl_count;
     /* results */
     struct lane_ready *ret_ready;
     size_t ret_ready_count;
@@ -372,6 +380,8 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
 /* Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. */
 uint64_t job_key(struct slice tenant, struct slice id);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
+/* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */
+instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now);
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */
 enum { JOB_ID_MADE_BYTES = 26 };
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1]);

@@ -383,7 +383,7 @@ static enum status expire(struct memory_store *store, instant now, const struct 
     job->job.state = job_state_after(job->job.state, EVENT_EXPIRE);
     assert(job->job.state == STATE_DEAD);
     job->job.dead_at = now;
-    job->job.expires_at = instant_add(now, op->promote.dead_ttl_ms);
+    job->job.expires_at = promote_expires_at(&op->promote, job->job.destination, now);
     enum status status = memory_text_set(store, &job->job.dead_code, SLICE("EXPIRED"));
     if (status == STATUS_OK && job->job.last_error.len == 0)
         status = memory_text_set(store, &job->job.last_error, SLICE("the deadline passed before it was delivered"));

@@ -81,6 +81,19 @@ static enum status checkpoint_when_long(struct sqlite_store *store, struct error
     return sqlite_failure(store->db, result, "checkpoint", err);
 }
 
+/*
+ * Somebody deleted or replaced the file under us: what is written now is gone when the process ends, so it may not be
+ * acknowledged.
+ */
+static enum status check_place(const struct sqlite_store *store, struct error *err)
+{
+    int moved = 0;
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "%s was moved, deleted or replaced while in use; put it back and start again",
+                     store->path);
+}
+
 enum status sqlite_store_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                                struct error *err)
 {
@@ -95,7 +108,9 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
     if (count == 0)
         return STATUS_OK;
 
-    enum status status = checkpoint_when_long(store, batch.err);
+    enum status status = check_place(store, batch.err);
+    if (status == STATUS_OK)
+        status = checkpoint_when_long(store, batch.err);
     if (status == STATUS_OK) {
         arena_init(&batch.scratch, SIZE_MAX);
         status = batch_run(&batch, ops, count);

@@ -489,7 +489,8 @@ static enum status promote_expire(struct sqlite_batch *batch, const struct store
     after.job.updated_at = batch->now;
     after.job.dead_at = batch->now;
     after.job.dead_code = SLICE("EXPIRED");
-    after.job.expires_at = instant_add(batch->now, op->promote.dead_ttl_ms);
+    after.job.expires_at =
+        promote_expires_at(&op->promote, sqlite_lane_by_id(batch->store, before->job.lane)->lane.destination, batch->now);
     if (after.job.last_error.len == 0) {
         instant_format(before->job.deadline, at);
         snprintf(text, sizeof text, "not delivered by its deadline %s", at);
@@ -576,7 +577,9 @@ static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
 static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct op_promote *promote = &op->promote;
-    *promote = (struct op_promote){ .max = promote->max, .dead_ttl_ms = promote->dead_ttl_ms, .ret_next_at = INSTANT_NONE };
+    *promote = (struct op_promote){ .max = promote->max, .dead_ttl_ms = promote->dead_ttl_ms,
+                                    .dead_ttls = promote->dead_ttls, .dead_ttl_count = promote->dead_ttl_count,
+                                    .ret_next_at = INSTANT_NONE };
     enum status status = STATUS_OK;
     size_t left = promote->max, count = 1;
     while (status == STATUS_OK && left > 0 && count > 0) {

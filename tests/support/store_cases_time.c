@@ -164,6 +164,31 @@ static void a_passed_deadline_makes_a_dead_letter(void **state)
     assert_int_equal(read_lane(f, lane).counts.dead, 4);
 }
 
+static void an_expired_job_is_kept_as_long_as_its_destination_says(void **state)
+{
+    struct store_fixture *f = *state;
+    static const struct dead_ttl ttls[] = { { { "short", 5 }, 500 }, { { "kept", 4 }, 0 } };
+    static const char *const names[] = { "short", "kept", "other" };
+    for (size_t i = 0; i < 3; i++) {
+        struct store_op op = insert_op(f, names[i], "t", names[i]);
+        op.insert.deadline = f->now + 100;
+        assert_run(f, &op, STATUS_OK);
+    }
+    f->now += 100;
+    struct store_op op = promote_op();
+    op.promote.dead_ttl_ms = 7000;
+    op.promote.dead_ttls = ttls;
+    op.promote.dead_ttl_count = 2;
+    assert_run(f, &op, STATUS_OK);
+    assert_int_equal(op.promote.ret_expired, 3);
+    assert_int_equal(read_job(f, "t", "short").expires_at, f->now + 500);
+    assert_true(read_job(f, "t", "kept").expires_at == INSTANT_NONE);
+    assert_int_equal(read_job(f, "t", "other").expires_at, f->now + 7000);
+    f->now += 7000;
+    assert_int_equal(promote(f).ret_dead_deleted, 2);
+    assert_state(f, "kept", STATE_DEAD);
+}
+
 static void a_due_job_past_its_deadline_is_not_sent(void **state)
 {
     struct store_fixture *f = *state;
@@ -372,6 +397,7 @@ const struct store_case store_cases_time[] = {
     { "the longest overdue come first", the_longest_overdue_come_first },
     { "the bound holds for all kinds together", the_bound_holds_for_all_kinds_together },
     { "a passed deadline makes a dead letter", a_passed_deadline_makes_a_dead_letter },
+    { "an expired job is kept as long as its destination says", an_expired_job_is_kept_as_long_as_its_destination_says },
     { "a due job past its deadline is not sent", a_due_job_past_its_deadline_is_not_sent },
     { "a running job outlives its deadline", a_running_job_outlives_its_deadline },
     { "a dead letter lives exactly as long as it may", a_dead_letter_lives_exactly_as_long_as_it_may },

@@ -107,6 +107,29 @@ static int64_t hangs(struct world *world, const struct send *send, struct answer
     return (int64_t)3600 * 1000;
 }
 
+/* dead.ttl of its own destination, not the longest of all; 0s keeps it until it is purged. */
+static void an_expired_job_is_kept_as_its_destination_says(void **state)
+{
+    static const char yaml[] = "destinations:\n"
+                               "  kept: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 10s, dead: { ttl: 0s } }\n"
+                               "  brief: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 10s, dead: { ttl: 1h } }\n";
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, yaml, began);
+    assert_int_equal(engine_pause(world.engine, SLICE("kept"), SLICE("x"), &error), STATUS_OK);
+    assert_int_equal(engine_pause(world.engine, SLICE("brief"), SLICE("x"), &error), STATUS_OK);
+    world_add(&world, "kept", "t", "one", "x");
+    world_add(&world, "brief", "t", "two", "x");
+    world_run_for(&world, 20 * 1000);
+    struct job kept = world_job(&world, "t", "one"), brief = world_job(&world, "t", "two");
+    assert_int_equal(kept.state, STATE_DEAD);
+    assert_true(kept.expires_at == INSTANT_NONE);
+    assert_int_equal(brief.state, STATE_DEAD);
+    assert_int_equal(brief.expires_at - brief.dead_at, 3600 * 1000);
+    world_end(&world);
+}
+
 static void a_crash_leaves_the_attempt_in_doubt(void **state)
 {
     struct world world = { .destination = hangs };
@@ -630,6 +653,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_although_the_store_refuses),
         cmocka_unit_test(a_question_that_kills_the_process_ends),
         cmocka_unit_test(an_interrupted_attempt_waits_for_its_destination),
+        cmocka_unit_test(an_expired_job_is_kept_as_its_destination_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
