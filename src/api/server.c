@@ -216,7 +216,8 @@ static bool is_ambiguous(const struct call *call)
     size_t framings = 0;
     TAILQ_FOREACH(header, headers, next) {
         struct slice name = slice_from(header->key);
-        framings += slice_equal_nocase(name, SLICE("Content-Length")) || slice_equal_nocase(name, SLICE("Transfer-Encoding"));
+        framings +=
+            slice_equal_nocase(name, SLICE("Content-Length")) || slice_equal_nocase(name, SLICE("Transfer-Encoding"));
         if (name.len == 0 || slice_trim(name).len < name.len)
             return true;
     }
