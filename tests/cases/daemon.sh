@@ -115,7 +115,7 @@ check "and it arrives" until_true state_is completed D-1 -t t2
 ask dest pause held --reason 'a certificate'
 check "pause" ended 0 'held: paused'
 ask dest show held
-check "show" ended 0 'paused because  a certificate' 'held by         paused' 'waiting'
+check "show" ended 0 'because     a certificate' 'held by     paused' 'waiting'
 ask why many-1 -t many
 check "why, paused" ended 0 'a certificate'
 ask dest resume held
@@ -124,6 +124,12 @@ ask dest list
 check "dest list" ended 0 'NAME    MODE' 'orders  normal' 'held    normal'
 ask dest show hel
 check "a destination that is not there" ended 1 'did you mean "held"?'
+ask dest contingency held --reason 'they called'
+check "contingency" ended 0 'held: contingency'
+ask why many-1 -t many
+check "why, contingency" ended 0 'they called' 'insist dest contingency held --leave'
+ask dest contingency held --leave
+check "the way back" ended 0 'held: recovering'
 ask tenants --destination orders
 check "tenants" ended 0 'TENANT  DESTINATION' 't2      orders'
 ask stats

@@ -1,6 +1,6 @@
 #!/bin/sh
 # insist simulate: options, reports, and that the same question has the same answer.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/../tap.sh"
 hour="--policy tiss --load 2000 --for 1h --outage 10m..20m"
 
 # shellcheck disable=SC2086 # the options are words
