@@ -55,7 +55,7 @@ static int read_rest(const struct decide_options *options, struct decide_request
     return code;
 }
 
-static int exit_code(const struct answer *answer)
+static int exit_code(const struct json_answer *answer)
 {
     if (answer->problem != QUESTION_OK)
         return EXIT_USAGE;
@@ -97,7 +97,7 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
     }
     if (code != EXIT_DONE)
         return code;
-    struct answer answer = decision_json_decide(policy, &request, out);
+    struct json_answer answer = decision_json_decide(policy, &request, out);
     if (answer.problem != QUESTION_OK)
         cli_fail(EXIT_USAGE, "%s; `insist help decide` shows how to ask", question_problem_name(answer.problem));
     buffer_append_byte(out, '\n');

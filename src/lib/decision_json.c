@@ -183,13 +183,13 @@ void decision_json_write(const struct policy *policy, struct slice error, const 
     json_object_end(&json);
 }
 
-static struct answer refuse(enum question_problem problem, const char *detail, struct buffer *out)
+static struct json_answer refuse(enum question_problem problem, const char *detail, struct buffer *out)
 {
     decision_json_problem(problem, slice_from(detail), out);
-    return (struct answer){ .problem = problem };
+    return (struct json_answer){ .problem = problem };
 }
 
-static struct answer refuse_id(const struct policy *policy, struct slice id, struct buffer *out)
+static struct json_answer refuse_id(const struct policy *policy, struct slice id, struct buffer *out)
 {
     struct error err;
     const char *problem = policy_id_problem(policy, id);
@@ -202,7 +202,8 @@ static struct answer refuse_id(const struct policy *policy, struct slice id, str
     return refuse(QUESTION_INVALID_ID, err.text, out);
 }
 
-struct answer decision_json_decide(const struct policy *policy, const struct decide_request *request, struct buffer *out)
+struct json_answer decision_json_decide(const struct policy *policy, const struct decide_request *request,
+                                        struct buffer *out)
 {
     struct decision decision;
     switch (decide(policy, request, &decision)) {
@@ -217,15 +218,15 @@ struct answer decision_json_decide(const struct policy *policy, const struct dec
         break;
     }
     decision_json_write(policy, request->text, &decision, out);
-    return (struct answer){ .problem = QUESTION_OK, .decision = decision };
+    return (struct json_answer){ .problem = QUESTION_OK, .decision = decision };
 }
 
-struct answer decision_json_answer(const struct decider *decider, struct slice text, struct buffer *out)
+struct json_answer decision_json_answer(const struct decider *decider, struct slice text, struct buffer *out)
 {
     struct question question;
     struct error err;
     enum question_problem problem = question_read(decider, text, &question, &err);
-    struct answer answer = problem == QUESTION_OK ? decision_json_decide(question.policy, &question.request, out)
+    struct json_answer answer = problem == QUESTION_OK ? decision_json_decide(question.policy, &question.request, out)
                                                   : refuse(problem, err.text, out);
     question_release(&question);
     return answer;

@@ -56,16 +56,17 @@ struct decider {
     instant now;                 /* for questions that do not say; at most DECISION_NOW_MAX */
 };
 
-struct answer {
+struct json_answer {
     enum question_problem problem;
     struct decision decision; /* with QUESTION_OK */
 };
 
 /* Appends one JSON object, without a line end, whatever the question is. */
-struct answer decision_json_answer(const struct decider *decider, struct slice question, struct buffer *out);
+struct json_answer decision_json_answer(const struct decider *decider, struct slice question, struct buffer *out);
 
 /* The same for a question that did not come as JSON. */
-struct answer decision_json_decide(const struct policy *policy, const struct decide_request *request, struct buffer *out);
+struct json_answer decision_json_decide(const struct policy *policy, const struct decide_request *request,
+                                        struct buffer *out);
 
 /* The answer's object for a decision that was made already; `error` is what it was made of. */
 void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision,

@@ -20,7 +20,7 @@ static void answer(struct slice question, struct buffer *out)
     ready = true;
     struct decider decider = { .policies = &policies, .now = 0 };
     buffer_clear(out);
-    struct answer result = decision_json_answer(&decider, question, out);
+    struct json_answer result = decision_json_answer(&decider, question, out);
     assert(buffer_status(out) == STATUS_OK);
     if (result.problem == QUESTION_OK && result.decision.verdict == VERDICT_RETRY)
         assert(result.decision.delay_ms > 0 && result.decision.retry_count > 0);

@@ -73,7 +73,7 @@ static json_t *ask(struct fixture *fixture, struct slice question, enum question
 {
     json_error_t error;
     buffer_clear(&fixture->out);
-    struct answer answer = decision_json_answer(&fixture->decider, question, &fixture->out);
+    struct json_answer answer = decision_json_answer(&fixture->decider, question, &fixture->out);
     assert_int_equal(buffer_status(&fixture->out), STATUS_OK);
     json_t *object = json_loadb(fixture->out.data, fixture->out.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!object)
@@ -447,7 +447,7 @@ static void broken_bytes_are_repaired(void **state)
                                       .now = 0,                 .first_at = INSTANT_NONE,
                                       .deadline = INSTANT_NONE };
     buffer_clear(&fixture->out);
-    struct answer answer = decision_json_decide(policy, &request, &fixture->out);
+    struct json_answer answer = decision_json_decide(policy, &request, &fixture->out);
     assert_int_equal(answer.problem, QUESTION_OK);
     assert_non_null(strstr(fixture->out.data, "\"SLOW \xef\xbf\xbd\xef\xbf\xbd \xc3\xa9 \\u0000 end\""));
 }
