@@ -504,6 +504,91 @@ static void too_much_is_refused(void **state)
     assert_int_equal(status_of(fixture, "/livez"), 200);
 }
 
+static void ambiguous_requests_are_refused(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char *const rows[] = {
+        "POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+        "POST /v1/decide HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        int fd = raw_connect(fixture);
+        raw_send(fd, rows[i], strlen(rows[i]));
+        char *answer = raw_read(fd, NULL); /* until the other side closes: what follows is not read */
+        check(strncmp(answer, "HTTP/1.1 400", 12) == 0, "%zu: %s", i, answer);
+        free(answer);
+        close(fd);
+    }
+}
+
+static void other_methods_get_a_problem(void **state)
+{
+    struct api_fixture *fixture = *state;
+    static const char *const methods[] = { "PUT", "DELETE", "OPTIONS" };
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        struct reply reply = http_do(fixture, methods[i], "/v1/jobs", NULL);
+        check(reply.status == 405, "%s: %d", methods[i], reply.status);
+        assert_string_equal(reply_text(&reply, "type"), "method_not_allowed");
+        reply_release(&reply);
+    }
+}
+
+/* A file of tokens that cannot be read leaves everything as it was, for everybody. */
+static void a_bad_reload_is_refused_before_it_begins(void **state)
+{
+    struct api_fixture *fixture = *state;
+    struct config *config;
+    struct api_order *order = NULL;
+    struct error error;
+    assert_int_equal(config_default(&config), STATUS_OK);
+    config->tokens_file = "/nonexistent/tokens.yaml";
+    assert_int_equal(api_prepare(api_fixture_api(fixture), config, &order, &error), STATUS_IO);
+    assert_null(order);
+    config->tokens_file = NULL;
+    assert_int_equal(api_prepare(api_fixture_api(fixture), config, &order, &error), STATUS_OK);
+    api_forget(order);
+    assert_int_equal(status_of(fixture, "/v1/destinations/web"), 200);
+    assert_int_equal(api_prepare(api_fixture_api(fixture), config, &order, &error), STATUS_OK);
+    api_reload(order);
+    await_status(fixture, "/v1/destinations/web", 404);
+    config_unref(config);
+}
+
+static void too_many_jobs_at_once_are_refused(void **state)
+{
+    enum { LINES = 100001 };
+    struct api_fixture *fixture = *state;
+    struct buffer lines;
+    buffer_init(&lines, 1 << 20);
+    for (int i = 0; i < LINES; i++)
+        buffer_append_text(&lines, "1\n");
+    const struct request request = { .method = "POST", .path = "/v1/jobs/batch", .body = buffer_slice(&lines).data,
+                                     .body_len = lines.len, .content_type = "application/x-ndjson" };
+    struct reply reply = http_ask(fixture, &request);
+    assert_int_equal(reply.status, 413);
+    assert_string_equal(reply_text(&reply, "type"), "too_many_jobs");
+    reply_release(&reply);
+    buffer_release(&lines);
+}
+
+static void pages_with_payloads_are_short(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char id[16];
+    for (int i = 0; i < 60; i++) {
+        snprintf(id, sizeof id, "p%d", i);
+        put(fixture, "yard", "acme", id, "1");
+    }
+    struct reply plain = http_do(fixture, "GET", "/v1/jobs?tenant=acme&limit=1000", NULL);
+    struct reply full = http_do(fixture, "GET", "/v1/jobs?tenant=acme&limit=1000&payload=true", NULL);
+    assert_int_equal(json_array_size(reply_at(&plain, "jobs")), 60);
+    assert_int_equal(json_array_size(reply_at(&full, "jobs")), 50);
+    assert_false(json_is_null(reply_at(&full, "next")));
+    reply_release(&plain);
+    reply_release(&full);
+}
+
 static void odd_clients_do_no_harm(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -569,6 +654,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(connections_are_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(head_has_no_body, setup, teardown),
         cmocka_unit_test_setup_teardown(too_much_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(ambiguous_requests_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_methods_get_a_problem, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bad_reload_is_refused_before_it_begins, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_jobs_at_once_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_with_payloads_are_short, setup, teardown),
         cmocka_unit_test_setup_teardown(odd_clients_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_client_is_served, setup, teardown),
     };

@@ -541,6 +541,20 @@ static void test_refused_after_corruption(void **state)
     assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_CORRUPT);
 }
 
+/* What went into a file without a name would be gone with the process. */
+static void test_refused_after_its_file_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    struct store_op op = insert_of("b");
+    reopen(f);
+    insert(f, "a");
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(f->store->ops->apply(f->store, start, &op, 1, &f->memory, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "deleted"));
+    assert_int_equal(f->store->ops->apply(f->store, start, &op, 1, &f->memory, &err), STATUS_IO);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -559,6 +573,7 @@ int main(void)
         TEST(test_pages_are_bounded),
         TEST(test_many_lanes),
         TEST(test_refused_after_corruption),
+        TEST(test_refused_after_its_file_is_gone),
         TEST(test_strange_paths), /* last: it moves to another folder */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
