@@ -166,10 +166,24 @@ static instant next_time(const struct engine *engine, instant now)
     return next;
 }
 
+/* A clock that was put back by hours must not put off for hours what was due in seconds. */
+static void heed_clock(struct engine *engine, instant now)
+{
+    if (now >= engine->figures.ran_at - SECOND_MS)
+        return;
+    log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
+    engine->not_before = INSTANT_NONE;
+    engine->promote_at = now;
+    engine->orphans_at = now;
+    engine->dead_count_at = now;
+    engine->trim_at = now;
+}
+
 void engine_run(struct engine *engine)
 {
     assert(engine->started);
     instant now = engine_now(engine);
+    heed_clock(engine, now);
     recover_orphans(engine);
     settle_answered(engine);
     if (!engine->stopping)

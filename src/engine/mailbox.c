@@ -55,13 +55,13 @@ void mailbox_post(struct mailbox *mailbox, struct message *message)
     bool was_empty = !mailbox->first;
     *mailbox->last = message;
     mailbox->last = &message->next;
-    pthread_mutex_unlock(&mailbox->lock);
-    if (was_empty) {
+    if (was_empty) { /* under the lock: the owner may free the mailbox once it has seen the message */
         uint64_t one = 1;
         ssize_t written = write(mailbox->wake_fd, &one, sizeof one);
         assert(written == sizeof one || errno == EAGAIN); /* EAGAIN: the counter is full, so it is awake */
         (void)written;
     }
+    pthread_mutex_unlock(&mailbox->lock);
 }
 
 bool mailbox_drain(struct mailbox *mailbox)

@@ -173,6 +173,19 @@ static void a_job_that_kills_the_process_ends(void **state)
     world_end(&world);
 }
 
+static void a_clock_put_back_puts_nothing_off(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ""), began);
+    world_run_for(&world, 10 * 1000);
+    world.now -= (int64_t)5 * 3600 * 1000;
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 2000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
 static void concurrency_is_kept(void **state)
 {
     struct world world = { .destination = hangs };
@@ -635,6 +648,7 @@ int main(void)
         cmocka_unit_test(a_transient_failure_is_waited_out),
         cmocka_unit_test(a_crash_leaves_the_attempt_in_doubt),
         cmocka_unit_test(a_job_that_kills_the_process_ends),
+        cmocka_unit_test(a_clock_put_back_puts_nothing_off),
         cmocka_unit_test(concurrency_is_kept),
         cmocka_unit_test(tenants_take_turns),
         cmocka_unit_test(retry_after_holds_the_destination),
