@@ -12,6 +12,7 @@
 
 enum {
     OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
+    BATCHES_OUT_MAX = 2,             /* one being made durable, one waiting: the writer need not wait for the engine */
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
@@ -124,7 +125,7 @@ struct engine {
     struct attempt *unsettled; /* answered, to be recorded */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     struct outgoing *outgoing; /* being filled */
-    size_t batches_out;        /* with the writer; claims and settlements go one batch at a time */
+    size_t batches_out;        /* with the writer: BATCHES_OUT_MAX at most of claims and settlements */
     bool started, stopping;
     bool recovering; /* orphans of an earlier process are still being settled */
     bool promoting;

@@ -152,7 +152,7 @@ static void on_batch_done(struct batch *batch)
 void outgoing_flush(struct engine *engine)
 {
     struct outgoing *outgoing = engine->outgoing;
-    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out > 0)
+    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out >= BATCHES_OUT_MAX)
         return;
     engine->outgoing = NULL;
     engine->batches_out++;
