@@ -578,7 +578,7 @@ static void pages_with_payloads_are_short(void **state)
     char id[16];
     for (int i = 0; i < 60; i++) {
         snprintf(id, sizeof id, "p%d", i);
-        put(fixture, "yard", "acme", id, "1");
+        put_job(fixture, "yard", "acme", id, "1");
     }
     struct reply plain = http_do(fixture, "GET", "/v1/jobs?tenant=acme&limit=1000", NULL);
     struct reply full = http_do(fixture, "GET", "/v1/jobs?tenant=acme&limit=1000&payload=true", NULL);
