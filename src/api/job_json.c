@@ -3,7 +3,6 @@
 #include "api/json_text.h"
 
 #include <jansson.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 const char *job_status_word(const struct destination_config *destination, enum job_state state)
@@ -23,44 +22,14 @@ void json_member_given(struct json_writer *json, const char *name, struct slice 
         json_member_string(json, name, value);
 }
 
-static bool is_utf8(struct slice bytes)
-{
-    for (size_t i = 0; i < bytes.len;) {
-        size_t len = utf8_sequence_len(slice_from_offset(bytes, i));
-        if (len == 0)
-            return false;
-        i += len;
-    }
-    return true;
-}
-
-/* In pieces of a multiple of three bytes, so that they join without padding between them. */
-static void append_base64(struct buffer *out, struct slice bytes)
-{
-    enum { PIECE = 3 * 1024 };
-    unsigned char text[PIECE / 3 * 4 + 1];
-    for (size_t i = 0; i < bytes.len; i += PIECE) {
-        size_t len = bytes.len - i < PIECE ? bytes.len - i : PIECE;
-        int written = EVP_EncodeBlock(text, (const unsigned char *)bytes.data + i, (int)len);
-        buffer_append(out, (struct slice){ (const char *)text, (size_t)written });
-    }
-}
-
-static void put_base64(struct json_writer *json, struct slice bytes)
-{
-    json_put_raw(json, SLICE("\""));
-    append_base64(json->out, bytes);
-    buffer_append_byte(json->out, '"');
-}
-
 void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes)
 {
-    if (is_utf8(bytes)) {
+    if (utf8_is_valid(bytes)) {
         json_member_string(json, name, bytes);
         return;
     }
     json_name(json, name_base64);
-    put_base64(json, bytes);
+    json_put_base64(json, bytes);
 }
 
 /* A member of an event's data, as it is; left out when it is not there. */
@@ -208,12 +177,12 @@ static void put_original(struct json_writer *json, struct slice payload)
     json_t *value = json_loadb(payload.data ? payload.data : "", payload.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     bool is_json = value != NULL;
     json_decref(value);
-    if (!is_json && is_utf8(payload)) {
+    if (!is_json && utf8_is_valid(payload)) {
         json_put_string(json, payload);
         return;
     }
     if (!is_json) {
-        put_base64(json, payload);
+        json_put_base64(json, payload);
         return;
     }
     json_put_raw(json, SLICE(""));

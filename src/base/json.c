@@ -78,6 +78,14 @@ size_t utf8_sequence_len(struct slice text)
     return overlong || surrogate || beyond ? 0 : len;
 }
 
+bool utf8_is_valid(struct slice text)
+{
+    for (size_t i = 0, len; i < text.len; i += len)
+        if ((len = utf8_sequence_len(slice_from_offset(text, i))) == 0)
+            return false;
+    return true;
+}
+
 static void append_escaped(struct buffer *out, char c)
 {
     static const char escapes[] = {
@@ -119,6 +127,22 @@ void json_put_string(struct json_writer *json, struct slice value)
         else
             buffer_append(json->out, SLICE("\xef\xbf\xbd"));
         i += len > 0 ? len : 1;
+    }
+    buffer_append_byte(json->out, '"');
+}
+
+void json_put_base64(struct json_writer *json, struct slice bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *in = (const unsigned char *)bytes.data;
+    separate(json);
+    buffer_append_byte(json->out, '"');
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        size_t len = bytes.len - i < 3 ? bytes.len - i : 3;
+        unsigned bits = (unsigned)in[i] << 16 | (len > 1 ? (unsigned)in[i + 1] << 8 : 0) | (len > 2 ? in[i + 2] : 0);
+        char four[4] = { digits[bits >> 18], digits[bits >> 12 & 63], len > 1 ? digits[bits >> 6 & 63] : '=',
+                         len > 2 ? digits[bits & 63] : '=' };
+        buffer_append(json->out, (struct slice){ four, sizeof four });
     }
     buffer_append_byte(json->out, '"');
 }

@@ -28,6 +28,8 @@ void json_name(struct json_writer *json, const char *name);
 
 /* Bytes that are not UTF-8 become U+FFFD: the text is always valid JSON. */
 void json_put_string(struct json_writer *json, struct slice value);
+/* The bytes in Base64, as a string. */
+void json_put_base64(struct json_writer *json, struct slice bytes);
 void json_put_int(struct json_writer *json, int64_t value);
 void json_put_real(struct json_writer *json, double value);
 void json_put_bool(struct json_writer *json, bool value);
@@ -46,5 +48,7 @@ void json_member_instant(struct json_writer *json, const char *name, instant val
 
 /* Length of the valid UTF-8 sequence at `text`, 0 when there is none. */
 size_t utf8_sequence_len(struct slice text);
+/* Whether all of it is UTF-8. */
+bool utf8_is_valid(struct slice text);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,25 +44,7 @@ int input_read(const char *path, struct buffer *ret_bytes)
 /* A NUL is allowed in JSON, but many a reader stops there. */
 static bool can_be_string(struct slice bytes)
 {
-    for (size_t i = 0; i < bytes.len;) {
-        size_t len = utf8_sequence_len(slice_from_offset(bytes, i));
-        if (len == 0 || bytes.data[i] == '\0')
-            return false;
-        i += len;
-    }
-    return true;
-}
-
-/* In pieces of a multiple of three bytes, so that they join without padding between them. */
-static void append_base64(struct buffer *out, struct slice bytes)
-{
-    enum { PIECE = 3 * 1024 };
-    unsigned char text[PIECE / 3 * 4 + 1];
-    for (size_t i = 0; i < bytes.len; i += PIECE) {
-        size_t len = bytes.len - i < PIECE ? bytes.len - i : PIECE;
-        int written = EVP_EncodeBlock(text, (const unsigned char *)bytes.data + i, (int)len);
-        buffer_append(out, (struct slice){ (const char *)text, (size_t)written });
-    }
+    return utf8_is_valid(bytes) && slice_find(bytes, '\0') == bytes.len;
 }
 
 void input_payload(struct json_writer *json, struct slice bytes)
@@ -73,9 +54,7 @@ void input_payload(struct json_writer *json, struct slice bytes)
         return;
     }
     json_name(json, "payload_base64");
-    json_put_raw(json, SLICE("\""));
-    append_base64(json->out, bytes);
-    buffer_append_byte(json->out, '"');
+    json_put_base64(json, bytes);
 }
 
 int input_time(const char *command, const char *option, const char *text, instant *ret_at)

@@ -144,9 +144,34 @@ static void a_full_buffer_shows_in_its_status(void **state)
     buffer_release(&out);
 }
 
+/* RFC 4648's own examples, and bytes that are no text. */
+static void base64_and_utf8(void **state)
+{
+    static const struct { struct slice bytes; const char *text; bool utf8; } rows[] = {
+        { { "", 0 }, "\"\"", true },
+        { { "f", 1 }, "\"Zg==\"", true },
+        { { "fo", 2 }, "\"Zm8=\"", true },
+        { { "foobar", 6 }, "\"Zm9vYmFy\"", true },
+        { { "\xff\xfe\x00", 3 }, "\"//4A\"", false },
+        { { "\xc3\xb3", 2 }, "\"w7M=\"", true },
+        { { "a\xc3", 2 }, "\"YcM=\"", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct buffer out;
+        buffer_init(&out, 64);
+        struct json_writer json = json_writer(&out);
+        json_put_base64(&json, rows[i].bytes);
+        assert_string_equal(out.data, rows[i].text);
+        assert_int_equal(utf8_is_valid(rows[i].bytes), rows[i].utf8);
+        buffer_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base64_and_utf8),
         cmocka_unit_test(strings),
         cmocka_unit_test(sequence_lengths),
         cmocka_unit_test(nesting_puts_commas_where_they_belong),
