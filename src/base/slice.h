@@ -25,6 +25,8 @@ struct slice {
 struct slice slice_from(const char *text);
 
 bool slice_equal(struct slice a, struct slice b);
+/* As of bytes, a beginning before the whole: negative, 0 or positive. */
+int slice_compare(struct slice a, struct slice b);
 /* ASCII letters only: bytes over 127 must be equal. */
 bool slice_equal_nocase(struct slice a, struct slice b);
 bool slice_has_prefix(struct slice text, struct slice prefix);

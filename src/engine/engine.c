@@ -74,7 +74,8 @@ static enum status load_states(struct engine *engine, struct error *err)
     arena_init(&memory, SIZE_MAX / 2);
     for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next) {
         struct slice state;
-        status = engine->reader->ops->reader_destination(engine->reader, slice_from(dest->name), &memory, &state, err);
+        status = engine->reader->ops->reader_kept(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state,
+                                                  err);
         if (status == STATUS_OK)
             dest_restore(engine, dest, state);
         else if (status == STATUS_NOT_FOUND)

@@ -136,7 +136,7 @@ static bool keep_first(struct engine *engine, struct dest *dest)
         return false; /* after the batch that is full now */
     op->kind = OP_DESTINATION;
     op->data = state_text(dest, &dest->changes[0], outgoing_memory(engine));
-    op->destination = (struct op_destination){ .name = slice_from(dest->name), .state = op->data };
+    op->keep = (struct op_keep){ .name = slice_from(dest->name), .value = op->data };
     if (!op->data.data) {
         outgoing_drop_last(engine); /* no memory: in a moment */
         return false;

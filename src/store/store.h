@@ -197,10 +197,21 @@ struct op_orphans {
     size_t ret_count;
 };
 
-/* OP_DESTINATION: keeps a destination's mode over restarts. */
-struct op_destination {
-    struct slice name;
-    struct slice state; /* JSON, the engine's own */
+/*
+ * OP_KEEP: the engine's own notes, a value by name in one of its spaces; an empty value takes the note away. STATUS_INVALID
+ * without a name. OP_DESTINATION: the same in SPACE_DESTINATION, a destination's mode, with an event.
+ */
+struct op_keep {
+    struct slice space, name;
+    struct slice value; /* JSON */
+};
+
+/* Spaces. */
+#define SPACE_DESTINATION SLICE("destination")
+
+/* What is kept under one name. */
+struct kept {
+    struct slice name, value;
 };
 
 /* OP_NOTE: an event of no job (started, paused, reloaded...). OP_TRIM: deletes events older than `before`, at most max. */
@@ -222,6 +233,7 @@ enum op_kind {
     OP_PROMOTE,
     OP_ORPHANS,
     OP_DESTINATION,
+    OP_KEEP,
     OP_NOTE,
     OP_TRIM,
 };
@@ -262,7 +274,7 @@ struct store_op {
         struct op_job job;
         struct op_promote promote;
         struct op_orphans orphans;
-        struct op_destination destination;
+        struct op_keep keep;
         struct op_trim trim;
     };
     enum status status; /* result: of this operation alone */
@@ -343,9 +355,12 @@ struct store_ops {
     /* All lanes that have or had jobs, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
-    /* Each destination's kept state. STATUS_NOT_FOUND: none. */
-    enum status (*reader_destination)(struct store_reader *reader, struct slice name, struct arena *memory,
-                                      struct slice *ret_state, struct error *err);
+    /* What OP_KEEP and OP_DESTINATION keep. STATUS_NOT_FOUND. */
+    enum status (*reader_kept)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err);
+    /* A page of a space, from the last name to the first; only names before `before`, where that is not empty. */
+    enum status (*reader_kept_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
 };
 
 /* The common beginnings of every backend's handles. */

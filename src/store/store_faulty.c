@@ -173,14 +173,25 @@ static enum status faulty_reader_lanes(struct store_reader *base, int64_t after,
     return reader->inner->ops->reader_lanes(reader->inner, after, max, memory, ret_lanes, ret_count, err);
 }
 
-static enum status faulty_reader_destination(struct store_reader *base, struct slice name, struct arena *memory,
-                                             struct slice *ret_state, struct error *err)
+static enum status faulty_reader_kept(struct store_reader *base, struct slice space, struct slice name,
+                                      struct arena *memory, struct slice *ret_value, struct error *err)
 {
     struct faulty_reader *reader = reader_of(base);
     enum status status = fault_next(reader->store, FAULTY_READ, err);
     if (status != STATUS_OK)
         return status;
-    return reader->inner->ops->reader_destination(reader->inner, name, memory, ret_state, err);
+    return reader->inner->ops->reader_kept(reader->inner, space, name, memory, ret_value, err);
+}
+
+static enum status faulty_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                           struct arena *memory, struct kept **ret_kept, size_t *ret_count,
+                                           struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_kept_list(reader->inner, space, before, max, memory, ret_kept, ret_count, err);
 }
 
 static const struct store_ops faulty_ops = {
@@ -197,7 +208,8 @@ static const struct store_ops faulty_ops = {
     .reader_events = faulty_reader_events,
     .reader_history = faulty_reader_history,
     .reader_lanes = faulty_reader_lanes,
-    .reader_destination = faulty_reader_destination,
+    .reader_kept = faulty_reader_kept,
+    .reader_kept_list = faulty_reader_kept_list,
 };
 
 enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err)

@@ -467,15 +467,22 @@ static enum status apply_orphans(struct memory_store *store, struct store_op *op
     return STATUS_OK;
 }
 
+static enum status apply_keep(struct memory_store *store, struct slice space, struct slice name, struct slice value)
+{
+    struct memory_kept *kept;
+    if (space.len == 0 || name.len == 0)
+        return STATUS_INVALID;
+    enum status status = memory_kept_get(store, space, name, &kept);
+    return status == STATUS_OK ? memory_text_set(store, &kept->value, value) : status;
+}
+
 static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
 {
-    struct memory_destination *destination;
-    if (op->destination.name.len == 0)
-        return STATUS_INVALID;
-    if (memory_destination_get(store, op->destination.name, &destination) != STATUS_OK ||
-        memory_text_set(store, &destination->state, op->destination.state) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    return memory_event_add(store, now, EVENT_TYPE_DESTINATION, NULL, destination->link.first, op->data);
+    enum status status = apply_keep(store, SPACE_DESTINATION, op->keep.name, op->keep.value);
+    if (status != STATUS_OK)
+        return status;
+    struct slice name = names_find(&store->kept, SPACE_DESTINATION, op->keep.name)->second;
+    return memory_event_add(store, now, EVENT_TYPE_DESTINATION, NULL, name, op->data);
 }
 
 /* Only from the oldest on: what is kept has no gaps. */
@@ -519,6 +526,8 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
         return apply_orphans(store, op, memory);
     case OP_DESTINATION:
         return apply_destination(store, now, op);
+    case OP_KEEP:
+        return apply_keep(store, op->keep.space, op->keep.name, op->keep.value);
     case OP_NOTE:
         return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
     case OP_TRIM:
@@ -586,7 +595,8 @@ const struct store_ops memory_store_ops = {
     .reader_events = memory_reader_events,
     .reader_history = memory_reader_history,
     .reader_lanes = memory_reader_lanes,
-    .reader_destination = memory_reader_destination,
+    .reader_kept = memory_reader_kept,
+    .reader_kept_list = memory_reader_kept_list,
 };
 
 enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,
@@ -602,7 +612,7 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     store->pending_max = settings->pending_max;
     names_init(&store->names);
     names_init(&store->lanes);
-    names_init(&store->destinations);
+    names_init(&store->kept);
     *ret_store = &store->store;
     return STATUS_OK;
 }

@@ -91,3 +91,12 @@ struct names_link *names_pop(struct names *names, size_t *cursor)
     }
     return NULL;
 }
+
+struct names_link *names_next(const struct names *names, size_t *cursor, struct names_link *link)
+{
+    struct names_link *const *buckets = names->buckets ? names->buckets : names->few;
+    struct names_link *next = link ? link->next : NULL;
+    while (!next && *cursor < names->bucket_count)
+        next = buckets[(*cursor)++];
+    return next;
+}

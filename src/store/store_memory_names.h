@@ -35,5 +35,7 @@ void names_add(struct names *names, struct names_link *link);
 void names_remove(struct names *names, struct names_link *link);
 /* Takes out any one link; NULL when it is empty. Start with *cursor = 0 and add nothing meanwhile. */
 struct names_link *names_pop(struct names *names, size_t *cursor);
+/* The one after `link`, in no order; start with NULL and *cursor = 0. */
+struct names_link *names_next(const struct names *names, size_t *cursor, struct names_link *link);
 
 #endif

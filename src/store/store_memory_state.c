@@ -209,9 +209,9 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         store->lane_count--;
         free(undo->lane);
         break;
-    case UNDO_DESTINATION_NEW:
-        names_remove(&store->destinations, &undo->destination->link);
-        free(undo->destination);
+    case UNDO_KEPT_NEW:
+        names_remove(&store->kept, &undo->kept->link);
+        free(undo->kept);
         break;
     }
 }
@@ -440,27 +440,27 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
     return STATUS_OK;
 }
 
-enum status memory_destination_get(struct memory_store *store, struct slice name,
-                                   struct memory_destination **ret_destination)
+enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_kept **ret_kept)
 {
-    struct names_link *link = names_find(&store->destinations, name, SLICE(""));
+    struct names_link *link = names_find(&store->kept, space, name);
     if (link) {
-        *ret_destination = CONTAINER_OF(link, struct memory_destination, link);
+        *ret_kept = CONTAINER_OF(link, struct memory_kept, link);
         return STATUS_OK;
     }
-    struct memory_destination *destination = calloc(1, sizeof *destination + name.len + 1);
-    struct undo *undo = destination ? undo_new(store, UNDO_DESTINATION_NEW) : NULL;
+    struct memory_kept *kept = calloc(1, sizeof *kept + space.len + name.len + 2);
+    struct undo *undo = kept ? undo_new(store, UNDO_KEPT_NEW) : NULL;
     if (!undo) {
-        free(destination);
+        free(kept);
         return STATUS_NO_MEMORY;
     }
-    char *at = destination->text;
-    destination->link.first = text_put(&at, name);
-    destination->link.second = SLICE("");
-    destination->state = SLICE("");
-    names_add(&store->destinations, &destination->link);
-    undo->destination = destination;
-    *ret_destination = destination;
+    char *at = kept->text;
+    kept->link.first = text_put(&at, space);
+    kept->link.second = text_put(&at, name);
+    kept->value = SLICE("");
+    names_add(&store->kept, &kept->link);
+    undo->kept = kept;
+    *ret_kept = kept;
     return STATUS_OK;
 }
 
@@ -590,16 +590,16 @@ void memory_clear(struct memory_store *store)
         free(name);
     }
     cursor = 0;
-    for (struct names_link *link; (link = names_pop(&store->destinations, &cursor));) {
-        struct memory_destination *destination = CONTAINER_OF(link, struct memory_destination, link);
-        text_free(destination->state);
-        free(destination);
+    for (struct names_link *link; (link = names_pop(&store->kept, &cursor));) {
+        struct memory_kept *kept = CONTAINER_OF(link, struct memory_kept, link);
+        text_free(kept->value);
+        free(kept);
     }
     for (size_t i = 0; i < store->lane_count; i++)
         free(store->lane_list[i]);
     names_release(&store->names);
     names_release(&store->lanes);
-    names_release(&store->destinations);
+    names_release(&store->kept);
     free(store->lane_list);
     free(store->events);
     free(store->undos);

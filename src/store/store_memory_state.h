@@ -62,9 +62,9 @@ struct memory_event {
     char data[];
 };
 
-struct memory_destination {
-    struct names_link link; /* name, nothing */
-    struct slice state;
+struct memory_kept {
+    struct names_link link; /* space, name */
+    struct slice value;     /* empty: taken away */
     char text[];
 };
 
@@ -75,7 +75,7 @@ enum undo_kind {
     UNDO_JOB_GONE,
     UNDO_TEXT,
     UNDO_LANE_NEW,
-    UNDO_DESTINATION_NEW,
+    UNDO_KEPT_NEW,
 };
 
 struct job_saved;
@@ -92,7 +92,7 @@ struct undo {
             struct slice text_before;
         };
         struct memory_lane *lane;
-        struct memory_destination *destination;
+        struct memory_kept *kept;
     };
 };
 
@@ -109,7 +109,7 @@ struct memory_store {
     int64_t pending_max;
     int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
-    struct names names, lanes, destinations;
+    struct names names, lanes, kept;
     struct memory_lane **lane_list; /* by id - 1 */
     size_t lane_capacity, lane_count;
     struct tree jobs, leases, timers;
@@ -141,13 +141,13 @@ enum status memory_job_add(struct memory_store *store, const struct op_insert *i
 /* Takes a job out of its place, to be changed; memory_job_placed puts it in the new one. */
 enum status memory_job_change(struct memory_store *store, struct memory_job *job) MUST_CHECK;
 void memory_job_placed(struct memory_store *store, struct memory_job *job);
-/* Changes one of the texts that a job or a destination owns. */
+/* Changes one of the texts that a job or a note owns. */
 enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value) MUST_CHECK;
 /* A scheduled job's time has come. */
 enum status memory_job_ready(struct memory_store *store, struct memory_job *job) MUST_CHECK;
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job) MUST_CHECK;
-enum status memory_destination_get(struct memory_store *store, struct slice name,
-                                   struct memory_destination **ret_destination) MUST_CHECK;
+enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_kept **ret_kept) MUST_CHECK;
 /* `job` NULL: an event of no job, of `destination` or of nothing. */
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;
@@ -183,7 +183,9 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
 enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
-enum status memory_reader_destination(struct store_reader *base, struct slice name, struct arena *memory,
-                                      struct slice *ret_state, struct error *err);
+enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err);
+enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
 
 #endif

@@ -377,5 +377,6 @@ static const struct store_ops sqlite_ops = {
     .reader_events = sqlite_reader_events,
     .reader_history = sqlite_reader_history,
     .reader_lanes = sqlite_reader_lanes,
-    .reader_destination = sqlite_reader_destination,
+    .reader_kept = sqlite_reader_kept,
+    .reader_kept_list = sqlite_reader_kept_list,
 };

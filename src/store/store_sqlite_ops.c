@@ -594,7 +594,7 @@ static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op
     return status == STATUS_OK ? next_read(batch, &promote->ret_next_at) : status;
 }
 
-/* ---- OP_ORPHANS, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
+/* ---- OP_ORPHANS, OP_KEEP, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
 
 static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *statement, struct job *ret_job)
 {
@@ -635,21 +635,36 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     return status;
 }
 
+static enum status keep(struct sqlite_batch *batch, struct slice space, struct slice name, struct slice value)
+{
+    enum statement write = value.len > 0 ? STATEMENT_KEPT_WRITE : STATEMENT_KEPT_DELETE;
+    sqlite3_stmt *statement = batch->store->statements[write];
+    sqlite_bind_slice(statement, 1, space);
+    sqlite_bind_slice(statement, 2, name);
+    if (value.len > 0)
+        sqlite_bind_slice(statement, 3, value);
+    return sqlite_run(batch, write);
+}
+
+static enum status keep_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    if (op->keep.space.len == 0 || op->keep.name.len == 0)
+        return refuse(op, STATUS_INVALID);
+    return keep(batch, op->keep.space, op->keep.name, op->keep.value);
+}
+
 static enum status destination_apply(struct sqlite_batch *batch, struct store_op *op)
 {
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_DESTINATION_WRITE];
     struct event event = {
         .type = EVENT_TYPE_DESTINATION,
-        .destination = op->destination.name,
+        .destination = op->keep.name,
         .tenant = SLICE(""),
         .job = SLICE(""),
         .data = op->data,
     };
-    if (op->destination.name.len == 0)
+    if (op->keep.name.len == 0)
         return refuse(op, STATUS_INVALID);
-    sqlite_bind_slice(statement, 1, op->destination.name);
-    sqlite_bind_slice(statement, 2, op->destination.state);
-    enum status status = sqlite_run(batch, STATEMENT_DESTINATION_WRITE);
+    enum status status = keep(batch, SPACE_DESTINATION, op->keep.name, op->keep.value);
     return status == STATUS_OK ? sqlite_event_append(batch, &event, 0) : status;
 }
 
@@ -726,6 +741,7 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
         [OP_PROMOTE] = promote_apply,
         [OP_ORPHANS] = orphans_apply,
         [OP_DESTINATION] = destination_apply,
+        [OP_KEEP] = keep_apply,
         [OP_NOTE] = note_apply,
         [OP_TRIM] = trim_apply,
     };

@@ -58,7 +58,8 @@ enum statement {
     STATEMENT_ARCHIVE_DELETE,
     STATEMENT_TRIMMED_DELETE,
     STATEMENT_TRIMMED_INSERT,
-    STATEMENT_DESTINATION_WRITE,
+    STATEMENT_KEPT_WRITE,
+    STATEMENT_KEPT_DELETE,
     STATEMENT_COUNT
 };
 
@@ -287,7 +288,9 @@ enum status sqlite_reader_history(struct store_reader *reader, struct slice tena
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
 enum status sqlite_reader_lanes(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
-enum status sqlite_reader_destination(struct store_reader *reader, struct slice name, struct arena *memory,
-                                      struct slice *ret_state, struct error *err);
+enum status sqlite_reader_kept(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err);
+enum status sqlite_reader_kept_list(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
 
 #endif

@@ -19,7 +19,8 @@ enum query {
     QUERY_EVENT,
     QUERY_ARCHIVE,
     QUERY_LANES,
-    QUERY_DESTINATION,
+    QUERY_KEPT,
+    QUERY_KEPT_LIST,
     QUERY_COUNT
 };
 
@@ -53,7 +54,8 @@ static const char *const query_texts[QUERY_COUNT] = {
         " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
     [QUERY_LANES] = "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane"
                     " WHERE id > ?1 ORDER BY id LIMIT ?2",
-    [QUERY_DESTINATION] = "SELECT state FROM destination WHERE name = ?1",
+    [QUERY_KEPT] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
+    [QUERY_KEPT_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",
 };
 
 struct sqlite_reader {
@@ -506,21 +508,51 @@ enum status sqlite_reader_lanes(struct store_reader *base, int64_t after, size_t
     return STATUS_OK;
 }
 
-enum status sqlite_reader_destination(struct store_reader *base, struct slice name, struct arena *memory,
-                                      struct slice *ret_state, struct error *err)
+enum status sqlite_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
-    sqlite3_stmt *query = reading.reader->queries[QUERY_DESTINATION];
-    struct slice state;
+    sqlite3_stmt *query = reading.reader->queries[QUERY_KEPT];
+    struct slice value;
     bool found;
-    sqlite_bind_slice(query, 1, name);
-    enum status status = query_next(&reading, QUERY_DESTINATION, &found);
+    sqlite_bind_slice(query, 1, space);
+    sqlite_bind_slice(query, 2, name);
+    enum status status = query_next(&reading, QUERY_KEPT, &found);
     if (status == STATUS_OK && !found)
-        status = error_set(err, STATUS_NOT_FOUND, "nothing is kept of destination \"%.*s\"", SLICE_ARG(name));
+        status = error_set(err, STATUS_NOT_FOUND, "nothing is kept of %.*s \"%.*s\"", SLICE_ARG(space), SLICE_ARG(name));
     if (status == STATUS_OK)
-        status = copy_text(&reading, query, 0, &state);
+        status = copy_text(&reading, query, 0, &value);
     sqlite3_reset(query);
     if (status == STATUS_OK)
-        *ret_state = state;
+        *ret_value = value;
     return status;
+}
+
+enum status sqlite_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+{
+    struct reading reading = { (struct sqlite_reader *)base, memory, err };
+    sqlite3_stmt *query = reading.reader->queries[QUERY_KEPT_LIST];
+    struct kept *kept = arena_alloc_array(memory, page_size(max), sizeof *kept);
+    size_t count = 0;
+    bool more;
+    if (!kept)
+        return no_memory(&reading);
+    sqlite_bind_slice(query, 1, space);
+    sqlite_bind_slice(query, 2, before);
+    sqlite3_bind_int64(query, 3, (int64_t)page_size(max));
+    enum status status = query_next(&reading, QUERY_KEPT_LIST, &more);
+    while (status == STATUS_OK && more) {
+        status = copy_text(&reading, query, 0, &kept[count].name);
+        if (status == STATUS_OK)
+            status = copy_text(&reading, query, 1, &kept[count++].value);
+        if (status == STATUS_OK)
+            status = query_next(&reading, QUERY_KEPT_LIST, &more);
+    }
+    sqlite3_reset(query);
+    if (status != STATUS_OK)
+        return status;
+    *ret_kept = kept;
+    *ret_count = count;
+    return STATUS_OK;
 }

@@ -46,6 +46,9 @@ static const char *const migrations[] = {
     "CREATE INDEX archive_key ON archive (key);"
     "CREATE TABLE destination (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE trimmed (number INTEGER PRIMARY KEY, hash BLOB NOT NULL);",
+    "CREATE TABLE kept (space TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (space, name)) WITHOUT ROWID;"
+    "INSERT INTO kept SELECT 'destination', name, state FROM destination;"
+    "DROP TABLE destination;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

@@ -164,15 +164,15 @@ static char *snapshot(struct store_fixture *f)
             used += (size_t)snprintf(text + used, BYTES - used, "%" PRId64 " ", numbers[j]);
     }
     struct slice kept = SLICE("none");
-    enum status status = f->store->ops->reader_destination(f->reader, SLICE("d"), &f->memory, &kept, &err);
+    enum status status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, SLICE("d"), &f->memory, &kept, &err);
     used += (size_t)snprintf(text + used, BYTES - used, "d: %s %.*s\n", status_name(status), SLICE_ARG(kept));
-    status = f->store->ops->reader_destination(f->reader, SLICE("new"), &f->memory, &kept, &err);
+    status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, SLICE("new"), &f->memory, &kept, &err);
     used += (size_t)snprintf(text + used, BYTES - used, "new: %s\n", status_name(status));
     assert_true(used < BYTES);
     return text;
 }
 
-enum { EVERY_KIND = 18 };
+enum { EVERY_KIND = 20 };
 
 /* A batch with every kind of change in it. */
 static void every_kind(struct store_fixture *f, const struct job *running, struct store_op ops[EVERY_KIND])
@@ -190,8 +190,10 @@ static void every_kind(struct store_fixture *f, const struct job *running, struc
         job_op(OP_REDRIVE, "t", "redrive"),
         job_op(OP_PURGE, "t", "purge"),
         insert_op(f, "d", "t", "purge"),
-        { .kind = OP_DESTINATION, .destination = { SLICE("d"), SLICE("changed") } },
-        { .kind = OP_DESTINATION, .destination = { SLICE("new"), SLICE("new") } },
+        { .kind = OP_DESTINATION, .keep = { .name = SLICE("d"), .value = SLICE("changed") } },
+        { .kind = OP_DESTINATION, .keep = { .name = SLICE("new"), .value = SLICE("new") } },
+        { .kind = OP_KEEP, .keep = { SPACE_DESTINATION, SLICE("new"), SLICE("newer") } },
+        { .kind = OP_KEEP, .keep = { SLICE("other"), SLICE("d"), SLICE("") } },
         { .kind = OP_NOTE, .data = SLICE("{}") },
         promote_op(),
         { .kind = OP_TRIM, .trim = { .before = f->now, .max = 100 } },
@@ -226,7 +228,7 @@ void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try)
     put(f, "y");
     put(f, "cancel");
     put(f, "prioritize");
-    struct store_op keep = { .kind = OP_DESTINATION, .destination = { SLICE("d"), SLICE("kept") } };
+    struct store_op keep = { .kind = OP_DESTINATION, .keep = { .name = SLICE("d"), .value = SLICE("kept") } };
     assert_run(f, &keep, STATUS_OK);
     f->now += 20;
 
@@ -250,8 +252,8 @@ void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try)
     for (size_t i = 0; i < EVERY_KIND; i++)
         if (ops[i].status != STATUS_OK)
             fail_msg("operation %zu: %s", i, status_name(ops[i].status));
-    assert_int_equal(ops[15].promote.ret_promoted, 1);
-    assert_int_equal(ops[15].promote.ret_expired, 1);
+    assert_int_equal(ops[17].promote.ret_promoted, 1);
+    assert_int_equal(ops[17].promote.ret_expired, 1);
     assert_state(f, "expiring", STATE_DEAD);
     assert_text(read_job(f, "t", "redrive").payload, "corrected");
 }

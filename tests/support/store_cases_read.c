@@ -277,7 +277,7 @@ static struct slice destination_state(struct store_fixture *f, const char *name,
 {
     struct error err = { 0 };
     struct slice text = SLICE("");
-    enum status status = f->store->ops->reader_destination(f->reader, slice_from(name), &f->memory, &text, &err);
+    enum status status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, slice_from(name), &f->memory, &text, &err);
     assert_int_equal(status, expected);
     return text;
 }
@@ -290,7 +290,7 @@ static void a_destinations_state_is_kept(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct store_op op = { .kind = OP_DESTINATION,
                                .data = SLICE("{\"why\":1}"),
-                               .destination = { SLICE("claims"), slice_from(states[i]) } };
+                               .keep = { .name = SLICE("claims"), .value = slice_from(states[i]) } };
         assert_run(f, &op, STATUS_OK);
         assert_text(destination_state(f, "claims", STATUS_OK), states[i]);
     }
@@ -303,6 +303,40 @@ static void a_destinations_state_is_kept(void **state)
     assert_text(events[1].destination, "claims");
     assert_text(events[1].data, "{\"why\":1}");
     assert_int_equal(events[1].job.len, 0);
+}
+
+static void notes_are_kept_by_space_and_name(void **state)
+{
+    static const struct {
+        const char *space, *name, *value;
+    } notes[] = { { "a", "1", "one" }, { "a", "3", "three" }, { "b", "2", "other" }, { "a", "2", "two" }, { "a", "10", "ten" },
+                  { "a", "3", "drei" }, { "a", "2", "" } };
+    static const char *const expected[] = { "3", "drei", "10", "ten", "1", "one" };
+    struct store_fixture *f = *state;
+    const struct store_ops *ops = f->store->ops;
+    struct error err = { 0 };
+    struct slice value;
+    struct kept *kept;
+    size_t count;
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
+        struct store_op op = { .kind = OP_KEEP, .keep = { slice_from(notes[i].space), slice_from(notes[i].name),
+                                                          slice_from(notes[i].value) } };
+        assert_run(f, &op, STATUS_OK);
+    }
+    assert_int_equal(ops->reader_kept_list(f->reader, SLICE("a"), SLICE(""), 9, &f->memory, &kept, &count, &err), STATUS_OK);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        assert_text(kept[i].name, expected[2 * i]);
+        assert_text(kept[i].value, expected[2 * i + 1]);
+    }
+    assert_int_equal(ops->reader_kept_list(f->reader, SLICE("a"), SLICE("3"), 1, &f->memory, &kept, &count, &err), STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_text(kept[0].name, "10");
+    assert_int_equal(ops->reader_kept(f->reader, SLICE("b"), SLICE("2"), &f->memory, &value, &err), STATUS_OK);
+    assert_text(value, "other");
+    assert_int_equal(ops->reader_kept(f->reader, SLICE("a"), SLICE("2"), &f->memory, &value, &err), STATUS_NOT_FOUND);
+    read_events(f, 0, &count);
+    assert_int_equal(count, 0);
 }
 
 static void lanes_are_listed_in_order(void **state)
@@ -360,6 +394,7 @@ const struct store_case store_cases_read[] = {
     { "the chain tells a changed byte", the_chain_tells_a_changed_byte },
     { "notes are of no job", notes_are_of_no_job },
     { "a destination's state is kept", a_destinations_state_is_kept },
+    { "notes are kept by space and name", notes_are_kept_by_space_and_name },
     { "lanes are listed in order", lanes_are_listed_in_order },
     { "results outlive later changes", results_outlive_later_changes },
     { 0 },

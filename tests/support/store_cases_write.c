@@ -181,7 +181,7 @@ static void what_cannot_be_is_refused(void **state)
 {
     struct store_fixture *f = *state;
     struct store_op ops[4] = { insert_op(f, "", "t", "a"), insert_op(f, "d", "t", "a"), job_op(OP_PRIORITIZE, "t", "a"),
-                               { .kind = OP_DESTINATION, .destination = { SLICE(""), SLICE("{}") } } };
+                               { .kind = OP_DESTINATION, .keep = { .name = SLICE(""), .value = SLICE("{}") } } };
     ops[1].insert.priority = PRIORITY_COUNT;
     ops[2].job.priority = PRIORITY_COUNT;
     fixture_apply(f, ops, 4);

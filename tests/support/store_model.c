@@ -375,8 +375,10 @@ void model_apply(struct model *model, const struct store_op *op, struct expected
             expected->count += orphaned(&model->jobs[i], &op->orphans);
         break;
     case OP_DESTINATION:
-        model->states[index_of(model_destinations, MODEL_DESTINATIONS, op->destination.name)] = op->destination.state;
-        event_add(model, EVENT_TYPE_DESTINATION, NULL, op->destination.name, op->data);
+    case OP_KEEP:
+        model->states[index_of(model_destinations, MODEL_DESTINATIONS, op->keep.name)] = op->keep.value;
+        if (op->kind == OP_DESTINATION)
+            event_add(model, EVENT_TYPE_DESTINATION, NULL, op->keep.name, op->data);
         break;
     case OP_NOTE:
         event_add(model, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
@@ -615,9 +617,9 @@ void model_check_store(struct model *model, struct store_fixture *f, size_t hist
         struct slice kept;
         struct error err = { 0 };
         enum status status =
-            f->store->ops->reader_destination(f->reader, slice_from(model_destinations[i]), &f->memory, &kept, &err);
-        assert_int_equal(status, model->states[i].data ? STATUS_OK : STATUS_NOT_FOUND);
-        if (model->states[i].data)
+            f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, slice_from(model_destinations[i]), &f->memory, &kept, &err);
+        assert_int_equal(status, model->states[i].len > 0 ? STATUS_OK : STATUS_NOT_FOUND);
+        if (model->states[i].len > 0)
             assert_slice(kept, model->states[i]);
     }
 }

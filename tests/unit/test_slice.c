@@ -26,6 +26,18 @@ static void equality_in_both_cases(void **state)
     assert_non_null(slice_from(NULL).data);
 }
 
+static void order(void **state)
+{
+    (void)state;
+    static const struct slice rising[] = { { NULL, 0 }, { "\0", 1 }, { "a", 1 }, { "aa", 2 }, { "ab", 2 }, { "b", 1 },
+                                           { "\xff", 1 } };
+    for (size_t i = 0; i < COUNT_OF(rising); i++)
+        for (size_t j = 0; j < COUNT_OF(rising); j++) {
+            int found = slice_compare(rising[i], rising[j]);
+            check((found > 0) - (found < 0) == (i > j) - (i < j), "%zu, %zu", i, j);
+        }
+}
+
 static void beginnings_and_ends(void **state)
 {
     (void)state;
@@ -146,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equality_in_both_cases),
+        cmocka_unit_test(order),
         cmocka_unit_test(beginnings_and_ends),
         cmocka_unit_test(the_part_from_an_offset),
         cmocka_unit_test(white_space_is_trimmed),

@@ -295,6 +295,7 @@ static void every_read_can_fail(void **state)
     struct event *events;
     struct lane *lanes;
     struct slice text;
+    struct kept *kept;
     struct job_filter filter = { 0 };
     size_t count;
     int64_t next;
@@ -310,12 +311,13 @@ static void every_read_can_fail(void **state)
         assert_int_equal(ops->reader_events(reader, 0, 9, &memory, &events, &count, &err), good);
         assert_int_equal(ops->reader_history(reader, SLICE("t"), SLICE("j"), 9, &memory, &events, &count, &err), good);
         assert_int_equal(ops->reader_lanes(reader, 0, 9, &memory, &lanes, &count, &err), good);
-        assert_int_equal(ops->reader_destination(reader, SLICE("d"), &memory, &text, &err), absent);
+        assert_int_equal(ops->reader_kept(reader, SPACE_DESTINATION, SLICE("d"), &memory, &text, &err), absent);
+        assert_int_equal(ops->reader_kept_list(reader, SPACE_DESTINATION, SLICE(""), 9, &memory, &kept, &count, &err), good);
         assert_int_equal(ops->reader(store, &second, &err), good);
         if (!fails)
             ops->reader_close(second);
     }
-    assert_int_equal(store_faulty_count(store, FAULTY_READ), 17);
+    assert_int_equal(store_faulty_count(store, FAULTY_READ), 19);
     assert_int_equal(ops->backup(store, "nowhere", &err), STATUS_UNSUPPORTED); /* handed on */
     ops->reader_close(reader);
     ops->close(store);

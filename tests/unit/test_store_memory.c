@@ -7,7 +7,6 @@
 #define memory_begin scarce_memory_begin
 #define memory_clear scarce_memory_clear
 #define memory_commit scarce_memory_commit
-#define memory_destination_get scarce_memory_destination_get
 #define memory_event_add scarce_memory_event_add
 #define memory_event_find scarce_memory_event_find
 #define memory_event_first scarce_memory_event_first
@@ -23,7 +22,9 @@
 #define memory_name_find scarce_memory_name_find
 #define memory_reader scarce_memory_reader
 #define memory_reader_close scarce_memory_reader_close
-#define memory_reader_destination scarce_memory_reader_destination
+#define memory_reader_kept scarce_memory_reader_kept
+#define memory_reader_kept_list scarce_memory_reader_kept_list
+#define memory_kept_get scarce_memory_kept_get
 #define memory_reader_events scarce_memory_reader_events
 #define memory_reader_history scarce_memory_reader_history
 #define memory_reader_job scarce_memory_reader_job
@@ -36,6 +37,7 @@
 #define names_add scarce_names_add
 #define names_find scarce_names_find
 #define names_init scarce_names_init
+#define names_next scarce_names_next
 #define names_pop scarce_names_pop
 #define names_release scarce_names_release
 #define names_remove scarce_names_remove
