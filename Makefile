@@ -62,6 +62,7 @@ HARDENING := -fstack-protector-strong $(if $(instrumented),,-D_FORTIFY_SOURCE=2)
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing $(WARNINGS) $(OPTIMIZE) $(HARDENING) \
              -Iinclude -Isrc -I$(B)/gen -DINSIST_VERSION='"$(VERSION)"' $(package_cflags) \
              $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+             $(if $(findstring thread,$(SANITIZE)),-DTHREAD_SANITIZER) \
              $(if $(COVERAGE),--coverage -fprofile-update=atomic -O0) $(CFLAGS)
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 LDLIBS_ALL = $(package_libs) -lpthread -lm $(LDLIBS)
