@@ -15,12 +15,16 @@
  */
 enum { SCRATCH_BYTES = 152 * 1024, GROUPS_MAX = 2 };
 
-/* Short texts can be matched as a whole under PCRE2's own limit alone: there is one starting place. */
-enum { WHOLE_UNCOUNTED_BYTES_MAX = 256 };
+/*
+ * Counting all work costs as much as the work. Almost every match of a short text needs only a few steps, so it is tried
+ * under PCRE2's own limit first, and counted only when that was too low.
+ */
+enum { SHORT_BYTES_MAX = 256, SHORT_STEPS_MAX = 500 };
 
 struct pattern {
-    pcre2_code *code;
-    pcre2_code *whole; /* for the whole of short texts, without callouts */
+    pcre2_code *code;    /* with callouts */
+    pcre2_code *plain;   /* without */
+    pcre2_match_context *short_limit;
     struct literal needed;
 };
 
@@ -62,14 +66,19 @@ enum status pattern_new(struct slice expression, struct pattern **ret_pattern, s
     uint32_t options = PCRE2_CASELESS | PCRE2_DOTALL | PCRE2_NEVER_UTF;
     pattern->code = pcre2_compile((PCRE2_SPTR)expression.data, expression.len, options | PCRE2_AUTO_CALLOUT, &code, &offset,
                                   NULL);
-    pattern->whole = pcre2_compile((PCRE2_SPTR)expression.data, expression.len,
-                                   options | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &code, &offset, NULL);
-    if (!pattern->code || !pattern->whole) {
+    pattern->plain = pcre2_compile((PCRE2_SPTR)expression.data, expression.len, options, &code, &offset, NULL);
+    if (!pattern->code || !pattern->plain) {
         PCRE2_UCHAR text[128];
         pcre2_get_error_message(code, text, sizeof text);
         pattern_free(pattern);
         return error_set(err, STATUS_INVALID, "pattern: %s at character %zu", (const char *)text, offset + 1);
     }
+    pattern->short_limit = pcre2_match_context_create(NULL);
+    if (!pattern->short_limit) {
+        pattern_free(pattern);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a pattern");
+    }
+    pcre2_set_match_limit(pattern->short_limit, SHORT_STEPS_MAX);
     pattern->needed = literal_of(expression);
     *ret_pattern = pattern;
     return STATUS_OK;
@@ -79,8 +88,9 @@ void pattern_free(struct pattern *pattern)
 {
     if (!pattern)
         return;
-    pcre2_code_free(pattern->code); /* both accept NULL */
-    pcre2_code_free(pattern->whole);
+    pcre2_code_free(pattern->code); /* all three accept NULL */
+    pcre2_code_free(pattern->plain);
+    pcre2_match_context_free(pattern->short_limit);
     free(pattern);
 }
 
@@ -102,22 +112,35 @@ static int on_item(pcre2_callout_block *block, void *context)
     return work->done > PATTERN_WORK_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-static bool match(const pcre2_code *code, struct slice text, uint32_t options, struct slice *ret_capture)
+static int match_counted(const struct pattern *pattern, struct slice text, uint32_t options, pcre2_general_context *general,
+                         pcre2_match_data *data)
+{
+    struct work work = { 0 };
+    pcre2_match_context *limits = pcre2_match_context_create(general);
+    assert(limits);
+    pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
+    pcre2_set_callout(limits, on_item, &work);
+    return pcre2_match(pattern->code, (PCRE2_SPTR)text.data, text.len, 0, options, data, limits);
+}
+
+static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
 {
     struct scratch scratch;
     scratch.used = 0;
-    /* The scratch space is far larger than these three small objects. */
+    /* The scratch space is far larger than these small objects. */
     pcre2_general_context *general = pcre2_general_context_create(scratch_alloc, scratch_free, &scratch);
-    pcre2_match_context *limits = pcre2_match_context_create(general);
     pcre2_match_data *data = pcre2_match_data_create(GROUPS_MAX, general);
-    assert(general && limits && data);
-    struct work work = { 0 };
-    pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
-    pcre2_set_callout(limits, on_item, &work);
+    assert(general && data);
+    if (!text.data)
+        text = SLICE("");
+    if (text.len > PATTERN_SUBJECT_BYTES_MAX)
+        text.len = PATTERN_SUBJECT_BYTES_MAX;
 
-    size_t len = text.len < PATTERN_SUBJECT_BYTES_MAX ? text.len : PATTERN_SUBJECT_BYTES_MAX;
-    const char *subject = text.data ? text.data : "";
-    int groups = pcre2_match(code, (PCRE2_SPTR)subject, len, 0, options, data, limits);
+    int groups = PCRE2_ERROR_MATCHLIMIT;
+    if (text.len <= SHORT_BYTES_MAX)
+        groups = pcre2_match(pattern->plain, (PCRE2_SPTR)text.data, text.len, 0, options, data, pattern->short_limit);
+    if (groups == PCRE2_ERROR_MATCHLIMIT)
+        groups = match_counted(pattern, text, options, general, data);
     if (groups < 0)
         return false;
     if (ret_capture) {
@@ -126,7 +149,7 @@ static bool match(const pcre2_code *code, struct slice text, uint32_t options, s
         size_t start = ends[2 * group];
         size_t end = ends[2 * group + 1];
         /* \K inside a look-ahead can put the start behind the end. */
-        *ret_capture = (struct slice){ subject + start, end > start ? end - start : 0 };
+        *ret_capture = (struct slice){ text.data + start, end > start ? end - start : 0 };
     }
     return true;
 }
@@ -138,17 +161,20 @@ struct slice pattern_literal(const struct pattern *pattern)
 
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
-    return literal_occurs(&pattern->needed, text) && match(pattern->code, text, 0, NULL);
+    return literal_occurs(&pattern->needed, text) && match(pattern, text, 0, NULL);
+}
+
+bool pattern_matches_searched(const struct pattern *pattern, struct slice text)
+{
+    return match(pattern, text, 0, NULL);
 }
 
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text)
 {
-    if (text.len <= WHOLE_UNCOUNTED_BYTES_MAX)
-        return match(pattern->whole, text, 0, NULL);
-    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern->code, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
+    return text.len <= PATTERN_SUBJECT_BYTES_MAX && match(pattern, text, PCRE2_ANCHORED | PCRE2_ENDANCHORED, NULL);
 }
 
 bool pattern_capture(const struct pattern *pattern, struct slice text, struct slice *ret_capture)
 {
-    return literal_occurs(&pattern->needed, text) && match(pattern->code, text, 0, ret_capture);
+    return literal_occurs(&pattern->needed, text) && match(pattern, text, 0, ret_capture);
 }

@@ -29,6 +29,8 @@ struct slice pattern_literal(const struct pattern *pattern);
 
 /* Whether it occurs anywhere in `text`. */
 bool pattern_matches(const struct pattern *pattern, struct slice text);
+/* The same for a text that is known to contain the literal. */
+bool pattern_matches_searched(const struct pattern *pattern, struct slice text);
 /* Whether it is the whole of `text`. */
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text);
 /* The first group, or the whole match where the pattern has no group. */

@@ -1,16 +1,10 @@
 #include "base/slice.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct slice slice_from(const char *text)
 {
     return text ? (struct slice){ text, strlen(text) } : SLICE("");
-}
-
-bool slice_equal(struct slice a, struct slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
 int slice_compare(struct slice a, struct slice b)
@@ -30,21 +24,9 @@ bool slice_equal_nocase(struct slice a, struct slice b)
     return true;
 }
 
-bool slice_has_prefix(struct slice text, struct slice prefix)
-{
-    return text.len >= prefix.len && slice_equal((struct slice){ text.data, prefix.len }, prefix);
-}
-
 bool slice_has_suffix(struct slice text, struct slice suffix)
 {
     return text.len >= suffix.len && slice_equal(slice_from_offset(text, text.len - suffix.len), suffix);
-}
-
-struct slice slice_from_offset(struct slice text, size_t start)
-{
-    if (start > text.len)
-        start = text.len;
-    return text.data ? (struct slice){ text.data + start, text.len - start } : text;
 }
 
 struct slice slice_trim(struct slice text)

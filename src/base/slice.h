@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct slice {
     const char *data;
@@ -24,15 +25,26 @@ struct slice {
 /* The slice of a C string; NULL gives the empty slice. */
 struct slice slice_from(const char *text);
 
-bool slice_equal(struct slice a, struct slice b);
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
 /* As of bytes, a beginning before the whole: negative, 0 or positive. */
 int slice_compare(struct slice a, struct slice b);
 /* ASCII letters only: bytes over 127 must be equal. */
 bool slice_equal_nocase(struct slice a, struct slice b);
-bool slice_has_prefix(struct slice text, struct slice prefix);
+static inline bool slice_has_prefix(struct slice text, struct slice prefix)
+{
+    return text.len >= prefix.len && slice_equal((struct slice){ text.data, prefix.len }, prefix);
+}
 bool slice_has_suffix(struct slice text, struct slice suffix);
 /* The part from `start` (at most text.len) on. */
-struct slice slice_from_offset(struct slice text, size_t start);
+static inline struct slice slice_from_offset(struct slice text, size_t start)
+{
+    if (start > text.len)
+        start = text.len;
+    return text.data ? (struct slice){ text.data + start, text.len - start } : text;
+}
 /* Without the ASCII white space on both sides. */
 struct slice slice_trim(struct slice text);
 /* Index of the first `byte`, or text.len. */

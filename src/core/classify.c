@@ -16,6 +16,8 @@ enum rule_kind {
     KIND_PATTERN,
 };
 
+enum { PATTERN_WORDS = RULES_MAX / 64 };
+
 struct compiled_rule {
     struct slice token; /* as it was written */
     struct slice key;   /* lower case */
@@ -24,19 +26,21 @@ struct compiled_rule {
     int code_rank; /* the lower wins; by its code and by the text a rule may stand in different steps */
     int text_rank;
     struct pattern *pattern;
+    size_t namespace; /* bytes of the key that are one; 0: none */
+    size_t place;     /* of a pattern: in pattern_rules */
+    size_t same_text; /* the next rule with the same token or literal plus one; 0: none */
 };
 
 struct classifier {
     struct compiled_rule *rules;
     size_t count;
     struct map codes; /* key of a KIND_CODE or KIND_NUMBER rule to the rule */
-    struct token_index *index;
+    struct token_index *index; /* tokens, and what each pattern cannot match without, to the first rule with it */
     size_t *range_rules; /* indexes of the KIND_CODE_RANGE rules, and of the patterns */
     size_t range_count;
     size_t *pattern_rules;
     size_t pattern_count;
-    struct token_index *literals; /* what each pattern cannot match without, to its place in pattern_rules */
-    size_t *same_literal;         /* the next pattern with the same literal plus one; 0: none */
+    uint64_t always[PATTERN_WORDS]; /* a bit for each pattern without such a literal */
     char code_namespace[CODE_BYTES_MAX];
 };
 
@@ -162,7 +166,8 @@ static enum status rule_compile(const struct rule *rule, struct compiled_rule *c
     if (copy_text(token, false, &compiled->token) != STATUS_OK || copy_text(token, true, &compiled->key) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the rules");
     compiled->kind = rule_kind(compiled->key);
-    if (compiled->kind == KIND_CODE && is_range_reversed(slice_from_offset(token, namespace_len(token))))
+    compiled->namespace = namespace_len(compiled->key);
+    if (compiled->kind == KIND_CODE && is_range_reversed(slice_from_offset(token, compiled->namespace)))
         return error_set(err, STATUS_INVALID, "the range %.*s ends before it begins", SLICE_ARG(token));
     compiled->outcome = rule->outcome;
     compiled->code_rank = rule_rank(rule->tier, rule->outcome, true);
@@ -172,31 +177,37 @@ static enum status rule_compile(const struct rule *rule, struct compiled_rule *c
     return pattern_new((struct slice){ compiled->token.data + 1, compiled->token.len - 2 }, &compiled->pattern, err);
 }
 
-/* Patterns with the same literal are linked: the index knows the first. */
-static enum status literal_place(struct classifier *classifier, size_t place)
+/* The index knows the first rule of each text; the others hang on it. */
+static enum status text_place(struct classifier *classifier, struct slice text, size_t index)
 {
-    struct slice literal = pattern_literal(classifier->rules[classifier->pattern_rules[place]].pattern);
-    if (literal.len == 0)
-        return STATUS_OK;
-    for (size_t i = 0; i < place; i++) {
-        const struct compiled_rule *other = &classifier->rules[classifier->pattern_rules[i]];
-        if (slice_equal(pattern_literal(other->pattern), literal)) {
-            classifier->same_literal[place] = classifier->same_literal[i];
-            classifier->same_literal[i] = place + 1;
-            return STATUS_OK;
-        }
+    size_t first;
+    enum status status = token_index_add(classifier->index, text, index, &first);
+    if (status == STATUS_OK && first != index) {
+        classifier->rules[index].same_text = classifier->rules[first].same_text;
+        classifier->rules[first].same_text = index + 1;
     }
-    return token_index_add(classifier->literals, literal, place, 0);
+    return status;
 }
 
-/* Puts a compiled rule where the look-ups find it. Of two equal tokens the lower rank stays. */
+static enum status pattern_place(struct classifier *classifier, size_t index)
+{
+    struct compiled_rule *rule = &classifier->rules[index];
+    struct slice literal = pattern_literal(rule->pattern);
+    rule->place = classifier->pattern_count++;
+    classifier->pattern_rules[rule->place] = index;
+    if (literal.len > 0)
+        return text_place(classifier, literal, index);
+    classifier->always[rule->place / 64] |= UINT64_C(1) << rule->place % 64;
+    return STATUS_OK;
+}
+
+/* Puts a compiled rule where the look-ups find it. Of two equal codes the lower rank stays. */
 static enum status rule_place(struct classifier *classifier, size_t index)
 {
     struct compiled_rule *rule = &classifier->rules[index];
     switch (rule->kind) {
     case KIND_PATTERN:
-        classifier->pattern_rules[classifier->pattern_count++] = index;
-        return literal_place(classifier, classifier->pattern_count - 1);
+        return pattern_place(classifier, index);
     case KIND_CODE_RANGE:
         classifier->range_rules[classifier->range_count++] = index;
         return STATUS_OK;
@@ -212,7 +223,7 @@ static enum status rule_place(struct classifier *classifier, size_t index)
     case KIND_TEXT:
         break;
     }
-    return token_index_add(classifier->index, rule->key, index, rule->text_rank);
+    return text_place(classifier, rule->key, index);
 }
 
 enum status classifier_new(const struct rule *rules, size_t count, struct slice code_namespace,
@@ -234,9 +245,8 @@ enum status classifier_new(const struct rule *rules, size_t count, struct slice 
     classifier->rules = calloc(count + 1, sizeof *classifier->rules);
     classifier->range_rules = calloc(count + 1, sizeof *classifier->range_rules);
     classifier->pattern_rules = calloc(count + 1, sizeof *classifier->pattern_rules);
-    classifier->same_literal = calloc(count + 1, sizeof *classifier->same_literal);
-    if (!classifier->rules || !classifier->range_rules || !classifier->pattern_rules || !classifier->same_literal ||
-        token_index_new(&classifier->index) != STATUS_OK || token_index_new(&classifier->literals) != STATUS_OK)
+    if (!classifier->rules || !classifier->range_rules || !classifier->pattern_rules ||
+        token_index_new(&classifier->index) != STATUS_OK)
         goto out;
 
     for (size_t i = 0; i < count; i++) {
@@ -252,8 +262,6 @@ enum status classifier_new(const struct rule *rules, size_t count, struct slice 
             goto out;
     }
     status = token_index_finish(classifier->index);
-    if (status == STATUS_OK)
-        status = token_index_finish(classifier->literals);
     if (status != STATUS_OK)
         goto out;
     *ret_classifier = classifier;
@@ -276,8 +284,6 @@ void classifier_free(struct classifier *classifier)
         pattern_free(classifier->rules[i].pattern);
     }
     token_index_free(classifier->index);
-    token_index_free(classifier->literals);
-    free(classifier->same_literal);
     map_release(&classifier->codes);
     free(classifier->rules);
     free(classifier->range_rules);
@@ -315,9 +321,8 @@ static void match_code(const struct classifier *classifier, struct slice code, s
         best_offer(best, bare, bare->code_rank);
     for (size_t i = 0; i < classifier->range_count; i++) {
         const struct compiled_rule *rule = &classifier->rules[classifier->range_rules[i]];
-        size_t namespace = namespace_len(rule->key);
-        if (slice_has_prefix(key, (struct slice){ rule->key.data, namespace }) &&
-            range_has(slice_from_offset(rule->key, namespace), slice_from_offset(key, namespace)))
+        if (slice_has_prefix(key, (struct slice){ rule->key.data, rule->namespace }) &&
+            range_has(slice_from_offset(rule->key, rule->namespace), slice_from_offset(key, rule->namespace)))
             best_offer(best, rule, rule->code_rank);
     }
 }
@@ -366,58 +371,48 @@ struct text_search {
     const struct classifier *classifier;
     struct slice text;
     struct best *best;
-    bool words_only;
+    uint64_t *patterns; /* a bit for each whose literal was seen; NULL: only words count */
 };
 
-static void on_token(void *context, size_t rule_index, size_t end)
+static void on_text(void *context, size_t rule_index, size_t end)
 {
     struct text_search *search = context;
-    const struct compiled_rule *rule = &search->classifier->rules[rule_index];
-    if (rule->kind == KIND_NUMBER && (search->words_only || !stands_alone(search->text, end - rule->key.len, end)))
-        return;
-    best_offer(search->best, rule, rule->text_rank);
-}
-
-static void match_tokens(const struct classifier *classifier, struct slice text, bool words_only, struct best *best)
-{
-    struct text_search search = { classifier, text, best, words_only };
-    token_index_search(classifier->index, text, on_token, &search);
-}
-
-/* Which patterns' literals a text has: a bit each. */
-struct literals_seen {
-    const struct classifier *classifier;
-    uint64_t bits[RULES_MAX / 64];
-};
-
-static void on_literal(void *context, size_t place, size_t end)
-{
-    struct literals_seen *seen = context;
-    (void)end;
-    for (size_t next = place + 1; next != 0; next = seen->classifier->same_literal[next - 1])
-        seen->bits[(next - 1) / 64] |= UINT64_C(1) << (next - 1) % 64;
-}
-
-static void match_patterns(const struct classifier *classifier, struct slice text, struct best *best)
-{
-    struct literals_seen seen;
-    seen.classifier = classifier;
-    memset(seen.bits, 0, (classifier->pattern_count + 63) / 64 * sizeof *seen.bits);
-    token_index_search(classifier->literals, text, on_literal, &seen);
-    for (size_t i = 0; i < classifier->pattern_count; i++) {
-        const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[i]];
-        bool could_win = !best->rule || rule->text_rank < best->rank;
-        bool could_match = (seen.bits[i / 64] >> i % 64 & 1) != 0 || pattern_literal(rule->pattern).len == 0;
-        if (could_win && could_match && pattern_matches(rule->pattern, text))
-            best_offer(best, rule, rule->text_rank);
+    const struct compiled_rule *rules = search->classifier->rules;
+    for (size_t next = rule_index + 1; next != 0; next = rules[next - 1].same_text) {
+        const struct compiled_rule *rule = &rules[next - 1];
+        if (rule->kind == KIND_TEXT)
+            best_offer(search->best, rule, rule->text_rank);
+        else if (!search->patterns)
+            continue;
+        else if (rule->kind == KIND_PATTERN)
+            search->patterns[rule->place / 64] |= UINT64_C(1) << rule->place % 64;
+        else if (stands_alone(search->text, end - rule->key.len, end))
+            best_offer(search->best, rule, rule->text_rank);
     }
+}
+
+static void match_words(const struct classifier *classifier, struct slice text, struct best *best)
+{
+    struct text_search search = { classifier, text, best, NULL };
+    token_index_search(classifier->index, text, on_text, &search);
 }
 
 static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
 {
-    match_tokens(classifier, text, false, best);
-    if (classifier->pattern_count > 0)
-        match_patterns(classifier, text, best);
+    uint64_t patterns[PATTERN_WORDS];
+    size_t words = (classifier->pattern_count + 63) / 64;
+    struct text_search search = { classifier, text, best, patterns };
+    memcpy(patterns, classifier->always, words * sizeof *patterns);
+    token_index_search(classifier->index, text, on_text, &search);
+    for (size_t word = 0; word < words; word++) {
+        for (uint64_t left = patterns[word]; left != 0; left &= left - 1) {
+            size_t place = word * 64 + (size_t)__builtin_ctzll(left);
+            const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[place]];
+            bool could_win = !best->rule || rule->text_rank < best->rank;
+            if (could_win && pattern_matches_searched(rule->pattern, text))
+                best_offer(best, rule, rule->text_rank);
+        }
+    }
 }
 
 struct classification classify(const struct classifier *classifier, struct evidence evidence)
@@ -430,7 +425,7 @@ struct classification classify(const struct classifier *classifier, struct evide
     match_code(classifier, code, &best);
     match_text(classifier, evidence.text, &best);
     if (evidence.code.len > 0) /* a code may be a word that stands among the text tokens */
-        match_tokens(classifier, evidence.code, true, &best);
+        match_words(classifier, evidence.code, &best);
     if (!best.rule)
         return (struct classification){ .outcome = OUTCOME_NONE };
     return (struct classification){ .outcome = best.rule->outcome, .rule = best.rule->token };

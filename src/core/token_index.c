@@ -13,7 +13,6 @@ enum { ROOT = 0, NO_STATE = 0, STATES_FIRST = 64 };
 
 struct state {
     size_t value; /* of the token that ends here, if `ends` */
-    int rank;
     bool ends;
     unsigned char byte;
     uint16_t first_child, sibling;
@@ -83,7 +82,7 @@ static enum status child_add(struct token_index *index, uint16_t parent, unsigne
     return STATUS_OK;
 }
 
-enum status token_index_add(struct token_index *index, struct slice token, size_t value, int rank)
+enum status token_index_add(struct token_index *index, struct slice token, size_t value, size_t *ret_value)
 {
     uint16_t state = ROOT;
     assert(token.len > 0 && !index->next);
@@ -98,11 +97,11 @@ enum status token_index_add(struct token_index *index, struct slice token, size_
         state = child;
     }
     struct state *end = &index->states[state];
-    if (!end->ends || rank < end->rank) {
+    if (!end->ends) {
         end->ends = true;
         end->value = value;
-        end->rank = rank;
     }
+    *ret_value = end->value;
     return STATUS_OK;
 }
 

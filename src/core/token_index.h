@@ -17,8 +17,8 @@ struct token_index;
 enum status token_index_new(struct token_index **ret_index) MUST_CHECK;
 void token_index_free(struct token_index *index);
 
-/* `token` in lower case, not empty. Of equal tokens the one with the lowest rank is reported. */
-enum status token_index_add(struct token_index *index, struct slice token, size_t value, int rank) MUST_CHECK;
+/* `token` in lower case, not empty. Of equal tokens the first stays: *ret_value is its value, else `value`. */
+enum status token_index_add(struct token_index *index, struct slice token, size_t value, size_t *ret_value) MUST_CHECK;
 enum status token_index_finish(struct token_index *index) MUST_CHECK;
 
 /* Calls `found` for each occurrence; `end` is the offset just behind it. */

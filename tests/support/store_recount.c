@@ -215,7 +215,7 @@ bool recount_digest(const char *path, unsigned char ret_digest[RECOUNT_DIGEST_BY
         "SELECT seq, until, owner FROM lease ORDER BY seq",
         "SELECT * FROM event ORDER BY number",
         "SELECT * FROM archive ORDER BY event",
-        "SELECT * FROM destination ORDER BY name",
+        "SELECT * FROM kept ORDER BY space, name",
         "SELECT * FROM trimmed",
         "SELECT * FROM meta WHERE name NOT IN ('seed', 'token') ORDER BY name",
     };
