@@ -140,6 +140,14 @@ struct gate_answer gate_ask(const struct gate *gate, instant now)
     return answer;
 }
 
+bool gate_flows(const struct gate *gate, instant now)
+{
+    if (gate->paused || closed(gate, now))
+        return false;
+    return !gate->rules || (gate->rules->cycle_every_ms == 0 && mode_of(gate) == MODE_NORMAL &&
+                            gate->breaker.kept.state == BREAKER_CLOSED);
+}
+
 static void earlier(instant *at, instant other, instant now)
 {
     if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))

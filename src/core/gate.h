@@ -106,6 +106,8 @@ void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now);
 
 struct gate_news gate_tick(struct gate *gate, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
+/* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
+bool gate_flows(const struct gate *gate, instant now);
 /* Another limit allows only `room`, more again at `until`; the tighter one is named. */
 void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, instant until);
 /* When gate_tick has something to do, or a hold ends by time alone; after gate_tick for `now`. INSTANT_NONE: never. */

@@ -16,23 +16,23 @@ void claimed_leave(struct claimed *claimed)
     free(claimed);
 }
 
-/* Claims for one destination as far as a gate of its has room, lane by lane in turn. False: the batch is full. */
-static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
+/* Claims up to `room` jobs, lane by lane in turn, for a gate or ahead of a free slot. False: the batch is full. */
+static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
 {
     int64_t turn_max;
     struct turn *turn;
-    struct gate_answer answer = dest_ask(gate, &dest->rate, now);
-    while (answer.room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+    while (room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = lane_room(lane, turn_max < answer.room ? turn_max : answer.room, now);
+        int64_t max = lane_room(lane, turn_max < room ? turn_max : room, now);
         if (max == 0)
             continue; /* it is parked: the next one is in front */
-        struct purpose purpose = { .lane = lane, .gate = gate, .pass = gate_take(gate, max, now) };
-        struct store_op *op = outgoing_add(engine, purpose);
-        if (!op) {
-            gate_give_back(gate, purpose.pass, max);
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = gate });
+        if (!op)
             return false;
-        }
+        if (gate)
+            outgoing_purpose(engine)->pass = gate_take(gate, max, now);
+        else
+            dest->ahead_asked += max;
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){
             .lane = lane->id,
@@ -41,9 +41,14 @@ static bool claim_through(struct engine *engine, struct dest *dest, struct gate 
             .owner = SLICE("engine"),
         };
         lane_take(lane, max, now);
-        answer.room -= max;
+        room -= max;
     }
     return true;
+}
+
+static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
+{
+    return claim_some(engine, dest, gate, dest_ask(gate, &dest->rate, now).room, now);
 }
 
 /* In contingency only looks go to the first address, and all else to the second, where there is one. */
@@ -51,12 +56,15 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 {
     turns_unpark_due(&dest->turns, now);
     return claim_through(engine, dest, &dest->gate, now) &&
-           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now));
+           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
+           claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);
 }
 
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        ahead_send(engine, dest);
     if (engine->stopping || engine->recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
@@ -105,8 +113,8 @@ static void queue_settlement(struct attempt *attempt)
 static void log_outcome(const struct attempt *attempt, const struct settlement *settlement)
 {
     const struct decision *decision = &settlement->decision;
-    if (decision->verdict == VERDICT_COMPLETE)
-        return;
+    if (decision->verdict == VERDICT_COMPLETE || !attempt->gate)
+        return; /* one that never went through a gate was never tried */
     log_event(settlement->dead || settlement->blocks ? LOG_ERROR : LOG_INFO,
               settlement->dead ? "job_dead" : settlement->blocks ? "destination_blocked" : "retry_scheduled",
               FIELD_TEXT("job", attempt->job.id), FIELD_TEXT("tenant", attempt->job.tenant),
@@ -203,7 +211,9 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
     };
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
-    if (status == STATUS_OK) {
+    if (!attempt->gate) {
+        ; /* it never left, and no gate counts it */
+    } else if (status == STATUS_OK) {
         struct gate_result result = result_of(attempt, answer, &settlement);
         if (dest_note(attempt, &result, &settlement)) {
             input.unspent = true;
@@ -227,7 +237,15 @@ static void on_send_done(struct send *send, const struct answer *answer)
 {
     struct attempt *attempt = (struct attempt *)send;
     attempt->sending = false;
+    ahead_note_answer(attempt->dest, answer->duration_ms, attempt->job.payload.len);
     attempt_answered(attempt, answer);
+}
+
+void attempt_send(struct attempt *attempt)
+{
+    struct engine *engine = attempt->engine;
+    attempt->sending = true;
+    engine->ports.send(engine->ports.context, &attempt->send);
 }
 
 static struct attempt *attempt_new(struct engine *engine, const struct purpose *purpose, const struct job *job)
@@ -249,8 +267,7 @@ static struct attempt *attempt_new(struct engine *engine, const struct purpose *
     return attempt;
 }
 
-/* Gives a claimed job back untouched. */
-static void release_unsent(struct attempt *attempt, const char *why)
+void attempt_release(struct attempt *attempt, const char *why)
 {
     static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
     const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
@@ -259,24 +276,41 @@ static void release_unsent(struct attempt *attempt, const char *why)
     attempt_answered(attempt, &answer);
 }
 
-/* What came between claim and send, or NULL. */
-static const char *why_unsendable(const struct engine *engine, const struct dest *dest)
+const char *why_unsendable(const struct engine *engine, const struct dest *dest)
 {
     if (!dest->config)
         return "the destination is not configured";
     if (dest->config->transport == TRANSPORT_PULL)
         return "the destination is for pull workers now";
+    if (dest->gate.paused)
+        return "the destination is paused";
     return engine->stopping ? "the daemon is stopping" : NULL;
+}
+
+static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
+{
+    const char *why = why_unsendable(attempt->engine, attempt->dest);
+    if (why)
+        attempt_release(attempt, why);
+    else if (attempt->gate)
+        attempt_send(attempt);
+    else
+        ahead_add(lane, attempt, engine_now(attempt->engine));
+}
+
+void dispatch_unclaimed(const struct purpose *purpose, int64_t count)
+{
+    struct dest *dest = purpose->lane->dest;
+    if (purpose->gate)
+        gate_give_back(purpose->gate, purpose->pass, count);
+    turns_returned(&dest->turns, &purpose->lane->turn, count);
 }
 
 void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed)
 {
-    struct lane_state *lane = purpose->lane;
-    struct dest *dest = lane->dest;
-    int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
-    gate_give_back(purpose->gate, purpose->pass, missing);
-    turns_returned(&dest->turns, &lane->turn, missing);
+    struct dest *dest = purpose->lane->dest;
+    dispatch_unclaimed(purpose, (int64_t)(op->claim.max - op->claim.ret_count));
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         if (!*claimed) {
@@ -286,21 +320,19 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
         }
         struct attempt *attempt = *claimed ? attempt_new(engine, purpose, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
-            gate_give_back(purpose->gate, purpose->pass, 1);
+            if (purpose->gate)
+                gate_give_back(purpose->gate, purpose->pass, 1);
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */
         }
         attempt->claimed = *claimed;
         (*claimed)->users++;
-        const char *why = why_unsendable(engine, dest);
-        if (why) {
-            release_unsent(attempt, why);
-        } else {
-            attempt->sending = true;
-            engine->ports.send(engine->ports.context, &attempt->send);
-        }
+        attempt_begin(attempt, purpose->lane);
     }
+    if (!purpose->gate)
+        ahead_end_turn(purpose->lane);
+    ahead_send(engine, dest);
 }
 
 /* Puts the settlements that are due into the next batch. */

@@ -235,6 +235,8 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
 void engine_stop(struct engine *engine)
 {
     engine->stopping = true;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        ahead_send(engine, dest); /* gives them back */
     leases_end(engine);
     engine_wake(engine);
 }

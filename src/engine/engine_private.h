@@ -57,6 +57,9 @@ struct dest {
     size_t change_count;
     instant held_since;
     int64_t dead;
+    struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
+    int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
+    double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
     struct lease_request **waiting_last;
     struct dest *next;
@@ -69,6 +72,8 @@ struct lane_state {
     int64_t ready; /* believed to be claimable, less those being claimed */
     struct turn turn;
     struct rate_limiter rate; /* of the tenant at this destination */
+    struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
+    struct lane_state *ahead_next;           /* in the ring of those that have some */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -85,7 +90,7 @@ struct attempt {
     struct config *config; /* the one it began with */
     struct claimed *claimed;
     struct job job;
-    struct gate *gate; /* the one that it went through */
+    struct gate *gate; /* the one that it went through; NULL: not yet through any */
     struct gate_pass pass;
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
@@ -93,13 +98,16 @@ struct attempt {
     bool sending;
     struct attempt *next, **link; /* in engine->attempts */
     struct attempt *next_settle;  /* in engine->unsettled */
+    struct attempt *next_ahead;   /* in its lane's ahead_first */
+    instant ahead_until;          /* likewise: then it is given back */
+    bool ends_turn;               /* likewise: the next lane's turn comes after it */
 };
 
 /* What an operation of an outgoing batch is for. */
 struct purpose {
     struct attempt *attempt; /* OP_SETTLE */
     struct lane_state *lane; /* OP_CLAIM */
-    struct gate *gate;       /* likewise: the destination's own or the fallback's */
+    struct gate *gate;       /* likewise: the destination's own or the fallback's; NULL: ahead of a free slot */
     struct gate_pass pass;   /* what that gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
@@ -107,6 +115,7 @@ struct purpose {
 
 struct outgoing {
     struct engine *engine;
+    instant flushed_at;
     struct batch *batch;
     struct purpose purposes[OUTGOING_OPS_MAX];
 };
@@ -125,6 +134,8 @@ struct engine {
     struct attempt *unsettled; /* answered, to be recorded */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     struct outgoing *outgoing; /* being filled */
+    double commit_ms;          /* how long batches take of late */
+    instant ahead_from;        /* nothing is claimed ahead before */
     size_t batches_out;        /* with the writer: BATCHES_OUT_MAX at most of claims and settlements */
     bool started, stopping;
     bool recovering; /* orphans of an earlier process are still being settled */
@@ -187,6 +198,8 @@ instant dest_next(const struct dest *dest, instant now);
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
    another is added. */
 struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
+/* Of what was added last. */
+struct purpose *outgoing_purpose(struct engine *engine);
 /* Takes back what was added last. */
 void outgoing_drop_last(struct engine *engine);
 struct arena *outgoing_memory(struct engine *engine);
@@ -198,9 +211,29 @@ void outgoing_free(struct outgoing *outgoing);
 void dispatch_claims(struct engine *engine);
 void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed);
+/* `count` jobs of a claim were not there after all. */
+void dispatch_unclaimed(const struct purpose *purpose, int64_t count);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 void settle_answered(struct engine *engine);
 void claimed_leave(struct claimed *claimed);
+/* What keeps a claimed job of it from being sent at all, or NULL. */
+const char *why_unsendable(const struct engine *engine, const struct dest *dest);
+void attempt_send(struct attempt *attempt);
+/* Gives a claimed job back untouched. */
+void attempt_release(struct attempt *attempt, const char *why);
+
+/* ahead.c */
+void ahead_note_commit(struct engine *engine, int64_t ms);
+void ahead_note_answer(struct dest *dest, int64_t ms, size_t payload);
+/* An attempt was found that an earlier process did not survive. */
+void ahead_note_death(struct engine *engine);
+/* How many more may be claimed for it although no slot is free. */
+int64_t ahead_room(const struct engine *engine, const struct dest *dest, instant now);
+void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now);
+/* What was added for the lane so far is sent in a row. */
+void ahead_end_turn(struct lane_state *lane);
+/* Sends those that find a free slot now, and gives them all back when the destination is held. */
+void ahead_send(struct engine *engine, struct dest *dest);
 
 /* recover.c */
 void recover_orphans(struct engine *engine);

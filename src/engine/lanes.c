@@ -33,6 +33,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->fallback_rules = fallback_rules_of(NULL);
         gate_init(&dest->fallback, &dest->fallback_rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
+        dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;

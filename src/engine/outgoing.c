@@ -57,6 +57,12 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
     return &outgoing->batch->ops[outgoing->batch->count++];
 }
 
+struct purpose *outgoing_purpose(struct engine *engine)
+{
+    assert(engine->outgoing && engine->outgoing->batch->count > 0);
+    return &engine->outgoing->purposes[engine->outgoing->batch->count - 1];
+}
+
 void outgoing_drop_last(struct engine *engine)
 {
     struct batch *batch = engine->outgoing->batch;
@@ -74,8 +80,7 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 {
     struct lane_state *lane = purpose->lane;
     int64_t count = (int64_t)op->claim.max;
-    gate_give_back(purpose->gate, purpose->pass, count);
-    turns_returned(&lane->dest->turns, &lane->turn, count);
+    dispatch_unclaimed(purpose, count);
     lane_ready_add(engine, lane, count);
 }
 
@@ -108,6 +113,8 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         attempt_settled(purpose->attempt, batch->status, op->status);
         break;
     case OP_CLAIM:
+        if (!purpose->gate)
+            purpose->lane->dest->ahead_asked -= (int64_t)op->claim.max;
         if (applied)
             dispatch_claimed(engine, purpose, batch, op, claimed);
         else
@@ -135,6 +142,7 @@ static void on_batch_done(struct batch *batch)
     struct engine *engine = outgoing->engine;
     struct claimed *claimed = NULL; /* made by the first claimed job; it then owns the batch */
     engine->batches_out--;
+    ahead_note_commit(engine, engine_now(engine) - outgoing->flushed_at);
     engine->not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
     if (batch->status != STATUS_OK)
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
@@ -155,6 +163,7 @@ void outgoing_flush(struct engine *engine)
     if (!outgoing || outgoing->batch->count == 0 || engine->batches_out >= BATCHES_OUT_MAX)
         return;
     engine->outgoing = NULL;
+    outgoing->flushed_at = engine_now(engine);
     engine->batches_out++;
     outgoing->batch->context = outgoing;
     outgoing->batch->done = on_batch_done;

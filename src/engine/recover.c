@@ -73,8 +73,10 @@ static void on_settled(struct batch *batch)
     for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++)
         settled += batch->ops[i].status == STATUS_OK && batch->ops[i].kind == OP_SETTLE;
     engine->figures.recovered += settled;
-    if (settled > 0)
+    if (settled > 0) {
         engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
+        ahead_note_death(engine);
+    }
     batch_free(batch);
     engine_wake(engine);
 }
@@ -118,7 +120,7 @@ static void on_found(struct batch *batch)
 void recover_orphans(struct engine *engine)
 {
     instant now = engine_now(engine);
-    if (engine->orphans_out || now < engine->orphans_at)
+    if (engine->stopping || engine->orphans_out || now < engine->orphans_at)
         return;
     engine->orphans_at = instant_add(now, ORPHANS_EVERY_MS);
     struct batch *batch = batch_new(1, SIZE_MAX / 2);

@@ -23,6 +23,8 @@ static void port_submit(void *context, struct batch *batch)
 {
     struct world *world = context;
     batch->next_pending = NULL;
+    if (!world->batches)
+        world->commit_at = world->now + world->commit_ms;
     *world->batches_end = batch;
     world->batches_end = &batch->next_pending;
 }
@@ -146,6 +148,7 @@ static void apply_first(struct world *world)
     world->batches = batch->next_pending;
     if (!world->batches)
         world->batches_end = &world->batches;
+    world->commit_at = world->now + world->commit_ms;
     apply(world, batch, &batch->memory);
     batch->done(batch);
 }
@@ -172,7 +175,7 @@ static void answer_send(struct world *world, struct world_send **link)
 
 bool world_step(struct world *world)
 {
-    if (world->batches) {
+    if (world->batches && world->commit_at <= world->now) {
         apply_first(world);
         return true;
     }
@@ -204,6 +207,8 @@ void world_run_until(struct world *world, instant until)
     for (;;) {
         world_settle(world);
         instant next = world->wake_at;
+        if (world->batches && (next == INSTANT_NONE || world->commit_at < next))
+            next = world->commit_at;
         if (world->sends && (next == INSTANT_NONE || (*earliest_send(world))->at < next))
             next = (*earliest_send(world))->at;
         if (world->probes && (next == INSTANT_NONE || (*earliest_probe(world))->at < next))

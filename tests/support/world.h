@@ -29,6 +29,8 @@ struct world {
     instant wake_at;            /* INSTANT_NONE: nothing asked for */
     struct batch *batches;      /* submitted, not applied */
     struct batch **batches_end;
+    int64_t commit_ms;          /* how long each takes, one after the other; set it after world_begin */
+    instant commit_at;          /* when the first one is applied */
     struct world_send *sends;   /* under way */
     struct world_send **sends_end;
     /* Answers a send; returns how long it takes. Called when the send begins; texts must be static. */

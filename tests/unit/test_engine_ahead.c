@@ -1,0 +1,217 @@
+/*
+ * Claims ahead of free slots: quick destinations never wait for the store, and nothing else changes.
+ */
+#include "support/check.h"
+#include "support/world.h"
+
+#include <stdio.h>
+
+#define YAML                                                                                                               \
+    "listen: 127.0.0.1:0\n"                                                                                                \
+    "destinations:\n"                                                                                                      \
+    "  d: { url: 'http://d.example/', concurrency: 4, breaker: { enabled: false } }\n"                                     \
+    "  careful: { url: 'http://c.example/', concurrency: 4, in_doubt: park }\n"
+
+enum { COMMIT_MS = 10, SLOTS = 4, WARM_MS = 300 /* a destination has to prove that it is quick */ };
+
+struct scene {
+    int64_t takes_ms;
+    int64_t sends, under_way_max;
+    int64_t small_at; /* number of the send that was the small tenant's; 0: not yet */
+};
+
+static size_t sends_under_way(const struct world *world)
+{
+    size_t count = 0;
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        count++;
+    return count;
+}
+
+static int64_t destination(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct scene *scene = world->context;
+    int64_t under_way = (int64_t)sends_under_way(world) + 1;
+    scene->sends++;
+    if (under_way > scene->under_way_max)
+        scene->under_way_max = under_way;
+    if (scene->small_at == 0 && slice_equal(send->job->tenant, SLICE("small")))
+        scene->small_at = scene->sends;
+    answer->outcome = OUTCOME_DELIVERED;
+    return scene->takes_ms;
+}
+
+static void begin(struct world *world, struct scene *scene, const char *to, size_t jobs)
+{
+    *world = (struct world){ .context = scene, .destination = destination };
+    world_begin(world, YAML, INT64_C(1760000000000));
+    world->commit_ms = COMMIT_MS;
+    for (size_t i = 0; i < jobs; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "j%zu", i);
+        world_add(world, to, "t", id, "{}");
+    }
+}
+
+/* Runs in small steps until all is done; returns how long that took. The most that were claimed at once is told. */
+static int64_t run_all(struct world *world, const char *to, int64_t jobs, int64_t *ret_running_max)
+{
+    instant start = world->now;
+    *ret_running_max = 0;
+    while (world_counts(world, to).completed < jobs && world->now < start + HOUR_MS) {
+        world_run_for(world, 1);
+        int64_t running = world_counts(world, to).running;
+        *ret_running_max = running > *ret_running_max ? running : *ret_running_max;
+    }
+    assert_int_equal(world_counts(world, to).completed, jobs);
+    return world->now - start;
+}
+
+static void quick_sends_do_not_wait_for_the_store(void **state)
+{
+    (void)state;
+    enum { JOBS = 4000 };
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    int64_t running_max;
+    begin(&world, &scene, "d", JOBS);
+    int64_t took = run_all(&world, "d", JOBS, &running_max);
+    check(took < 5 * JOBS / SLOTS / 4 + WARM_MS, "took %lld ms", (long long)took);
+    assert_int_equal(scene.sends, JOBS);
+    assert_int_equal(scene.under_way_max, SLOTS);
+    world_end(&world);
+}
+
+/* Slow ones, and those that must not be sent twice, claim no more than there are slots. */
+static void others_claim_only_for_free_slots(void **state)
+{
+    (void)state;
+    static const struct { const char *to; int64_t takes_ms; } rows[] = { { "d", 1000 }, { "careful", 1 } };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct world world;
+        struct scene scene = { .takes_ms = rows[i].takes_ms };
+        int64_t running_max;
+        begin(&world, &scene, rows[i].to, 100);
+        run_all(&world, rows[i].to, 100, &running_max);
+        /* Those answered count as running until that is written down. */
+        check(running_max <= 2 * SLOTS, "row %zu: %lld claimed at once", i, (long long)running_max);
+        world_end(&world);
+    }
+}
+
+static void after_a_death_nothing_is_claimed_ahead_for_a_while(void **state)
+{
+    (void)state;
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&world, &scene, "d", 3000);
+    world_run_for(&world, WARM_MS);
+    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
+    world_crash(&world);
+    for (int i = 0; i < 500; i++) {
+        world_run_for(&world, 1);
+        if (i > 5 * COMMIT_MS) /* by then the interrupted ones are settled */
+            check(world_counts(&world, "d").running <= 2 * SLOTS, "%d ms after", i);
+    }
+    world_end(&world);
+}
+
+static void check_untouched(struct world *world, int64_t jobs)
+{
+    int64_t sent = 0;
+    for (int64_t i = 0; i < jobs; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "j%lld", (long long)i);
+        struct job job = world_job(world, "t", id);
+        sent += job.state == STATE_COMPLETED;
+        check(job.attempts == (job.state == STATE_COMPLETED), "%s has %lld attempts", id, (long long)job.attempts);
+        check(job.state != STATE_RUNNING, "%s is running", id);
+    }
+    assert_int_equal(sent, ((struct scene *)world->context)->sends);
+}
+
+static void a_pause_gives_them_back(void **state)
+{
+    (void)state;
+    enum { JOBS = 3000 };
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    struct error error;
+    int64_t running_max;
+    begin(&world, &scene, "d", JOBS);
+    world_run_for(&world, WARM_MS);
+    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    int64_t sends = scene.sends;
+    world_run_for(&world, 20 * COMMIT_MS);
+    assert_int_equal(scene.sends, sends);
+    check_untouched(&world, JOBS);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    run_all(&world, "d", JOBS, &running_max);
+    assert_int_equal(scene.sends, JOBS);
+    world_end(&world);
+}
+
+static void a_stop_gives_them_back(void **state)
+{
+    (void)state;
+    enum { JOBS = 3000 };
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&world, &scene, "d", JOBS);
+    world_run_for(&world, WARM_MS);
+    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
+    engine_stop(world.engine);
+    world_run_for(&world, 20 * COMMIT_MS);
+    assert_int_equal(engine_under_way(world.engine), 0);
+    check_untouched(&world, JOBS);
+    world_end(&world);
+}
+
+/* The destination hangs: what was claimed for it is not kept from an urgent job, or from another daemon. */
+static void a_second_is_the_longest_wait(void **state)
+{
+    (void)state;
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&world, &scene, "d", 3000);
+    world_run_for(&world, WARM_MS);
+    assert_true(world_counts(&world, "d").running > 2 * SLOTS);
+    scene.takes_ms = HOUR_MS;
+    world_run_for(&world, 2500);
+    assert_int_equal(world_counts(&world, "d").running, SLOTS);
+    world_end(&world);
+}
+
+static void a_tenant_that_comes_later_is_not_last(void **state)
+{
+    (void)state;
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&world, &scene, "d", 3000);
+    world_run_for(&world, WARM_MS);
+    world_add(&world, "d", "small", "s", "{}");
+    int64_t claimed_at = 0;
+    while (scene.small_at == 0 && world_counts(&world, "d").completed <= 3000) {
+        assert_true(world_step(&world) || (world_run_for(&world, 1), true));
+        if (claimed_at == 0 && world_job(&world, "small", "s").state == STATE_RUNNING)
+            claimed_at = scene.sends;
+    }
+    check(scene.small_at - claimed_at <= 3 + SLOTS, "%lld sends after it was claimed",
+          (long long)(scene.small_at - claimed_at));
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quick_sends_do_not_wait_for_the_store),
+        cmocka_unit_test(others_claim_only_for_free_slots),
+        cmocka_unit_test(after_a_death_nothing_is_claimed_ahead_for_a_while),
+        cmocka_unit_test(a_pause_gives_them_back),
+        cmocka_unit_test(a_stop_gives_them_back),
+        cmocka_unit_test(a_second_is_the_longest_wait),
+        cmocka_unit_test(a_tenant_that_comes_later_is_not_last),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
