@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 2, CURVES_MAX = 3 };
+enum { RUNS_MAX = 2, CURVES_MAX = 3, BACKLOG_BYTES_MAX = 4096 };
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -43,6 +43,19 @@ static const char head[] =
     "@media(max-width:520px){svg text{font-size:16px}svg .small{font-size:13px}th,td{padding:5px 7px}table{font-size:13px}}\n"
     "</style>\n</head>\n<body>\n<main>\n";
 
+static void append_backlog(const struct run *run, struct buffer *out)
+{
+    struct buffer text;
+    buffer_init(&text, BACKLOG_BYTES_MAX);
+    report_backlog(run, &text);
+    buffer_append_text(out, "<p class=\"soft\">");
+    html_append(buffer_slice(&text), out);
+    buffer_append_text(out, "</p>\n");
+    if (buffer_status(&text) != STATUS_OK)
+        out->failure = STATUS_NO_MEMORY;
+    buffer_release(&text);
+}
+
 static void append_summary(const struct run *runs, size_t count, struct buffer *out)
 {
     const struct sim_settings *settings = runs[0].settings;
@@ -53,8 +66,8 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
         buffer_append_text(out, i > 0 ? " against " : "");
         html_append(slice_from(runs[i].title), out);
     }
-    buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " jobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
-                  settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
+    buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " %sjobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
+                  settings->backlog ? "new " : "", settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
     for (size_t i = 0; i < settings->model.outage_count; i++) {
         const struct model_outage *outage = &settings->model.outages[i];
         duration_format(outage->from_ms, from);
@@ -63,6 +76,8 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
                       model_failure_name(outage->failure));
     }
     buffer_printf(out, "; seed %" PRIu64 ". Simulated, nothing was sent.</p>\n", settings->seed);
+    if (settings->backlog)
+        append_backlog(&runs[0], out);
 }
 
 static void append_holds(const struct run *run, bool named, struct buffer *out)
@@ -245,6 +260,8 @@ static void append_figures(const struct run *runs, size_t count, struct buffer *
     const char *group = "";
     bool targets = false;
     for (const struct figure *figure = figures; figure->name; figure++) {
+        if (!figure_shown(figure, runs, count))
+            continue;
         if (strcmp(group, figure->group) != 0) {
             buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>",
                           group[0] ? "</table></div>\n" : "", figure->group);
