@@ -217,6 +217,15 @@ static int check_destination(const struct destination_config *destination)
     return EXIT_DONE;
 }
 
+/* A preset says how to check and to verify, and leaves open where; here every address is the model's. */
+static void fill_in_addresses(struct destination_config *destination)
+{
+    if (destination->health.kind == HEALTH_NONE && destination->health.expect_services.count > 0)
+        destination->health.kind = HEALTH_JSON;
+    if (destination->policy.in_doubt == DOUBT_VERIFY)
+        destination->policy.can_verify = true;
+}
+
 static int load_preset(const char *name, struct config **ret_config)
 {
     struct slice text;
@@ -228,8 +237,10 @@ static int load_preset(const char *name, struct config **ret_config)
     enum status status = config_preset(slice_from(name), ret_config, &problems);
     problems_print(&problems);
     buffer_release(&problems);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        fill_in_addresses(&(*ret_config)->destinations[0]);
         return EXIT_DONE;
+    }
     return cli_fail(EXIT_FAILED, "preset %s cannot be used: %s", name, status_name(status));
 }
 

@@ -244,8 +244,8 @@ void report_backlog(const struct run *run, struct buffer *out)
     if (backlog->left_out > 0)
         buffer_printf(out, "; its newest %" PRId64 " left out", backlog->left_out);
     if (backlog->other_jobs > 0)
-        buffer_printf(out, "; %" PRId64 " jobs of %" PRId64 " other destination%s left out", backlog->other_jobs,
-                      backlog->other_destinations, backlog->other_destinations == 1 ? "" : "s");
+        buffer_printf(out, "; %" PRId64 " job%s of %" PRId64 " other destination%s left out", backlog->other_jobs,
+                      backlog->other_jobs == 1 ? "" : "s", backlog->other_destinations, backlog->other_destinations == 1 ? "" : "s");
 }
 
 enum status report_make(struct run *run, struct error *err)
