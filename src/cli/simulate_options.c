@@ -185,7 +185,8 @@ static int read_start(const struct simulate_options *options, instant *ret_start
 int simulate_settings(const struct simulate_options *options, const struct arguments *arguments,
                       struct sim_settings *ret_settings)
 {
-    struct sim_settings settings = { .load.for_ms = DAY_MS, .settle_max_ms = 7 * (int64_t)DAY_MS, .attend_ms = 30 * MINUTE_MS };
+    struct sim_settings settings = { .load.for_ms = DAY_MS, .settle_max_ms = 7 * (int64_t)DAY_MS,
+                                     .attend_ms = 30 * MINUTE_MS };
     int64_t seed = 1;
     int code = read_duration("for", options->time, SECOND_MS, for_ms_max, &settings.load.for_ms);
     if (code == EXIT_DONE)

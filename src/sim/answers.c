@@ -81,7 +81,7 @@ void health_answer_make(const struct model_reply *reply, const struct health_con
     else if (well && health->kind == HEALTH_WSDL)
         buffer_append_text(body, "<definitions/>");
     *ret_answer = (struct health_answer){
-        .connected = !silent, /* also with one that then says that it is not available: a check of the connection sees no more */
+        .connected = !silent, /* one that says that it is not available can be connected to */
         .status = silent ? 0 : well ? good : bad,
         .latency_ms = reply->takes_ms,
         .body = buffer_slice(body),

@@ -80,7 +80,8 @@ static enum status tell_what_there_is(const struct choice *choice, struct slice 
             continue;
         with_jobs++;
         if (told < NAMES_TOLD_MAX)
-            buffer_printf(&names, "%s%s (%" PRId64 ")", told++ > 0 ? ", " : "", choice->list[i]->name, choice->list[i]->jobs);
+            buffer_printf(&names, "%s%s (%" PRId64 ")", told++ > 0 ? ", " : "", choice->list[i]->name,
+                          choice->list[i]->jobs);
     }
     const char *text = buffer_status(&names) == STATUS_OK && names.len > 0 ? names.data : "several";
     enum status status =
@@ -367,8 +368,10 @@ static enum status make_tried(struct store *store, const struct backlog_job *job
                               instant now, struct arena *memory, struct error *err)
 {
     instant first_at = job->first_at != INSTANT_NONE ? job->first_at : job->created_at;
-    struct store_op claim = { .kind = OP_CLAIM,
-                              .claim = { .lane = inserted->ret_lane, .max = 1, .lease_until = now, .owner = SLICE("backlog") } };
+    struct store_op claim = {
+        .kind = OP_CLAIM,
+        .claim = { .lane = inserted->ret_lane, .max = 1, .lease_until = now, .owner = SLICE("backlog") },
+    };
     enum status status = apply_one(store, first_at, &claim, memory, err);
     if (status != STATUS_OK)
         return status;

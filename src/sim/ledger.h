@@ -72,7 +72,7 @@ void ledger_release(struct ledger *ledger);
 
 /* In order of arrival; the job's number, from 0. */
 int64_t ledger_arrived(struct ledger *ledger, int64_t at_ms, int64_t tenant);
-/* The same for a job that was there before the start, as often as it had been tried; `at_ms` and `first_ms` are not after 0. */
+/* The same for a job that was there before the start, with what it had spent; `at_ms` and `first_ms` are not after 0. */
 int64_t ledger_was_there(struct ledger *ledger, int64_t at_ms, int64_t tenant, int64_t first_ms, int64_t attempts,
                          int64_t retries);
 void ledger_refused(struct ledger *ledger, int64_t job, int64_t at_ms);

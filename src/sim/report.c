@@ -236,16 +236,18 @@ static void make_backlog(const struct sim_result *result, struct report *report)
 void report_backlog(const struct run *run, struct buffer *out)
 {
     const struct backlog *backlog = run->settings->backlog;
-    buffer_printf(out, "backlog of %s: %zu jobs of %zu tenant%s (%" PRId64 " pending, %" PRId64 " waiting, %" PRId64 " running)",
-                  backlog->destination, backlog->count, backlog->tenant_count, backlog->tenant_count == 1 ? "" : "s",
-                  backlog->pending, backlog->waiting, backlog->running);
+    buffer_printf(out, "backlog of %s: %zu job%s of %zu tenant%s", backlog->destination, backlog->count,
+                  backlog->count == 1 ? "" : "s", backlog->tenant_count, backlog->tenant_count == 1 ? "" : "s");
+    buffer_printf(out, " (%" PRId64 " pending, %" PRId64 " waiting, %" PRId64 " running)", backlog->pending,
+                  backlog->waiting, backlog->running);
     if (run->result.mode)
         buffer_printf(out, ", mode %s", run->result.mode);
     if (backlog->left_out > 0)
         buffer_printf(out, "; its newest %" PRId64 " left out", backlog->left_out);
     if (backlog->other_jobs > 0)
         buffer_printf(out, "; %" PRId64 " job%s of %" PRId64 " other destination%s left out", backlog->other_jobs,
-                      backlog->other_jobs == 1 ? "" : "s", backlog->other_destinations, backlog->other_destinations == 1 ? "" : "s");
+                      backlog->other_jobs == 1 ? "" : "s", backlog->other_destinations,
+                      backlog->other_destinations == 1 ? "" : "s");
 }
 
 enum status report_make(struct run *run, struct error *err)

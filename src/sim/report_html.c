@@ -195,7 +195,8 @@ static void append_waits(const struct run *run, bool named, const char *css, str
         snprintf(bars[i].label, sizeof bars[i].label, "%s%.12s", last ? ">" : "", bound);
         bars[i].value = run->result.ledger.wait_histogram[i];
     }
-    snprintf(title, sizeof title, "How many waits before a retry, by length up to%s%s", named ? ": " : "", named ? run->title : "");
+    snprintf(title, sizeof title, "How many waits before a retry, by length up to%s%s", named ? ": " : "",
+             named ? run->title : "");
     chart_bars_append(title, css, bars, LEDGER_HISTOGRAM, out);
 }
 
@@ -256,7 +257,8 @@ static void append_figures(const struct run *runs, size_t count, struct buffer *
         if (!figure_shown(figure, runs, count))
             continue;
         if (strcmp(group, figure->group) != 0) {
-            buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n", group[0] ? "</table></div>\n" : "", figure->group);
+            buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n", group[0] ? "</table></div>\n" : "",
+                          figure->group);
             group = figure->group;
             append_head(runs, count, figure->target != TARGET_NONE, out);
         }

@@ -157,7 +157,9 @@ static void port_probe(void *context, struct probe *probe)
     if (!flight)
         return;
     flight->probe = probe;
-    flight->reply = ours ? model_check(&sim->model, elapsed(sim)) : (struct model_reply){ .answer = MODEL_OK, .takes_ms = 1 };
+    flight->reply = (struct model_reply){ .answer = MODEL_OK, .takes_ms = 1 };
+    if (ours)
+        flight->reply = model_check(&sim->model, elapsed(sim));
     if (flight->reply.takes_ms > probe->destination->health.timeout_ms)
         flight->reply = (struct model_reply){ .answer = MODEL_TIMED_OUT, .takes_ms = probe->destination->health.timeout_ms };
     flight_go(sim, flight);
