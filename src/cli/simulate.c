@@ -33,6 +33,8 @@ static int simulate_one(struct simulation *simulation, const struct sim_settings
     settings->destination = destination;
     settings->config = simulation->config;
     settings->model.timeout_ms = destination->timeout_ms;
+    if (settings->backlog && kept.pending_max > 0 && kept.pending_max < (int64_t)settings->backlog->count)
+        kept.pending_max = (int64_t)settings->backlog->count; /* it was taken before, under another limit */
     if (store_open(store_backends, SLICE("memory:"), &kept, &store, &error) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", error.text);
     simulation->run.settings = settings;
@@ -68,8 +70,13 @@ static void append_heading(const struct run *runs, size_t count, struct buffer *
     duration_format(settings->load.for_ms, time);
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "%s%s", i > 0 ? " against " : "", runs[i].title);
-    buffer_printf(out, ": %" PRId64 " jobs of %" PRId64 " tenant%s in %s, seed %" PRIu64 "\n", settings->load.jobs,
-                  settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time, settings->seed);
+    buffer_printf(out, ": %" PRId64 " %sjobs of %" PRId64 " tenant%s in %s, seed %" PRIu64 "\n", settings->load.jobs,
+                  settings->backlog ? "new " : "", settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time,
+                  settings->seed);
+    if (settings->backlog) {
+        report_backlog(&runs[0], out);
+        buffer_append_byte(out, '\n');
+    }
     for (size_t i = 0; i < settings->model.outage_count; i++) {
         duration_format(settings->model.outages[i].from_ms, from);
         duration_format(settings->model.outages[i].to_ms, to);
@@ -124,7 +131,8 @@ static void append_text(const struct cli *cli, const struct run *runs, size_t co
         append_holds(&runs[i], count > 1, out);
     table_init(&table, count == 1 ? one : two, count == 1 ? sizeof one / sizeof *one : sizeof two / sizeof *two);
     for (const struct figure *figure = figures; figure->name; figure++)
-        append_row(&table, figure, runs, count);
+        if (figure_shown(figure, runs, count))
+            append_row(&table, figure, runs, count);
     buffer_append_byte(out, '\n');
     table_append(&table, cli, out);
     table_release(&table);
@@ -165,7 +173,7 @@ static void name_run(struct simulation *simulation, const char *path)
 }
 
 static int simulate(const struct cli *cli, const struct simulate_options *options, const struct arguments *arguments,
-                    struct simulation simulations[RUNS_MAX])
+                    struct simulation simulations[RUNS_MAX], struct backlog *backlog)
 {
     struct sim_settings common;
     size_t count = options->compare ? 2 : 1;
@@ -176,6 +184,8 @@ static int simulate(const struct cli *cli, const struct simulate_options *option
     if (code == EXIT_DONE && options->compare)
         code = simulate_compared(options->compare, simulations[0].settings.destination->name, &simulations[1].config,
                                  &simulations[1].settings.destination);
+    if (code == EXIT_DONE && options->store)
+        code = simulate_backlog(options, simulations[0].settings.destination->name, &common, backlog);
     if (code != EXIT_DONE)
         return code;
     name_run(&simulations[0], options->config);
@@ -199,14 +209,18 @@ static int run(struct cli *cli, int argc, char **argv)
         { "errors", '\0', &options.errors, NULL },      { "limit", '\0', &options.limit, NULL },
         { "capacity", '\0', &options.capacity, NULL },  { "seed", '\0', &options.seed, NULL },
         { "compare", '\0', &options.compare, NULL },    { "html", '\0', &options.html, NULL },
+        { "store", '\0', &options.store, NULL },        { "now", '\0', &options.now, NULL },
+        { "health", '\0', &options.health, NULL },      { "attend", '\0', &options.attend, NULL },
         { NULL, '\0', NULL, NULL },
     };
     struct simulation simulations[RUNS_MAX] = { 0 };
+    struct backlog backlog = { 0 };
     struct arguments arguments;
     int code;
     if (!command_options(cli, &command_simulate, rows, argc, argv, 0, &arguments, &code))
         return code;
-    code = simulate(cli, &options, &arguments, simulations);
+    code = simulate(cli, &options, &arguments, simulations, &backlog);
+    backlog_release(&backlog);
     for (size_t i = 0; i < RUNS_MAX; i++) {
         if (simulations[i].ran)
             sim_result_release(&simulations[i].run.result);
@@ -231,21 +245,27 @@ const struct command command_simulate = {
         "      --seed N        other chances (1)\n"
         "  -o, --output json   as JSON, with the curves\n\n"
         "The load:\n"
-        "      --load R        a rate as 100/m, 2/s, 100000/d, or a number of jobs (100/m)\n"
+        "      --load R        a rate as 100/m, 2/s, 100000/d, or a number of jobs (100/m; with --store none)\n"
         "      --for T         how long jobs arrive (1d); what is left then is still worked off, for up to 7 days\n"
-        "      --tenants N     of how many tenants (1)\n"
+        "      --tenants N     of how many tenants (1; with --store those of the backlog)\n"
         "      --skew SHARE    of the biggest tenant, as 80%; the others share the rest (all the same)\n"
-        "      --priorities S  as critical=5%,high=15% (all normal)\n\n"
+        "      --priorities S  as critical=5%,high=15% (all normal)\n"
+        "      --store FILE    start with the backlog of a daemon's SQLite store or of a backup; it is only read\n"
+        "      --now T         when it starts, as 2025-01-12T10:40:00Z (with --store the clock, else a Monday)\n\n"
         "The destination:\n"
         "      --outage FROM..TO[:HOW]\n"
-        "                      it is down, and answers 503 (or refuse, timeout); may be repeated\n"
+        "                      it is down, and answers 503 (or refuse, timeout; blocked: refuses the credentials);\n"
+        "                      may be repeated\n"
         "      --latency T     the median of its answers (200ms)\n"
         "      --spread N      of the latency: 0 none, 1 wild (0.5)\n"
-        "      --errors S      shares: transient, permanent, throttled, lost (transient=2%,permanent=1%)\n"
+        "      --errors S      shares: transient, permanent, throttled, lost, blocked (transient=2%,permanent=1%)\n"
         "      --limit R       beyond this rate it answers 429\n"
-        "      --capacity N    beyond so many requests at once it collapses\n\n"
+        "      --capacity N    beyond so many requests at once it collapses\n"
+        "      --health HOW    it answers health checks truly (true), always well (lying), or is not asked (none)\n"
+        "      --attend T      how long after credentials were refused a person has resumed it (30m)\n\n"
         "Examples:\n"
         "  insist simulate --policy tiss --load 100000/d --outage 4h..8h --for 1d\n"
-        "  insist simulate -c insist.yaml --policy claims --compare new.yaml --html report.html\n",
+        "  insist simulate -c insist.yaml --policy claims --compare new.yaml --html report.html\n"
+        "  insist simulate -c insist.yaml --policy claims --store insist.db --outage 0..2h\n",
     .run = run,
 };

@@ -1,7 +1,9 @@
 #include "cli/simulate_options.h"
 
+#include "base/log.h"
 #include "cli/policies.h"
 #include "config/config.h"
+#include "store/store_sqlite.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -97,7 +99,7 @@ static int read_outage(const char *text, struct model_settings *model)
     struct slice to = slice_from_offset(rest, dots + 2);
     size_t colon = slice_find(to, ':');
     if (colon < to.len && !model_failure_from_name(slice_from_offset(to, colon + 1), &outage.failure))
-        return bad("outage", text, "what follows the colon is refuse, timeout or 503");
+        return bad("outage", text, "what follows the colon is refuse, timeout, 503 or blocked");
     to.len = colon;
     if (slice_equal(from, SLICE("0")))
         from = SLICE("0s");
@@ -109,9 +111,10 @@ static int read_outage(const char *text, struct model_settings *model)
     return EXIT_DONE;
 }
 
-static int read_load(const char *text, struct load_settings *load)
+/* With a backlog there need not be new jobs. */
+static int read_load(const char *text, bool backlog, struct load_settings *load)
 {
-    struct rate rate = { .count = 100, .per_ms = MINUTE_MS };
+    struct rate rate = { .count = backlog ? 0 : 100, .per_ms = MINUTE_MS };
     struct error error;
     int64_t jobs;
     if (text && slice_to_int64(slice_from(text), &jobs)) {
@@ -122,20 +125,21 @@ static int read_load(const char *text, struct load_settings *load)
         double all = (double)rate.count * (double)load->for_ms / (double)rate.per_ms;
         load->jobs = all > (double)JOBS_MAX + 1 ? JOBS_MAX + 1 : (int64_t)(all + 0.5);
     }
-    if (load->jobs < 1 || load->jobs > JOBS_MAX)
-        return cli_usage(command, "the load must come to 1 to %d jobs in all", JOBS_MAX);
+    if (load->jobs < !backlog || load->jobs > JOBS_MAX)
+        return cli_usage(command, "the load must come to %d to %d jobs in all", !backlog, JOBS_MAX);
     return EXIT_DONE;
 }
 
 static int read_tenants(const struct simulate_options *options, struct load_settings *load)
 {
     const struct share_row priorities[] = { { "critical", &load->critical }, { "high", &load->high } };
+    bool several = options->tenants || options->store;
     load->tenants = 1;
     int code = option_count(command, "tenants", options->tenants, 1, TENANTS_MAX, &load->tenants);
     if (code == EXIT_DONE && options->skew &&
         (!share_parse(slice_from(options->skew), &load->big_share) || load->big_share >= 1))
         code = bad("skew", options->skew, "it is the biggest tenant's share, from 0% to below 100%");
-    if (code == EXIT_DONE && options->skew && load->tenants < 2)
+    if (code == EXIT_DONE && options->skew && (!several || (options->tenants && load->tenants < 2)))
         code = cli_usage(command, "--skew needs more than one tenant: give --tenants");
     if (code == EXIT_DONE && options->priorities)
         code = read_shares("priorities", options->priorities, priorities, 2);
@@ -146,7 +150,7 @@ static int read_model(const struct simulate_options *options, struct model_setti
 {
     const struct share_row errors[] = {
         { "transient", &model->transient }, { "throttled", &model->throttled }, { "lost", &model->lost },
-        { "permanent", &model->permanent },
+        { "blocked", &model->blocked },     { "permanent", &model->permanent },
     };
     struct error error;
     *model = (struct model_settings){ .latency_ms = 200, .spread = 0.5, .transient = 0.02, .permanent = 0.01 };
@@ -158,19 +162,39 @@ static int read_model(const struct simulate_options *options, struct model_setti
         code = read_shares("errors", options->errors, errors, sizeof errors / sizeof *errors);
     if (code == EXIT_DONE && options->limit && rate_parse(slice_from(options->limit), &model->limit, &error) != STATUS_OK)
         code = bad("limit", options->limit, error.text);
+    if (code == EXIT_DONE && options->health && !model_health_from_name(slice_from(options->health), &model->health))
+        code = bad("health", options->health, "it is true, lying or none");
     if (code == EXIT_DONE)
         code = option_count(command, "capacity", options->capacity, 1, CAPACITY_MAX, &model->capacity);
     return code;
 }
 
+/* A backlog has times of its own, and they are about now; all else begins on the same Monday. */
+static int read_start(const struct simulate_options *options, instant *ret_start)
+{
+    struct error error;
+    if (!options->now) {
+        *ret_start = options->store ? clock_now() : 0;
+        return EXIT_DONE;
+    }
+    if (instant_parse(slice_from(options->now), ret_start, &error) != STATUS_OK)
+        return bad("now", options->now, error.text);
+    return *ret_start > 0 ? EXIT_DONE : bad("now", options->now, "it is before 1970");
+}
+
 int simulate_settings(const struct simulate_options *options, const struct arguments *arguments,
                       struct sim_settings *ret_settings)
 {
-    struct sim_settings settings = { .load.for_ms = DAY_MS, .settle_max_ms = 7 * (int64_t)DAY_MS };
+    struct sim_settings settings = { .load.for_ms = DAY_MS, .settle_max_ms = 7 * (int64_t)DAY_MS,
+                                     .attend_ms = 30 * MINUTE_MS };
     int64_t seed = 1;
     int code = read_duration("for", options->time, SECOND_MS, for_ms_max, &settings.load.for_ms);
     if (code == EXIT_DONE)
-        code = read_load(options->load, &settings.load);
+        code = read_load(options->load, options->store != NULL, &settings.load);
+    if (code == EXIT_DONE)
+        code = read_start(options, &settings.start);
+    if (code == EXIT_DONE)
+        code = read_duration("attend", options->attend, SECOND_MS, for_ms_max, &settings.attend_ms);
     if (code == EXIT_DONE)
         code = read_tenants(options, &settings.load);
     if (code == EXIT_DONE)
@@ -194,6 +218,15 @@ static int check_destination(const struct destination_config *destination)
     return EXIT_DONE;
 }
 
+/* A preset says how to check and to verify, and leaves open where; here every address is the model's. */
+static void fill_in_addresses(struct destination_config *destination)
+{
+    if (destination->health.kind == HEALTH_NONE && destination->health.expect_services.count > 0)
+        destination->health.kind = HEALTH_JSON;
+    if (destination->policy.in_doubt == DOUBT_VERIFY)
+        destination->policy.can_verify = true;
+}
+
 static int load_preset(const char *name, struct config **ret_config)
 {
     struct slice text;
@@ -205,8 +238,10 @@ static int load_preset(const char *name, struct config **ret_config)
     enum status status = config_preset(slice_from(name), ret_config, &problems);
     problems_print(&problems);
     buffer_release(&problems);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        fill_in_addresses(&(*ret_config)->destinations[0]);
         return EXIT_DONE;
+    }
     return cli_fail(EXIT_FAILED, "preset %s cannot be used: %s", name, status_name(status));
 }
 
@@ -274,4 +309,30 @@ int simulate_compared(const char *compare, const char *name, struct config **ret
     if (name && !config_destination(config, slice_from(name)) && config->destination_count == 1)
         name = NULL;
     return keep_or_unref(pick(compare, name, config, ret_destination), config, ret_config);
+}
+
+/* ---- The backlog ---- */
+
+int simulate_backlog(const struct simulate_options *options, const char *destination, struct sim_settings *settings,
+                     struct backlog *ret_backlog)
+{
+    static const char scheme[] = "sqlite:";
+    const char *path = options->store;
+    struct store_reader *reader;
+    struct error error;
+    if (strncmp(path, scheme, sizeof scheme - 1) == 0)
+        path += sizeof scheme - 1;
+    enum status status = store_sqlite_reader(path, &reader, &error);
+    if (status == STATUS_OK) {
+        status = backlog_read(reader, slice_from(destination), BACKLOG_JOBS_MAX, ret_backlog, &error);
+        reader->ops->reader_close(reader);
+    }
+    if (status == STATUS_NOT_FOUND || status == STATUS_INVALID || status == STATUS_UNSUPPORTED)
+        return cli_usage(command, "--store %s: %s", options->store, error.text);
+    if (status != STATUS_OK)
+        return cli_fail(EXIT_FAILED, "%s: %s", options->store, error.text);
+    if (!options->tenants)
+        settings->load.tenants = (int64_t)ret_backlog->tenant_count;
+    settings->backlog = ret_backlog;
+    return EXIT_DONE;
 }

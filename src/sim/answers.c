@@ -1,5 +1,7 @@
 #include "sim/answers.h"
 
+#include "base/json.h"
+
 struct words {
     const char *code, *text;
 };
@@ -14,6 +16,7 @@ static const struct words http_words[MODEL_ANSWER_COUNT] = {
     [MODEL_REFUSED] = { "curl:7", "CONNECTION_ERROR: connection refused" },
     [MODEL_TIMED_OUT] = { "curl:28", "TIMEOUT: the request was sent, no answer came" },
     [MODEL_UNAVAILABLE_NOW] = { "http:503", "SERVICE_UNAVAILABLE: 503 Service Unavailable" },
+    [MODEL_BLOCKED] = { "http:401", "401 Unauthorized: the certificate has expired" },
 };
 
 static const struct words smtp_words[MODEL_ANSWER_COUNT] = {
@@ -25,6 +28,7 @@ static const struct words smtp_words[MODEL_ANSWER_COUNT] = {
     [MODEL_REFUSED] = { "curl:7", "connection refused" },
     [MODEL_TIMED_OUT] = { "curl:28", "timed out: the message was sent, no answer came" },
     [MODEL_UNAVAILABLE_NOW] = { "smtp:421", "421 4.3.2 service not available" },
+    [MODEL_BLOCKED] = { "smtp:535", "535 5.7.8 authentication credentials invalid" },
 };
 
 static bool unanswered(enum model_answer answer)
@@ -50,4 +54,36 @@ void answer_make(const struct model_reply *reply, const struct send *send, bool 
     };
     if (question)
         ret_answer->query = reply->answer != MODEL_OK ? QUERY_UNCLEAR : there ? QUERY_DELIVERED : QUERY_ABSENT;
+}
+
+static void append_status(const struct health_config *health, struct buffer *body)
+{
+    const char *word = health->expect_status ? health->expect_status : "UP";
+    struct json_writer json = json_writer(body);
+    json_object_begin(&json);
+    json_member_text(&json, "status", word);
+    json_name(&json, "services");
+    json_object_begin(&json);
+    for (size_t i = 0; i < health->expect_services.count; i++)
+        json_member_text(&json, health->expect_services.items[i], word);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+void health_answer_make(const struct model_reply *reply, const struct health_config *health, struct buffer *body,
+                        struct health_answer *ret_answer)
+{
+    bool well = reply->answer == MODEL_OK, silent = reply->answer == MODEL_REFUSED || reply->answer == MODEL_TIMED_OUT;
+    int64_t good = health->kind == HEALTH_SMTP ? 220 : 200, bad = health->kind == HEALTH_SMTP ? 421 : 503;
+    buffer_clear(body);
+    if (well && health->kind == HEALTH_JSON)
+        append_status(health, body);
+    else if (well && health->kind == HEALTH_WSDL)
+        buffer_append_text(body, "<definitions/>");
+    *ret_answer = (struct health_answer){
+        .connected = !silent, /* one that says that it is not available can be connected to */
+        .status = silent ? 0 : well ? good : bad,
+        .latency_ms = reply->takes_ms,
+        .body = buffer_slice(body),
+    };
 }

@@ -90,18 +90,33 @@ void ledger_advance(struct ledger *ledger, int64_t at_ms)
     running(ledger)->queue = ledger->queue;
 }
 
-int64_t ledger_arrived(struct ledger *ledger, int64_t at_ms, int64_t tenant)
+static int64_t add_job(struct ledger *ledger, struct job_record record)
 {
-    assert(ledger->job_count < ledger->jobs_capacity && tenant < ledger->tenants);
-    ledger_advance(ledger, at_ms);
+    assert(ledger->job_count < ledger->jobs_capacity && record.tenant < ledger->tenants);
     int64_t job = ledger->job_count++;
-    ledger->jobs[job] = (struct job_record){ .arrived_ms = at_ms, .first_ms = -1, .answered_ms = -1, .ended_ms = -1,
-                                             .tenant = (int32_t)tenant };
+    ledger->jobs[job] = record;
     ledger->ends[END_OPEN]++;
     ledger->queue++;
-    ledger->tenant_untried[tenant]++;
-    running(ledger)->arrived++;
+    ledger->tenant_untried[record.tenant] += !record.tried;
     return job;
+}
+
+int64_t ledger_arrived(struct ledger *ledger, int64_t at_ms, int64_t tenant)
+{
+    ledger_advance(ledger, at_ms);
+    running(ledger)->arrived++;
+    return add_job(ledger, (struct job_record){ .arrived_ms = at_ms, .answered_ms = -1, .ended_ms = -1,
+                                                .tenant = (int32_t)tenant });
+}
+
+int64_t ledger_was_there(struct ledger *ledger, int64_t at_ms, int64_t tenant, int64_t first_ms, int64_t attempts,
+                         int64_t retries)
+{
+    assert(at_ms <= 0 && first_ms <= 0);
+    return add_job(ledger, (struct job_record){ .arrived_ms = at_ms, .first_ms = first_ms, .answered_ms = -1, .ended_ms = -1,
+                                                .tenant = (int32_t)tenant, .attempts = (int32_t)attempts,
+                                                .retries = (int32_t)retries, .spent = (int32_t)retries,
+                                                .tried = attempts > 0 });
 }
 
 void ledger_sent(struct ledger *ledger, int64_t job, int64_t at_ms, bool question)
@@ -110,7 +125,8 @@ void ledger_sent(struct ledger *ledger, int64_t job, int64_t at_ms, bool questio
     ledger_advance(ledger, at_ms);
     running(ledger)->requests++;
     ledger->tenant_sent[record->tenant]++;
-    if (record->first_ms < 0) {
+    if (!record->tried) {
+        record->tried = true;
         record->first_ms = at_ms;
         ledger->tenant_untried[record->tenant]--;
     }
@@ -201,7 +217,7 @@ void ledger_ended(struct ledger *ledger, int64_t job, int64_t at_ms, enum job_en
 
 void ledger_refused(struct ledger *ledger, int64_t job, int64_t at_ms)
 {
-    ledger->tenant_untried[ledger->jobs[job].tenant]--;
+    ledger->tenant_untried[ledger->jobs[job].tenant] -= !ledger->jobs[job].tried;
     ledger_ended(ledger, job, at_ms, END_REFUSED);
 }
 

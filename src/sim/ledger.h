@@ -22,8 +22,8 @@ enum job_end {
 };
 
 struct job_record {
-    int64_t arrived_ms;
-    int64_t first_ms;    /* the first send; -1: none */
+    int64_t arrived_ms; /* negative: before the start */
+    int64_t first_ms;    /* the first send */
     int64_t answered_ms; /* the last answer; -1: none */
     int64_t ended_ms;    /* -1: open */
     int64_t wait_ms;     /* all waits before retries */
@@ -32,6 +32,7 @@ struct job_record {
     int32_t retries;
     int32_t spent; /* retries of this generation: a redrive begins anew */
     unsigned char end; /* enum job_end */
+    bool tried;        /* first_ms is known */
     bool there;        /* the destination has it */
     bool longest_wait; /* a wait of it was as long as the policy has */
 };
@@ -71,6 +72,9 @@ void ledger_release(struct ledger *ledger);
 
 /* In order of arrival; the job's number, from 0. */
 int64_t ledger_arrived(struct ledger *ledger, int64_t at_ms, int64_t tenant);
+/* The same for a job that was there before the start, with what it had spent; `at_ms` and `first_ms` are not after 0. */
+int64_t ledger_was_there(struct ledger *ledger, int64_t at_ms, int64_t tenant, int64_t first_ms, int64_t attempts,
+                         int64_t retries);
 void ledger_refused(struct ledger *ledger, int64_t job, int64_t at_ms);
 /* `question`: about a job that was sent before. */
 void ledger_sent(struct ledger *ledger, int64_t job, int64_t at_ms, bool question);

@@ -73,6 +73,7 @@ static enum model_answer drawn_answer(const struct model *model, const struct mo
         { settings->transient, MODEL_TRANSIENT },
         { settings->throttled, MODEL_THROTTLED },
         { settings->lost, MODEL_LOST },
+        { settings->blocked, MODEL_BLOCKED },
     };
     /* A job that is wrong stays wrong, however often it is sent; all else is drawn anew each time. */
     if (draw_share((struct draw){ settings->seed, DRAW_WRONG, request->job, 0 }) < settings->permanent)
@@ -90,6 +91,7 @@ static struct model_reply reply_in_outage(const struct model *model, enum model_
 {
     static const enum model_answer answers[MODEL_FAILURE_COUNT] = {
         [MODEL_REFUSE] = MODEL_REFUSED, [MODEL_TIME_OUT] = MODEL_TIMED_OUT, [MODEL_UNAVAILABLE] = MODEL_UNAVAILABLE_NOW,
+        [MODEL_BLOCK] = MODEL_BLOCKED,
     };
     int64_t takes = failure == MODEL_REFUSE     ? REFUSED_AFTER_MS
                     : failure == MODEL_TIME_OUT ? model->settings.timeout_ms
@@ -149,6 +151,17 @@ struct model_reply model_begin(struct model *model, const struct model_request *
     return reply;
 }
 
+struct model_reply model_check(struct model *model, int64_t at_ms)
+{
+    const struct model_outage *outage = model_outage_at(&model->settings, at_ms);
+    struct model_reply reply = { .answer = MODEL_OK, .takes_ms = model->settings.latency_ms, .retry_after_ms = -1 };
+    model->figures.health_checks++;
+    /* It is well and knows its callers not: that the credentials are refused shows in the sends only. */
+    if (outage && outage->failure != MODEL_BLOCK && model->settings.health == MODEL_HEALTH_TRUE)
+        reply = reply_in_outage(model, outage->failure, reply.takes_ms);
+    return reply;
+}
+
 void model_done(struct model *model)
 {
     assert(model->at_once > 0);
@@ -160,13 +173,13 @@ const char *model_answer_name(enum model_answer answer)
     static const char *const names[MODEL_ANSWER_COUNT] = {
         [MODEL_OK] = "ok",           [MODEL_TRANSIENT] = "transient", [MODEL_PERMANENT] = "permanent",
         [MODEL_THROTTLED] = "throttled", [MODEL_LOST] = "lost",       [MODEL_REFUSED] = "refused",
-        [MODEL_TIMED_OUT] = "timeout",   [MODEL_UNAVAILABLE_NOW] = "unavailable",
+        [MODEL_TIMED_OUT] = "timeout",   [MODEL_UNAVAILABLE_NOW] = "unavailable", [MODEL_BLOCKED] = "blocked",
     };
     return names[answer];
 }
 
 static const char *const failure_names[MODEL_FAILURE_COUNT] = {
-    [MODEL_REFUSE] = "refuse", [MODEL_TIME_OUT] = "timeout", [MODEL_UNAVAILABLE] = "503",
+    [MODEL_REFUSE] = "refuse", [MODEL_TIME_OUT] = "timeout", [MODEL_UNAVAILABLE] = "503", [MODEL_BLOCK] = "blocked",
 };
 
 const char *model_failure_name(enum model_failure failure)
@@ -174,13 +187,30 @@ const char *model_failure_name(enum model_failure failure)
     return failure_names[failure];
 }
 
+/* The index of the name, or `count`. */
+static int name_index(struct slice name, const char *const *names, int count)
+{
+    int i = 0;
+    while (i < count && !slice_equal(name, slice_from(names[i])))
+        i++;
+    return i;
+}
+
 bool model_failure_from_name(struct slice name, enum model_failure *ret_failure)
 {
-    for (int i = 0; i < MODEL_FAILURE_COUNT; i++) {
-        if (slice_equal(name, slice_from(failure_names[i]))) {
-            *ret_failure = (enum model_failure)i;
-            return true;
-        }
-    }
-    return false;
+    int i = name_index(name, failure_names, MODEL_FAILURE_COUNT);
+    if (i < MODEL_FAILURE_COUNT)
+        *ret_failure = (enum model_failure)i;
+    return i < MODEL_FAILURE_COUNT;
+}
+
+bool model_health_from_name(struct slice name, enum model_health *ret_health)
+{
+    static const char *const names[MODEL_HEALTH_COUNT] = {
+        [MODEL_HEALTH_TRUE] = "true", [MODEL_HEALTH_LYING] = "lying", [MODEL_HEALTH_NONE] = "none",
+    };
+    int i = name_index(name, names, MODEL_HEALTH_COUNT);
+    if (i < MODEL_HEALTH_COUNT)
+        *ret_health = (enum model_health)i;
+    return i < MODEL_HEALTH_COUNT;
 }

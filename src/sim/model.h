@@ -17,6 +17,7 @@ enum model_failure {
     MODEL_REFUSE,      /* no connection */
     MODEL_TIME_OUT,    /* no answer until the sender gives up */
     MODEL_UNAVAILABLE, /* answers that it is not available */
+    MODEL_BLOCK,       /* refuses the credentials: a certificate has expired */
     MODEL_FAILURE_COUNT
 };
 
@@ -26,6 +27,14 @@ struct model_outage {
     enum model_failure failure;
 };
 
+/* How it answers health checks. */
+enum model_health {
+    MODEL_HEALTH_TRUE,  /* unwell while it is down */
+    MODEL_HEALTH_LYING, /* always well: something in front of it answers */
+    MODEL_HEALTH_NONE,  /* nobody asks */
+    MODEL_HEALTH_COUNT
+};
+
 struct model_settings {
     uint64_t seed;
     int64_t latency_ms; /* median */
@@ -33,6 +42,8 @@ struct model_settings {
     int64_t timeout_ms; /* the sender's */
     double permanent; /* share of the jobs that it never takes */
     double transient, throttled, lost; /* shares of the other requests; lost: accepted, but the answer never came */
+    double blocked;      /* likewise: its credentials were refused */
+    enum model_health health;
     struct rate limit;   /* beyond it "too fast"; count 0: none */
     int64_t capacity;    /* requests at once before it collapses; 0: any number */
     struct model_outage outages[MODEL_OUTAGES_MAX];
@@ -48,6 +59,7 @@ enum model_answer {
     MODEL_REFUSED,
     MODEL_TIMED_OUT,
     MODEL_UNAVAILABLE_NOW,
+    MODEL_BLOCKED,
     MODEL_ANSWER_COUNT
 };
 
@@ -59,6 +71,7 @@ struct model_figures {
     int64_t duplicates; /* jobs that it was given again although it had them */
     int64_t peak_second;
     int64_t peak_at_once;
+    int64_t health_checks; /* not among the requests */
 };
 
 struct model {
@@ -89,13 +102,18 @@ void model_start(struct model *model, const struct model_settings *settings);
 struct model_reply model_begin(struct model *model, const struct model_request *request);
 void model_done(struct model *model);
 
+/* A health check: MODEL_OK, or how it fails. It takes no room and needs no model_done. */
+struct model_reply model_check(struct model *model, int64_t at_ms);
+
 /* NULL when there is none at that time. */
 const struct model_outage *model_outage_at(const struct model_settings *settings, int64_t at_ms);
 
 /* "ok", "transient"...: for reports. */
 const char *model_answer_name(enum model_answer answer);
-/* "refuse", "timeout", "503". False for a word that is none of them. */
+/* "refuse", "timeout", "503", "blocked". False for a word that is none of them. */
 bool model_failure_from_name(struct slice name, enum model_failure *ret_failure);
 const char *model_failure_name(enum model_failure failure);
+/* "true", "lying", "none". */
+bool model_health_from_name(struct slice name, enum model_health *ret_health);
 
 #endif

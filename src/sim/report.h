@@ -19,6 +19,7 @@ struct report {
     double requests, requests_failed, peak_second, peak_at_once, duplicates, goodput;
     double outage_requests, outage_queue_peak, drain_ms, recovery_ms;
     double jain, small_p99_ms;
+    double backlog, backlog_ended_ms, health_checks;
     double ended_ms;
 };
 
@@ -51,7 +52,12 @@ extern const struct figure figures[];
 /* Fills run->report from run->result. STATUS_NO_MEMORY only. */
 enum status report_make(struct run *run, struct error *err) MUST_CHECK;
 
+/* What of a store's backlog is in the run, and what is not: one sentence, for a run that has one. */
+void report_backlog(const struct run *run, struct buffer *out);
+
 double figure_value(const struct figure *figure, const struct report *report);
+/* False: no run has it and no document asks for it, so a reader learns nothing from its row. */
+bool figure_shown(const struct figure *figure, const struct run *runs, size_t count);
 enum figure_verdict figure_judge(const struct figure *figure, const struct report *report);
 /* "97.3%", "1h4m", "-" when it cannot be said. */
 enum { FIGURE_TEXT_BYTES = 64 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 2, CURVES_MAX = 3 };
+enum { RUNS_MAX = 2, CURVES_MAX = 3, BACKLOG_BYTES_MAX = 4096 };
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -20,8 +20,8 @@ static const char head[] =
     "--a:#6aa9f0;--b:#f09a62;--ok:#56c08a;--bad:#f07272;--warn:#e6b84a;--dead:#b58ad6;--down:#f0727226}}\n"
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--text);font:15px/1.45 system-ui,sans-serif}\n"
     "main{max-width:1080px;margin:0 auto;padding:20px 16px 40px}h1{font-size:22px;margin:0 0 2px}h2{font-size:16px;"
-    "margin:26px 0 8px}p{margin:0}.soft{color:var(--soft)}\n"
-    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}\n"
+    "margin:26px 0 8px}p{margin:0}.soft{color:var(--soft)}.note{font-size:13px;margin-top:6px}\n"
+    ".top{margin-top:18px}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}\n"
     "figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:10px 10px 8px}"
     "figcaption{font-weight:600;font-size:14px}svg{display:block;width:100%;height:auto}\n"
     "svg text{font:12px system-ui,sans-serif;fill:var(--soft)}svg .small{font-size:10px}.end{text-anchor:end}"
@@ -35,13 +35,27 @@ static const char head[] =
     ".key.ok{background:var(--ok)}.key.bad{background:var(--bad)}.key.warn{background:var(--warn)}"
     ".key.dead{background:var(--dead)}\n"
     ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--rule);border-radius:8px}"
-    "table{border-collapse:collapse;width:100%;font-size:14px}"
+    "table{border-collapse:collapse;width:100%;font-size:14px;table-layout:fixed}.name{width:42%}"
+    "figure table{margin-top:6px}figure .name{width:52%}th .key{margin-left:0}"
     "th,td{text-align:left;padding:5px 10px;border-top:1px solid var(--rule);vertical-align:top}thead th{border-top:0;"
     "color:var(--soft);font-weight:600}\n"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.rule{color:var(--soft);"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}td.n{white-space:nowrap}.rule{color:var(--soft);"
     "white-space:nowrap;font-size:12px}.met{color:var(--ok)}.missed{color:var(--bad);font-weight:600}\n"
     "@media(max-width:520px){svg text{font-size:16px}svg .small{font-size:13px}th,td{padding:5px 7px}table{font-size:13px}}\n"
     "</style>\n</head>\n<body>\n<main>\n";
+
+static void append_backlog(const struct run *run, struct buffer *out)
+{
+    struct buffer text;
+    buffer_init(&text, BACKLOG_BYTES_MAX);
+    report_backlog(run, &text);
+    buffer_append_text(out, "<p class=\"soft\">");
+    html_append(buffer_slice(&text), out);
+    buffer_append_text(out, "</p>\n");
+    if (buffer_status(&text) != STATUS_OK)
+        out->failure = STATUS_NO_MEMORY;
+    buffer_release(&text);
+}
 
 static void append_summary(const struct run *runs, size_t count, struct buffer *out)
 {
@@ -53,8 +67,8 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
         buffer_append_text(out, i > 0 ? " against " : "");
         html_append(slice_from(runs[i].title), out);
     }
-    buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " jobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
-                  settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
+    buffer_printf(out, "</h1>\n<p class=\"soft\">%" PRId64 " %sjobs of %" PRId64 " tenant%s in %s", settings->load.jobs,
+                  settings->backlog ? "new " : "", settings->load.tenants, settings->load.tenants == 1 ? "" : "s", time);
     for (size_t i = 0; i < settings->model.outage_count; i++) {
         const struct model_outage *outage = &settings->model.outages[i];
         duration_format(outage->from_ms, from);
@@ -63,6 +77,8 @@ static void append_summary(const struct run *runs, size_t count, struct buffer *
                       model_failure_name(outage->failure));
     }
     buffer_printf(out, "; seed %" PRIu64 ". Simulated, nothing was sent.</p>\n", settings->seed);
+    if (settings->backlog)
+        append_backlog(&runs[0], out);
 }
 
 static void append_holds(const struct run *run, bool named, struct buffer *out)
@@ -70,12 +86,12 @@ static void append_holds(const struct run *run, bool named, struct buffer *out)
     for (const struct sim_hold *hold = run->result.holds; hold->by; hold++) {
         char time[UNITS_TEXT_BYTES];
         duration_format(hold->ms, time);
-        buffer_append_text(out, "<p class=\"missed\">");
+        buffer_append_text(out, "<p class=\"soft\">");
         if (named) {
             html_append(slice_from(run->title), out);
             buffer_append_text(out, ": ");
         }
-        buffer_printf(out, "held by %s for %s</p>\n", hold->by, time);
+        buffer_printf(out, "held by %s for <b>%s</b></p>\n", hold->by, time);
     }
 }
 
@@ -179,8 +195,114 @@ static void append_waits(const struct run *run, bool named, const char *css, str
         snprintf(bars[i].label, sizeof bars[i].label, "%s%.12s", last ? ">" : "", bound);
         bars[i].value = run->result.ledger.wait_histogram[i];
     }
-    snprintf(title, sizeof title, "Waits before a retry, up to%s%s", named ? ": " : "", named ? run->title : "");
+    snprintf(title, sizeof title, "How many waits before a retry, by length up to%s%s", named ? ": " : "",
+             named ? run->title : "");
     chart_bars_append(title, css, bars, LEDGER_HISTOGRAM, out);
+}
+
+/* ---- Figures ---- */
+
+static void append_value(const struct figure *figure, const struct report *report, struct buffer *out)
+{
+    static const char *const css[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " met", [FIGURE_MISSED] = " missed" };
+    static const char *const marks[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " &#10003;", [FIGURE_MISSED] = " &#10007;" };
+    char text[FIGURE_TEXT_BYTES];
+    enum figure_verdict verdict = figure_judge(figure, report);
+    figure_text(figure, figure_value(figure, report), text);
+    buffer_printf(out, "<td class=\"n%s\">%s%s</td>", css[verdict], text, marks[verdict]);
+}
+
+/* `whole`: with the difference and the target. */
+static void append_row(const struct figure *figure, const struct run *runs, size_t count, bool whole, struct buffer *out)
+{
+    char text[FIGURE_TEXT_BYTES];
+    buffer_append_text(out, "<tr><td>");
+    html_append(slice_from(figure->label), out);
+    if (figure->rule[0])
+        buffer_printf(out, " <span class=\"rule\">%s</span>", figure->rule);
+    buffer_append_text(out, "</td>");
+    for (size_t i = 0; i < count; i++)
+        append_value(figure, &runs[i].report, out);
+    if (whole && count == 2) {
+        figure_difference(figure, figure_value(figure, &runs[0].report), figure_value(figure, &runs[1].report), text);
+        buffer_printf(out, "<td class=\"n\">%s</td>", text);
+    }
+    figure_target_text(figure, text);
+    if (whole)
+        buffer_printf(out, "<td>%s</td>", text);
+    buffer_append_text(out, "</tr>\n");
+}
+
+/* All tables have the same columns, so that the eye can run down over all of them. */
+static void append_head(const struct run *runs, size_t count, bool targets, struct buffer *out)
+{
+    buffer_append_text(out, "<thead><tr><th class=\"name\"></th>");
+    for (size_t i = 0; i < count; i++) {
+        buffer_append_text(out, "<th class=\"n\">");
+        if (count > 1) {
+            buffer_printf(out, "<span class=\"key %s\"></span>", i == 0 ? "a" : "b");
+            html_append(slice_from(runs[i].title), out);
+        }
+        buffer_append_text(out, count == 1 ? "value</th>" : "</th>");
+    }
+    if (count == 2)
+        buffer_append_text(out, "<th class=\"n\">difference</th>");
+    buffer_append_text(out, targets ? "<th>target</th></tr></thead>\n" : "<th></th></tr></thead>\n");
+}
+
+static void append_figures(const struct run *runs, size_t count, struct buffer *out)
+{
+    const char *group = "";
+    for (const struct figure *figure = figures; figure->name; figure++) {
+        if (!figure_shown(figure, runs, count))
+            continue;
+        if (strcmp(group, figure->group) != 0) {
+            buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n", group[0] ? "</table></div>\n" : "",
+                          figure->group);
+            group = figure->group;
+            append_head(runs, count, figure->target != TARGET_NONE, out);
+        }
+        append_row(figure, runs, count, true, out);
+    }
+    buffer_append_text(out, "</table></div>\n");
+}
+
+/* ---- The short of it ---- */
+
+static void append_targets_met(const struct run *run, struct buffer *out)
+{
+    int met = 0, missed = 0;
+    for (const struct figure *figure = figures; figure->name; figure++) {
+        enum figure_verdict verdict = figure_judge(figure, &run->report);
+        met += verdict == FIGURE_MET;
+        missed += verdict == FIGURE_MISSED;
+    }
+    buffer_printf(out, "<td class=\"n %s\">%d of %d</td>", missed > 0 ? "missed" : "met", met, met + missed);
+}
+
+static void append_short(const struct run *runs, size_t count, struct buffer *out)
+{
+    static const char *const names[] = { "completed", "exhaustedJobs", "open",          "peakPerSecond",
+                                         "queuePeak", "drainMs",       "backlogEndedMs" };
+    buffer_append_text(out, "<figure><figcaption>The short of it</figcaption><table>\n<thead><tr><th class=\"name\"></th>");
+    for (size_t i = 0; i < count; i++) {
+        buffer_append_text(out, "<th class=\"n\">");
+        if (count > 1)
+            html_append(slice_from(runs[i].title), out);
+        buffer_append_text(out, "</th>");
+    }
+    buffer_append_text(out, "</tr></thead>\n<tr><td>targets met</td>");
+    for (size_t i = 0; i < count; i++)
+        append_targets_met(&runs[i], out);
+    buffer_append_text(out, "</tr>\n");
+    for (const struct figure *figure = figures; figure->name; figure++) {
+        size_t which = 0;
+        while (which < sizeof names / sizeof *names && strcmp(names[which], figure->name) != 0)
+            which++;
+        if (which < sizeof names / sizeof *names && figure_shown(figure, runs, count))
+            append_row(figure, runs, count, false, out);
+    }
+    buffer_append_text(out, "</table></figure>\n");
 }
 
 static void append_charts(const struct run *runs, size_t count, struct buffer *out)
@@ -198,66 +320,15 @@ static void append_charts(const struct run *runs, size_t count, struct buffer *o
         dead[i] = (struct wanted_curve){ count == 1 ? "dead letters" : runs[i].title, count == 1 ? "dead" : css, ledger,
                                          offsetof(struct ledger_step, dead) };
     }
-    buffer_append_text(out, "<h2>Over time</h2>\n<div class=\"grid\">\n");
-    append_lines("Queue", &runs[0], queues, count, 1, out);
+    buffer_append_text(out, "<div class=\"grid top\">\n");
+    append_short(runs, count, out);
+    append_lines("Queue, jobs", &runs[0], queues, count, 1, out);
     append_lines("Requests a second at the destination", &runs[0], requests, count + 1, a_second, out);
+    append_lines("Dead letters a minute", &runs[0], dead, count, 60 * a_second, out);
     append_answers(runs, count, a_second, out);
     for (size_t i = 0; i < count; i++)
         append_waits(&runs[i], count > 1, i == 0 ? "a" : "b", out);
-    append_lines("Dead letters a minute", &runs[0], dead, count, 60 * a_second, out);
-    buffer_append_text(out, "</div>\n");
-}
-
-/* ---- Figures ---- */
-
-static void append_value(const struct figure *figure, const struct report *report, struct buffer *out)
-{
-    static const char *const css[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " met", [FIGURE_MISSED] = " missed" };
-    static const char *const marks[] = { [FIGURE_PLAIN] = "", [FIGURE_MET] = " &#10003;", [FIGURE_MISSED] = " &#10007;" };
-    char text[FIGURE_TEXT_BYTES];
-    enum figure_verdict verdict = figure_judge(figure, report);
-    figure_text(figure, figure_value(figure, report), text);
-    buffer_printf(out, "<td class=\"n%s\">%s%s</td>", css[verdict], text, marks[verdict]);
-}
-
-static void append_row(const struct figure *figure, const struct run *runs, size_t count, bool targets, struct buffer *out)
-{
-    char text[FIGURE_TEXT_BYTES];
-    buffer_append_text(out, "<tr><td>");
-    html_append(slice_from(figure->label), out);
-    if (figure->rule[0])
-        buffer_printf(out, " <span class=\"rule\">%s</span>", figure->rule);
-    buffer_append_text(out, "</td>");
-    for (size_t i = 0; i < count; i++)
-        append_value(figure, &runs[i].report, out);
-    if (count == 2) {
-        figure_difference(figure, figure_value(figure, &runs[0].report), figure_value(figure, &runs[1].report), text);
-        buffer_printf(out, "<td class=\"n\">%s</td>", text);
-    }
-    figure_target_text(figure, text);
-    if (targets)
-        buffer_printf(out, "<td>%s</td>", text);
-    buffer_append_text(out, "</tr>\n");
-}
-
-static void append_figures(const struct run *runs, size_t count, struct buffer *out)
-{
-    const char *group = "";
-    bool targets = false;
-    for (const struct figure *figure = figures; figure->name; figure++) {
-        if (strcmp(group, figure->group) != 0) {
-            buffer_printf(out, "%s<h2>%s</h2>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>",
-                          group[0] ? "</table></div>\n" : "", figure->group);
-            group = figure->group;
-            targets = figure->target != TARGET_NONE;
-            buffer_append_text(out, count == 1 ? "<th class=\"n\">value</th>"
-                                               : "<th class=\"n\">first</th><th class=\"n\">second</th>"
-                                                 "<th class=\"n\">difference</th>");
-            buffer_append_text(out, targets ? "<th>target</th></tr></thead>\n" : "</tr></thead>\n");
-        }
-        append_row(figure, runs, count, targets, out);
-    }
-    buffer_append_text(out, "</table></div>\n");
+    buffer_append_text(out, "</div>\n<p class=\"soft note\">Times are from the start of the simulation.</p>\n");
 }
 
 void report_html(const struct run *runs, size_t count, struct buffer *out)

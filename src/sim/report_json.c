@@ -122,6 +122,27 @@ static void put_holds(struct json_writer *json, const struct sim_hold *holds)
     json_object_end(json);
 }
 
+static void put_backlog(struct json_writer *json, const struct run *run)
+{
+    const struct backlog *backlog = run->settings->backlog;
+    if (!backlog)
+        return;
+    json_name(json, "backlog");
+    json_object_begin(json);
+    json_member_text(json, "destination", backlog->destination);
+    json_member_text(json, "mode", run->result.mode);
+    json_member_instant(json, "at", run->settings->start);
+    json_member_int(json, "jobs", (int64_t)backlog->count);
+    json_member_int(json, "pending", backlog->pending);
+    json_member_int(json, "waiting", backlog->waiting);
+    json_member_int(json, "running", backlog->running);
+    json_member_int(json, "tenants", (int64_t)backlog->tenant_count);
+    json_member_int(json, "leftOut", backlog->left_out);
+    json_member_int(json, "otherJobs", backlog->other_jobs);
+    json_member_int(json, "otherDestinations", backlog->other_destinations);
+    json_object_end(json);
+}
+
 static void put_run(struct json_writer *json, const struct run *run)
 {
     const struct sim_settings *settings = run->settings;
@@ -142,6 +163,7 @@ static void put_run(struct json_writer *json, const struct run *run)
         json_object_end(json);
     }
     json_array_end(json);
+    put_backlog(json, run);
     put_figures(json, &run->report);
     put_targets(json, &run->report);
     put_answers(json, &run->result.model);

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOP_STEP_MS = 1000, STOP_STEPS_MAX = 100000, NAME_BYTES = 32 };
+enum { STOP_STEP_MS = 1000, STOP_STEPS_MAX = 100000, NAME_BYTES = 32, TENANT_BYTES = 1024,
+       HEALTH_BYTES_MAX = 1 << 20 };
 
-/* A send under way, until the model's time for it is over. */
+/* A send or a health check under way, until the model's time for it is over. */
 struct flight {
     struct heap_node node; /* first */
-    struct send *send;
+    struct send *send;     /* NULL: it is a health check */
+    struct probe *probe;
     struct model_reply reply;
     bool there; /* of a question: the destination has the job */
     struct flight *next_free;
@@ -27,7 +29,7 @@ struct sim {
     struct engine *engine;
     struct model model;
     struct ledger *ledger;
-    instant now;
+    instant start, now;
     instant wake_at; /* INSTANT_NONE: nothing asked for */
     struct batch *batches;
     struct batch **batches_end;
@@ -36,7 +38,10 @@ struct sim {
     uint64_t flight_count;
     int64_t next_arrival;
     instant next_arrival_at; /* INSTANT_NONE: no more */
+    int64_t job_max;     /* backlog and arrivals */
     int64_t *job_of_seq; /* by the store's number less one; -1: none */
+    instant attend_at;   /* when a person resumes the destination; INSTANT_NONE: it is not paused, as far as is known */
+    struct buffer health; /* the body of an answer to a check */
     int64_t steps_sampled;   /* for the holds */
     struct sim_hold *holds;
     struct error error;      /* STATUS_OK, or why the simulation cannot go on */
@@ -44,7 +49,7 @@ struct sim {
 
 static int64_t elapsed(const struct sim *sim)
 {
-    return sim->now - SIM_START;
+    return sim->now - sim->start;
 }
 
 static void fail(struct sim *sim, enum status status, const char *what)
@@ -95,8 +100,27 @@ static void flight_free(struct sim *sim, struct flight *flight)
 
 static int64_t job_number(const struct sim *sim, int64_t seq)
 {
-    assert(seq > 0 && seq <= sim->settings->load.jobs && sim->job_of_seq[seq - 1] >= 0);
+    assert(seq > 0 && seq <= sim->job_max && sim->job_of_seq[seq - 1] >= 0);
     return sim->job_of_seq[seq - 1];
+}
+
+/* NULL: no memory, and the simulation ends. */
+static struct flight *flight_begin(struct sim *sim)
+{
+    struct flight *flight = flight_new(sim);
+    if (flight && heap_reserve(&sim->flights, sim->flights.count + 1) == STATUS_OK)
+        return flight;
+    free(flight);
+    fail(sim, STATUS_NO_MEMORY, "no memory for a send");
+    return NULL;
+}
+
+static void flight_go(struct sim *sim, struct flight *flight)
+{
+    enum status pushed =
+        heap_push(&sim->flights, &flight->node, sim->now + flight->reply.takes_ms, sim->flight_count++);
+    assert(pushed == STATUS_OK); /* there is room */
+    (void)pushed;
 }
 
 static void port_send(void *context, struct send *send)
@@ -105,12 +129,9 @@ static void port_send(void *context, struct send *send)
     const struct job *job = send->job;
     struct job_record *record = &sim->ledger->jobs[job_number(sim, job->seq)];
     bool question = job->step != STEP_SEND;
-    struct flight *flight = flight_new(sim);
-    if (!flight || heap_reserve(&sim->flights, sim->flights.count + 1) != STATUS_OK) {
-        free(flight);
-        fail(sim, STATUS_NO_MEMORY, "no memory for a send");
+    struct flight *flight = flight_begin(sim);
+    if (!flight)
         return;
-    }
     struct model_request request = {
         .at_ms = elapsed(sim),
         .job = job_number(sim, job->seq),
@@ -124,10 +145,24 @@ static void port_send(void *context, struct send *send)
     flight->there = record->there;
     record->there = record->there || flight->reply.accepted;
     ledger_sent(sim->ledger, request.job, request.at_ms, question);
-    enum status pushed =
-        heap_push(&sim->flights, &flight->node, sim->now + flight->reply.takes_ms, sim->flight_count++);
-    assert(pushed == STATUS_OK); /* there is room */
-    (void)pushed;
+    flight_go(sim, flight);
+}
+
+/* Other destinations of the same file have nothing to do here, and are well. */
+static void port_probe(void *context, struct probe *probe)
+{
+    struct sim *sim = context;
+    bool ours = strcmp(probe->destination->name, sim->settings->destination->name) == 0;
+    struct flight *flight = flight_begin(sim);
+    if (!flight)
+        return;
+    flight->probe = probe;
+    flight->reply = (struct model_reply){ .answer = MODEL_OK, .takes_ms = 1 };
+    if (ours)
+        flight->reply = model_check(&sim->model, elapsed(sim));
+    if (flight->reply.takes_ms > probe->destination->health.timeout_ms)
+        flight->reply = (struct model_reply){ .answer = MODEL_TIMED_OUT, .takes_ms = probe->destination->health.timeout_ms };
+    flight_go(sim, flight);
 }
 
 /* ---- What happened to jobs, as the store's operations tell ---- */
@@ -145,16 +180,26 @@ static enum job_end end_of(const struct op_settle *settle)
     return slice_equal(settle->dead_code, SLICE("EXPIRED")) ? END_EXPIRED : END_PERMANENT;
 }
 
+static size_t backlog_count(const struct sim *sim)
+{
+    return sim->settings->backlog ? sim->settings->backlog->count : 0;
+}
+
+static enum priority priority_of(const struct sim *sim, int64_t job)
+{
+    int64_t arrival = job - (int64_t)backlog_count(sim);
+    return arrival >= 0 ? load_arrival(&sim->settings->load, arrival).priority
+                        : (enum priority)sim->settings->backlog->jobs[job].priority;
+}
+
 static void note_settled(struct sim *sim, const struct op_settle *settle)
 {
     int64_t job = job_number(sim, settle->seq);
     const struct job_record *record = &sim->ledger->jobs[job];
     if (settle->event == EVENT_RETRY || settle->event == EVENT_RELEASE) {
-        if (settle->retry_count > record->spent) {
-            struct arrival arrival = load_arrival(&sim->settings->load, job);
-            ledger_retry(sim->ledger, job, settle->retry_count, settle->run_at - SIM_START - record->answered_ms,
-                         arrival.priority);
-        }
+        if (settle->retry_count > record->spent)
+            ledger_retry(sim->ledger, job, settle->retry_count, settle->run_at - sim->start - record->answered_ms,
+                         priority_of(sim, job));
         return;
     }
     ledger_ended(sim->ledger, job, elapsed(sim), end_of(settle));
@@ -201,35 +246,73 @@ static void apply_first(struct sim *sim)
     batch->done(batch);
 }
 
+static void answer_probe(struct sim *sim, const struct flight *flight)
+{
+    struct health_answer answer;
+    health_answer_make(&flight->reply, &flight->probe->destination->health, &sim->health, &answer);
+    if (buffer_status(&sim->health) != STATUS_OK)
+        fail(sim, STATUS_NO_MEMORY, "no memory for a health check");
+    flight->probe->done(flight->probe, &answer);
+}
+
+static void answer_send(struct sim *sim, const struct flight *flight)
+{
+    struct send *send = flight->send;
+    struct answer answer;
+    model_done(&sim->model);
+    ledger_answered(sim->ledger, job_number(sim, send->job->seq), elapsed(sim), flight->reply.answer);
+    if (flight->reply.answer == MODEL_BLOCKED && sim->attend_at == INSTANT_NONE)
+        sim->attend_at = instant_add(sim->now, sim->settings->attend_ms);
+    answer_make(&flight->reply, send, flight->there, &answer);
+    send->done(send, &answer);
+}
+
 static void answer_first(struct sim *sim)
 {
     struct flight *flight = (struct flight *)heap_first(&sim->flights);
-    struct send *send = flight->send;
-    struct answer answer;
     heap_remove(&sim->flights, &flight->node);
-    model_done(&sim->model);
-    ledger_answered(sim->ledger, job_number(sim, send->job->seq), elapsed(sim), flight->reply.answer);
-    answer_make(&flight->reply, send, flight->there, &answer);
+    if (flight->send)
+        answer_send(sim, flight);
+    else
+        answer_probe(sim, flight);
     flight_free(sim, flight);
-    send->done(send, &answer);
+}
+
+/* The person who was told that credentials are refused has a look, and switches the destination on again. */
+static void attend(struct sim *sim)
+{
+    struct error error;
+    sim->attend_at = INSTANT_NONE;
+    if (engine_resume(sim->engine, slice_from(sim->settings->destination->name), &error) != STATUS_OK)
+        fail(sim, error.status, error.text);
 }
 
 static void plan_arrival(struct sim *sim)
 {
     const struct load_settings *load = &sim->settings->load;
     sim->next_arrival_at =
-        sim->next_arrival < load->jobs ? SIM_START + load_arrival(load, sim->next_arrival).at_ms : INSTANT_NONE;
+        sim->next_arrival < load->jobs ? sim->start + load_arrival(load, sim->next_arrival).at_ms : INSTANT_NONE;
+}
+
+/* New jobs are of the tenants that have a backlog, then of more. */
+static void tenant_name(const struct sim *sim, int64_t tenant, char *ret_name, size_t size)
+{
+    const struct backlog *backlog = sim->settings->backlog;
+    if (backlog && tenant < (int64_t)backlog->tenant_count)
+        snprintf(ret_name, size, "%s", backlog->tenants[tenant]);
+    else
+        snprintf(ret_name, size, "tenant-%" PRId64, tenant + 1);
 }
 
 static void arrive(struct sim *sim)
 {
     const struct destination_config *destination = sim->settings->destination;
     struct arrival arrival = load_arrival(&sim->settings->load, sim->next_arrival);
-    char tenant[NAME_BYTES], id[NAME_BYTES];
+    char tenant[TENANT_BYTES], id[NAME_BYTES];
     struct arena memory;
     struct error error;
     arena_init(&memory, SIZE_MAX / 2);
-    snprintf(tenant, sizeof tenant, "tenant-%" PRId64, arrival.tenant + 1);
+    tenant_name(sim, arrival.tenant, tenant, sizeof tenant);
     snprintf(id, sizeof id, "SIM-2025-%" PRId64, sim->next_arrival + 1);
     struct store_op op = {
         .kind = OP_INSERT,
@@ -246,7 +329,7 @@ static void arrive(struct sim *sim)
     int64_t job = ledger_arrived(sim->ledger, elapsed(sim), arrival.tenant);
     if (apply(sim, &op, 1, &memory, &error) == STATUS_OK && op.status == STATUS_FULL)
         ledger_refused(sim->ledger, job, elapsed(sim));
-    else if (op.status != STATUS_OK || op.insert.ret_seq < 1 || op.insert.ret_seq > sim->settings->load.jobs)
+    else if (op.status != STATUS_OK || op.insert.ret_seq < 1 || op.insert.ret_seq > sim->job_max)
         fail(sim, op.status != STATUS_OK ? op.status : STATUS_UNSUPPORTED, "the store did not take a job");
     else
         sim->job_of_seq[op.insert.ret_seq - 1] = job;
@@ -265,6 +348,8 @@ static bool step(struct sim *sim)
         answer_first(sim);
     } else if (sim->next_arrival_at != INSTANT_NONE && sim->next_arrival_at <= sim->now) {
         arrive(sim);
+    } else if (sim->attend_at != INSTANT_NONE && sim->attend_at <= sim->now) {
+        attend(sim);
     } else if (sim->wake_at != INSTANT_NONE && sim->wake_at <= sim->now) {
         sim->wake_at = INSTANT_NONE;
         engine_run(sim->engine);
@@ -285,6 +370,7 @@ static instant next_time(const struct sim *sim)
     const struct heap_node *flight = heap_first(&sim->flights);
     instant next = sim->wake_at;
     earliest(&next, sim->next_arrival_at);
+    earliest(&next, sim->attend_at);
     earliest(&next, flight ? flight->key : INSTANT_NONE);
     return next;
 }
@@ -315,7 +401,7 @@ static void sample_hold(struct sim *sim)
 
 static void run_until_done(struct sim *sim)
 {
-    instant limit = instant_add(SIM_START + sim->settings->load.for_ms, sim->settings->settle_max_ms);
+    instant limit = instant_add(sim->start + sim->settings->load.for_ms, sim->settings->settle_max_ms);
     while (sim->error.status == STATUS_OK) {
         if (step(sim))
             continue;
@@ -332,7 +418,7 @@ static void run_until_done(struct sim *sim)
 /* Lets what is under way come to its end, so that its memory can be freed. */
 static void stop(struct sim *sim)
 {
-    sim->next_arrival_at = INSTANT_NONE;
+    sim->next_arrival_at = sim->attend_at = INSTANT_NONE;
     engine_stop(sim->engine);
     for (int i = 0; i < STOP_STEPS_MAX && engine_under_way(sim->engine) > 0; i++) {
         while (step(sim))
@@ -347,7 +433,7 @@ static void stop(struct sim *sim)
 static enum status find_expired(struct sim *sim, struct error *err)
 {
     struct ledger *ledger = sim->ledger;
-    for (int64_t i = 0; i < sim->settings->load.jobs; i++) {
+    for (int64_t i = 0; i < sim->job_max; i++) {
         struct job job;
         struct arena memory;
         int64_t number = sim->job_of_seq[i];
@@ -357,7 +443,7 @@ static enum status find_expired(struct sim *sim, struct error *err)
         enum status status = sim->reader->ops->reader_job_seq(sim->reader, i + 1, false, &memory, &job, err);
         bool gone = status == STATUS_NOT_FOUND; /* the dead letter's time to live ended too */
         if (gone || (status == STATUS_OK && job.state == STATE_DEAD))
-            ledger_expired_job(ledger, number, gone ? elapsed(sim) : job.dead_at - SIM_START);
+            ledger_expired_job(ledger, number, gone ? elapsed(sim) : job.dead_at - sim->start);
         arena_release(&memory);
         if (status != STATUS_OK && !gone)
             return status;
@@ -365,25 +451,65 @@ static enum status find_expired(struct sim *sim, struct error *err)
     return STATUS_OK;
 }
 
+static int64_t not_after_start(const struct sim *sim, instant at)
+{
+    return at != INSTANT_NONE && at < sim->start ? at - sim->start : 0;
+}
+
+static enum status load_backlog(struct sim *sim, struct error *err)
+{
+    const struct backlog *backlog = sim->settings->backlog;
+    int64_t *seqs = malloc((backlog->count + 1) * sizeof *seqs);
+    if (!seqs)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for %zu jobs", backlog->count);
+    enum status status =
+        backlog_restore(backlog, sim->store, sim->settings->destination->name, sim->start, seqs, err);
+    for (size_t i = 0; i < backlog->count && status == STATUS_OK; i++) {
+        const struct backlog_job *from = &backlog->jobs[i];
+        int64_t job = ledger_was_there(sim->ledger, not_after_start(sim, from->created_at), from->tenant,
+                                       not_after_start(sim, from->first_at), from->attempts, from->retry_count);
+        if (seqs[i] < 1)
+            ledger_refused(sim->ledger, job, 0);
+        else if (seqs[i] > sim->job_max)
+            status = error_set(err, STATUS_UNSUPPORTED, "the store did not take a job");
+        else
+            sim->job_of_seq[seqs[i] - 1] = job;
+    }
+    free(seqs);
+    return status;
+}
+
 static enum status start(struct sim *sim, struct error *err)
 {
-    size_t jobs = (size_t)sim->settings->load.jobs;
-    sim->job_of_seq = malloc((jobs + 1) * sizeof *sim->job_of_seq);
+    bool asked = sim->settings->model.health != MODEL_HEALTH_NONE;
+    sim->job_of_seq = malloc(((size_t)sim->job_max + 1) * sizeof *sim->job_of_seq);
     if (!sim->job_of_seq)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for %zu jobs", jobs);
-    for (size_t i = 0; i < jobs; i++)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for %" PRId64 " jobs", sim->job_max);
+    for (int64_t i = 0; i < sim->job_max; i++)
         sim->job_of_seq[i] = -1;
     struct engine_settings settings = {
-        .ports = { .context = sim, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at },
+        .ports = { .context = sim, .now = port_now, .submit = port_submit, .send = port_send,
+                   .probe = asked ? port_probe : NULL, .wake_at = port_wake_at },
         .config = sim->settings->config,
         .seed = sim->settings->seed,
     };
-    enum status status = sim->store->ops->reader(sim->store, &sim->reader, err);
+    enum status status = sim->settings->backlog ? load_backlog(sim, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = sim->store->ops->reader(sim->store, &sim->reader, err);
     if (status == STATUS_OK)
         status = engine_new(&settings, &sim->engine, err);
     if (status == STATUS_OK)
         status = engine_start(sim->engine, sim->reader, err);
     return status;
+}
+
+/* A destination that somebody had paused is attended to as well. */
+static const char *mode_at_start(struct sim *sim)
+{
+    struct destination_status status = engine_destination(sim->engine, slice_from(sim->settings->destination->name));
+    if (strcmp(status.mode, "paused") == 0)
+        sim->attend_at = instant_add(sim->start, sim->settings->attend_ms);
+    return status.mode; /* the engine's words are constant */
 }
 
 static void sim_release(struct sim *sim)
@@ -394,6 +520,7 @@ static void sim_release(struct sim *sim)
     if (sim->reader)
         sim->reader->ops->reader_close(sim->reader);
     heap_release(&sim->flights);
+    buffer_release(&sim->health);
     free(sim->job_of_seq);
     while (sim->free_flights) {
         struct flight *next = sim->free_flights->next_free;
@@ -406,17 +533,26 @@ enum status sim_run(const struct sim_settings *settings, struct store *store, st
                     struct error *err)
 {
     struct sim_result result = { 0 };
-    struct sim sim = { .settings = settings, .store = store, .ledger = &result.ledger, .holds = result.holds,
-                       .now = SIM_START, .wake_at = INSTANT_NONE, .batches_end = &sim.batches };
     const struct load_settings *load = &settings->load;
-    if (ledger_init(&result.ledger, &settings->destination->policy.retry, load->jobs, load->tenants,
+    const struct backlog *backlog = settings->backlog;
+    instant begin = settings->start > 0 ? settings->start : SIM_START;
+    int64_t tenants = backlog && (int64_t)backlog->tenant_count > load->tenants ? (int64_t)backlog->tenant_count
+                                                                                : load->tenants;
+    struct sim sim = { .settings = settings, .store = store, .ledger = &result.ledger, .holds = result.holds,
+                       .start = begin, .now = begin, .wake_at = INSTANT_NONE, .attend_at = INSTANT_NONE,
+                       .batches_end = &sim.batches };
+    result.backlog_count = (int64_t)backlog_count(&sim);
+    sim.job_max = load->jobs + result.backlog_count;
+    if (ledger_init(&result.ledger, &settings->destination->policy.retry, sim.job_max, tenants,
                     ledger_step_for(load->for_ms)) != STATUS_OK)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for %" PRId64 " jobs", load->jobs);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for %" PRId64 " jobs", sim.job_max);
     model_start(&sim.model, &settings->model);
     heap_init(&sim.flights);
+    buffer_init(&sim.health, HEALTH_BYTES_MAX);
     plan_arrival(&sim);
     enum status status = start(&sim, err);
     if (status == STATUS_OK) {
+        result.mode = mode_at_start(&sim);
         run_until_done(&sim);
         result.ended_ms = elapsed(&sim);
         stop(&sim);

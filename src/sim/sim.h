@@ -8,6 +8,7 @@
 #define SIM_SIM_H
 
 #include "engine/engine.h"
+#include "sim/backlog.h"
 #include "sim/ledger.h"
 #include "sim/load.h"
 #include "sim/model.h"
@@ -21,8 +22,11 @@ struct sim_settings {
     const struct destination_config *destination; /* of config */
     struct model_settings model;
     struct load_settings load;
+    const struct backlog *backlog; /* there from the start; NULL: none */
+    instant start;         /* 0: SIM_START */
     uint64_t seed;         /* of the engine's waits */
     int64_t settle_max_ms; /* how long after the last arrival the rest may take */
+    int64_t attend_ms;     /* how long after a destination was paused a person resumes it */
 };
 
 /* How long nothing could be sent for one reason, to the step of the curves. */
@@ -37,6 +41,8 @@ struct sim_result {
     struct model_figures model;
     struct engine_figures engine;
     struct sim_hold holds[SIM_HOLDS_MAX + 1];
+    const char *mode;      /* in which it was at the start: "normal", "paused"... */
+    int64_t backlog_count; /* of the ledger's jobs, the first ones */
     int64_t ended_ms; /* when nothing was left to do, or the time was over */
 };
 

@@ -19,8 +19,6 @@ enum {
     NAMES_BYTES_MAX = 64 * 1024, /* of one lane: destination and tenant */
 };
 
-static const struct store_ops sqlite_ops;
-
 /* ---- Failures ---- */
 
 static enum status status_of(int result)
@@ -309,7 +307,7 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     struct sqlite_store *store = calloc(1, sizeof *store);
     if (!store)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
-    store->base.ops = &sqlite_ops;
+    store->base.ops = &sqlite_store_ops;
     store->settings = *settings;
     store->lock_fd = -1;
     store->checkpoint_pages = CHECKPOINT_PAGES;
@@ -363,7 +361,7 @@ static enum status sqlite_sync(struct store *base, struct error *err)
     return STATUS_IO;
 }
 
-static const struct store_ops sqlite_ops = {
+const struct store_ops sqlite_store_ops = {
     .name = "sqlite",
     .close = sqlite_close,
     .apply = sqlite_store_apply,

@@ -34,6 +34,12 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
 /* Whether SQLite finds its pages and rows in order; STATUS_CORRUPT with the first fault. */
 enum status store_sqlite_quick_check(const char *path, struct error *err) MUST_CHECK;
 
+/*
+ * A reader of its own, to be closed with reader_close. STATUS_INVALID: no store of this program; STATUS_UNSUPPORTED: a store
+ * of another version.
+ */
+enum status store_sqlite_reader(const char *path, struct store_reader **ret_reader, struct error *err) MUST_CHECK;
+
 struct store_sqlite_chain {
     int64_t first, last;                  /* the events that were checked; last < first: there is none */
     unsigned char hash[EVENT_HASH_BYTES]; /* of the last: who noted it earlier can compare */

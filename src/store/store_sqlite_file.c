@@ -106,6 +106,34 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
     return status;
 }
 
+/* ---- Jobs ---- */
+
+static enum status version_check(const struct outside *outside, struct error *err)
+{
+    sqlite3 *db = NULL;
+    int64_t version = 0;
+    int known = store_sqlite_schema_version();
+    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    if (status == STATUS_OK)
+        status = sqlite_schema_identify(db, &version, err);
+    sqlite3_close(db);
+    if (status == STATUS_OK && version != known)
+        status = error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program reads %d: %s",
+                           (long long)version, known,
+                           version > known ? "use a newer program" : "start this program's daemon on it once");
+    return status;
+}
+
+enum status store_sqlite_reader(const char *path, struct store_reader **ret_reader, struct error *err)
+{
+    struct outside outside;
+    enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = version_check(&outside, err);
+    outside.store.base.ops = &sqlite_store_ops;
+    return status == STATUS_OK ? sqlite_reader_open(&outside.store.base, ret_reader, err) : status;
+}
+
 /* ---- Checks ---- */
 
 enum status store_sqlite_quick_check(const char *path, struct error *err)

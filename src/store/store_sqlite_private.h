@@ -184,6 +184,8 @@ enum row_column {
 
 /* ---- store_sqlite.c ---- */
 
+extern const struct store_ops sqlite_store_ops;
+
 /* The status of an SQLite result code, with a sentence in `err`. */
 enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err);
 /* Opens another connection for reading. */

@@ -1,13 +1,17 @@
 #!/bin/sh
 # insist simulate: options, reports, and that the same question has the same answer.
 . "$(dirname "$0")/../tap.sh"
+unset INSIST_SERVER INSIST_TOKEN
+daemon=
+trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 hour="--policy tiss --load 2000 --for 1h --outage 10m..20m"
 
 # shellcheck disable=SC2086 # the options are words
 ask simulate $hour
 check "a report" ended 0 'tiss: 2000 jobs of 1 tenant in 1h, seed 1' 'outage from 10m to 20m (503)' \
     'S0-081       success after retry' 'at least 85%' 'S1-052       first attempt to success, mean' 'most requests in a second' \
-    'requests during it' "Jain's index"
+    'requests during it'
+check "rows that say nothing are left out" sh -c '! grep -q "Jain\|health checks\|there at the start" "$1"' - "$work/out"
 check "it has no log" test ! -s "$work/err"
 cp "$work/out" "$work/first"
 # shellcheck disable=SC2086
@@ -37,6 +41,7 @@ rules = {target["rule"] for target in run["targets"]}
 assert {"S0-081", "S0-082", "S0-083", "S0-084", "S0-085", "S0-086", "S0-087", "S0-088"} <= rules
 assert {"S1-051", "S1-052", "S1-053", "S1-054", "S1-056", "S1-057"} <= rules
 assert run["answers"]["throttled"] > 0 and run["answers"]["refused"] > 0 and run["answers"]["timeout"] > 0
+assert figures["jain"] is not None and figures["backlog"] is None and "backlog" not in run
 assert [part["count"] for part in run["waits"]] and run["waits"][-1]["upToMs"] is None
 END
 check "the JSON adds up" python3 "$work/check.py" "$work/out"
@@ -98,6 +103,111 @@ check "the page is well-formed and whole" python3 "$work/page.py" "$work/report.
 ask simulate $hour --compare email -o json
 check "against a preset, as JSON" ended 0 '"differences":{"successAfterRetry":'
 
+# ---- health checks and credentials ----
+half="--load 1000 --for 1h --outage 20m..40m"
+# shellcheck disable=SC2086
+ask simulate --policy sifen $half -o json
+cp "$work/out" "$work/true.json"
+# shellcheck disable=SC2086
+ask simulate --policy sifen $half --health lying -o json
+cp "$work/out" "$work/lying.json"
+# shellcheck disable=SC2086
+ask simulate --policy sifen $half --health none -o json
+cp "$work/out" "$work/none.json"
+# shellcheck disable=SC2086
+ask simulate --policy tiss $half:blocked --errors blocked=0.1% --attend 10m -o json
+cp "$work/out" "$work/blocked.json"
+cat >"$work/health.py" <<'END'
+import json, sys
+true, lying, none, blocked = (json.load(open(f"{sys.argv[1]}/{name}.json"))["runs"][0] for name in ("true", "lying", "none", "blocked"))
+assert true["figures"]["healthChecks"] > 100 and lying["figures"]["healthChecks"] > 100
+assert none["figures"]["healthChecks"] is None
+# A check that tells the truth sees the outage within three rounds and holds; one that lies sees nothing of it.
+assert true["heldMs"].get("contingency", 0) > 10 * 60000, true["heldMs"]
+assert lying["figures"]["outageRequests"] > 2 * true["figures"]["outageRequests"]
+assert true["figures"]["exhaustedJobs"] < lying["figures"]["exhaustedJobs"]
+assert true["figures"]["open"] == 0
+# Refused credentials pause the destination; each time somebody resumes it, it finds out anew, and no job pays for it.
+assert blocked["heldMs"]["paused"] >= 15 * 60000, blocked["heldMs"]
+assert 0 < blocked["figures"]["outageRequests"] <= 40, blocked["figures"]
+assert blocked["answers"]["blocked"] > 0
+assert blocked["figures"]["exhaustedJobs"] == 0 == blocked["figures"]["open"]
+END
+check "health checks that are true, lie or are not made; refused credentials" python3 "$work/health.py" "$work"
+
+# ---- a real store's backlog ----
+cat >"$work/insist.yaml" <<END
+listen: 127.0.0.1:0
+store: sqlite:$work/data/insist.db
+destinations:
+  claims: { preset: tiss, url: "http://127.0.0.1:1/", allow_private: true, breaker: { enabled: false } }
+  other: { url: "http://127.0.0.1:1/", allow_private: true }
+END
+"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+daemon=$!
+wait_for grep -q 'listens on' "$work/serve.out"
+INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+export INSIST_SERVER
+i=0
+while [ $i -lt 60 ]; do
+    i=$((i + 1))
+    echo "{\"id\":\"CLM-1-$i\",\"tenant\":\"h$((i % 5 / 2))\",\"payload\":\"x\"}"
+done >"$work/in"
+run "$insist" add claims --batch <"$work/in"
+check "claims that cannot be delivered" ended 0 '60 accepted'
+all_wait_shown() { "$insist" jobs --destination claims --state waiting -o json | grep -o '"state":"waiting"' | wc -l | grep -q '^60$'; }
+check "all were tried once" until_true all_wait_shown
+ask dest pause claims
+i=0
+while [ $i -lt 40 ]; do
+    i=$((i + 1))
+    echo "{\"id\":\"CLM-2-$i\",\"tenant\":\"new\",\"payload\":\"x\"}"
+done >"$work/in"
+run "$insist" add claims --batch <"$work/in"
+ask add claims --id CLM-3-1 --data x --run-at +30m
+ask add other --id O-1 --data x --run-at +1d
+backlog="-c $work/insist.yaml --policy claims --store $work/data/insist.db"
+# shellcheck disable=SC2086
+ask simulate $backlog --outage 0..2h --html "$work/report.html"
+check "the backlog of a running daemon" ended 0 '0 new jobs of 5 tenants' \
+    'backlog of claims: 101 jobs of 5 tenants (41 pending, 60 waiting, 0 running), mode paused; 1 job of 1 other destination left out' \
+    'the backlog was worked off after' 'held by paused for '
+check "the page says so too" grep -q 'backlog of claims: 101 jobs' "$work/report.html"
+# shellcheck disable=SC2086
+ask simulate $backlog --load 1000 --for 2h --attend 1m -o json
+cp "$work/out" "$work/backlog.json"
+kill "$daemon"
+wait "$daemon"
+daemon=
+ls "$work/data" >"$work/before"
+ask simulate --policy tiss --store "sqlite:$work/data/insist.db" --now 2030-01-01T00:00:00Z -o json
+check "of a stopped one, under another policy" ended 2 'the store has no unfinished jobs of "tiss", but of claims (101), other (1)'
+ask backup "$work/copy.db" -c "$work/insist.yaml"
+# shellcheck disable=SC2086
+ask simulate -c "$work/insist.yaml" --policy claims --store "$work/copy.db" --now 2030-01-01T00:00:00Z -o json
+cp "$work/out" "$work/late.json"
+cat >"$work/backlog.py" <<'END'
+import json, sys
+first, late = (json.load(open(f"{sys.argv[1]}/{name}.json"))["runs"][0] for name in ("backlog", "late"))
+figures = first["figures"]
+assert first["backlog"]["jobs"] == 101 and first["backlog"]["waiting"] == 60 and first["backlog"]["tenants"] == 5
+assert figures["jobs"] == 1101 and figures["backlog"] == 101
+assert sum(first["curves"]["arrived"]) == 1000 and first["curves"]["queue"][0] >= 60
+assert figures["completed"] + figures["permanentJobs"] == 1101, figures
+# The sends that were made before the start count as attempts: 60 jobs had one.
+assert 1.05 < figures["attemptsMean"] < 1.12, figures["attemptsMean"]
+# One of them was to run in half an hour.
+assert 29 * 60000 < figures["backlogEndedMs"] < 2 * 3600000
+# Years later all of them are past their time to live, and nothing is sent.
+assert late["figures"]["expired"] == 101 and late["figures"]["requests"] == 0, late["figures"]
+END
+check "a backlog counts, keeps its times and what it has spent" python3 "$work/backlog.py" "$work"
+printf 'no store' >"$work/text.db"
+: >"$work/empty.db"
+python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("create table x (y)"); d.commit()' "$work/other.db"
+cp "$work/copy.db" "$work/newer.db"
+python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("pragma user_version = 99"); d.commit()' "$work/newer.db"
+
 # refused NAME TEXT OPTIONS...
 refused() {
     name=$1 text=$2
@@ -105,6 +215,15 @@ refused() {
     ask simulate "$@"
     check "refused: $name" ended 2 "insist: $text"
 }
+refused "no store" "--store $work/none.db: cannot open $work/none.db: No such file or directory" --policy tiss --store "$work/none.db"
+refused "an empty store" "--store $work/empty.db: the file is no store: it is empty" --policy tiss --store "$work/empty.db"
+refused "another program's store" "--store $work/other.db: the file is a database of another program" --policy tiss --store "$work/other.db"
+refused "a newer store" "--store $work/newer.db: the store has schema version 99, this program reads" --policy tiss --store "$work/newer.db"
+ask simulate --policy tiss --store "$work/text.db"
+check "a file that is no database" ended 1 "insist: $work/text.db: "
+refused "a start that is none" '--now: "noon"' --policy tiss --now noon
+refused "an unknown health" '--health: "good": it is true, lying or none' --policy tiss --health good
+refused "too much at once with a store" 'the load must come to 0 to 5000000 jobs in all' --policy tiss --store x --load 1000000/s
 refused "no policy" 'name a preset as --policy, or give a file with -c'
 refused "an unknown preset" 'there is no preset "tis"; did you mean "tiss"?' --policy tis
 refused "several destinations" "$work/two.yaml has 2 destinations; name one with --policy" -c "$work/two.yaml"

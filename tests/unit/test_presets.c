@@ -339,7 +339,7 @@ static bool list_has(struct text_list list, const char *text)
     return false;
 }
 
-/* S0-131, S1-075, C-32, S0-102: the rest of the TISS numbers. */
+/* S0-131, S1-075, C-32, S0-102, S1-089, S0-104: the rest of the TISS numbers. */
 static void tiss_limits(void **state)
 {
     (void)state;
@@ -351,6 +351,9 @@ static void tiss_limits(void **state)
     assert_true(list_has(tiss->success, "tiss:protocoloRecebimento"));
     assert_null(policy_id_problem(&tiss->policy, SLICE("CLM-2025-001234")));
     assert_non_null(policy_id_problem(&tiss->policy, SLICE("INV-1")));
+    assert_true(tiss->breaker.enabled); /* S1-089 */
+    assert_true(tiss->breaker.window_ms / (5 * M) < tiss->breaker.min_calls); /* one claim alone never opens it */
+    assert_false(tiss->contingency.enabled); /* S0-104: a claim whose retries are exhausted is suspended, not held */
 }
 
 /* S2-004, S2-017, S2-019, S2-060..S2-062, S2-085, S2-087, S2-088, S2-044..S2-046, C-37,
@@ -371,6 +374,9 @@ static void email_limits(void **state)
     assert_int_equal(email->alerts.dead, 100);
     assert_int_equal(email->alerts.dead_per_tenant, 50);
     assert_true(email->alerts.dead_rate == 0.02);
+    assert_true(email->breaker.enabled);
+    assert_true(email->breaker.min_calls >= 4 * 5); /* S2-003: three messages alone are dead letters after five sends each */
+    assert_false(email->contingency.enabled);
 }
 
 /*

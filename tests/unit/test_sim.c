@@ -22,7 +22,8 @@ static void trial_begin(struct trial *trial, const char *destination)
 {
     struct buffer problems;
     char yaml[1024];
-    snprintf(yaml, sizeof yaml, "destinations:\n  d: { url: \"https://d.example/\", %s }\n", destination);
+    snprintf(yaml, sizeof yaml, "destinations:\n  d: { url: \"%s://d.example/\", %s }\n",
+             strstr(destination, "preset: email") ? "smtp" : "https", destination);
     memset(trial, 0, sizeof *trial);
     buffer_init(&problems, PROBLEMS_BYTES);
     if (config_parse(slice_from(yaml), "test.yaml", &trial->config, &problems) != STATUS_OK)
@@ -263,6 +264,103 @@ static void test_outage_shows(void **state)
     trial_end(&trial);
 }
 
+/* S1-089, S0-081..S0-088, S1-051..S1-054: an outage of four hours in a day costs the presets none of their targets. */
+static void test_presets_outlast_an_outage(void **state)
+{
+    (void)state;
+    static const struct { const char *preset; int64_t jobs; const char *held_by; } rows[] = {
+        { "preset: tiss", 20000, "breaker" },
+        { "preset: tiss", 1000, "breaker" },
+        { "preset: email", 20000, "breaker" },
+        { "preset: sifen, in_doubt: resend", 20000, "contingency" },
+        { "preset: provisioning", 20000, "contingency" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trial trial;
+        trial_begin(&trial, rows[i].preset);
+        trial.settings.load = (struct load_settings){ .seed = 1, .jobs = rows[i].jobs, .for_ms = DAY_MS, .tenants = 1 };
+        trial.settings.model.timeout_ms = trial.settings.destination->timeout_ms;
+        trial.settings.model.transient = 0.02;
+        trial.settings.model.permanent = 0.01;
+        trial.settings.model.outages[0] = (struct model_outage){ 4 * (int64_t)HOUR_MS, 8 * (int64_t)HOUR_MS, MODEL_UNAVAILABLE };
+        trial.settings.model.outage_count = 1;
+        trial_run(&trial);
+        check_conserved(rows[i].preset, &trial);
+        for (const struct figure *figure = figures; figure->name; figure++)
+            check(figure_judge(figure, &trial.run.report) != FIGURE_MISSED, "%s: %s %s is %f", rows[i].preset, figure->rule,
+                  figure->label, figure_value(figure, &trial.run.report));
+        check(trial.run.report.open == 0, "%s: some did not end", rows[i].preset);
+        bool held = false;
+        for (const struct sim_hold *hold = trial.run.result.holds; hold->by; hold++)
+            held = held || (strcmp(hold->by, rows[i].held_by) == 0 && hold->ms > 3 * (int64_t)HOUR_MS);
+        check(held, "%s: not held by %s", rows[i].preset, rows[i].held_by);
+        trial_end(&trial);
+    }
+}
+
+/* S0-104, S2-025: what is alone in an outage ends as its document says. */
+static void test_alone_in_an_outage(void **state)
+{
+    (void)state;
+    static const struct { const char *preset; int64_t jobs, sends; } rows[] = {
+        { "preset: tiss", 1, 6 }, { "preset: email", 1, 5 }, { "preset: email", 3, 15 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct trial trial;
+        trial_begin(&trial, rows[i].preset);
+        trial.settings.load = (struct load_settings){ .seed = 1, .jobs = rows[i].jobs, .for_ms = MINUTE_MS, .tenants = 1 };
+        trial.settings.model.outages[0] = (struct model_outage){ 0, 2 * (int64_t)DAY_MS, MODEL_REFUSE };
+        trial.settings.model.outage_count = 1;
+        trial_run(&trial);
+        check(trial.run.result.ledger.ends[END_EXHAUSTED] == rows[i].jobs, "%s: %d exhausted", rows[i].preset,
+              (int)trial.run.result.ledger.ends[END_EXHAUSTED]);
+        check(trial.run.result.model.requests == rows[i].sends, "%s: %d sends", rows[i].preset, (int)trial.run.result.model.requests);
+        trial_end(&trial);
+    }
+}
+
+/* Credentials that are refused pause the destination until somebody looks, and cost no job anything. */
+static void test_blocked(void **state)
+{
+    (void)state;
+    struct trial trial;
+    trial_begin(&trial, "preset: http, retry: { max_retries: 1 }");
+    trial.settings.attend_ms = 5 * MINUTE_MS;
+    trial.settings.model.outages[0] = (struct model_outage){ 10 * MINUTE_MS, 22 * MINUTE_MS, MODEL_BLOCK };
+    trial.settings.model.outage_count = 1;
+    trial_run(&trial);
+    check_conserved("blocked", &trial);
+    assert_int_equal(trial.run.result.ledger.ends[END_COMPLETED], 2000);
+    assert_string_equal(trial.run.result.holds[0].by, "paused");
+    assert_true(trial.run.result.holds[0].ms >= 12 * MINUTE_MS && trial.run.result.holds[0].ms <= 16 * MINUTE_MS);
+    assert_true(trial.run.report.outage_requests <= 3 * 10); /* each of three looks, all places at once */
+    trial_end(&trial);
+}
+
+/* A check that tells the truth holds what one that lies sends. */
+static void test_health_in_the_run(void **state)
+{
+    (void)state;
+    double requests[MODEL_HEALTH_COUNT], exhausted[MODEL_HEALTH_COUNT];
+    for (int how = 0; how < MODEL_HEALTH_COUNT; how++) {
+        struct trial trial;
+        trial_begin(&trial, "health: { url: \"https://d.example/health\", every: 30s, failures: 3 }, contingency: { ramp: [5, 10], stable: 1m, "
+                            "check: 1m }, retry: { max_retries: 2, base: 30s, floor: 1s }");
+        trial.settings.model.health = (enum model_health)how;
+        trial.settings.model.outages[0] = (struct model_outage){ 20 * MINUTE_MS, 40 * MINUTE_MS, MODEL_REFUSE };
+        trial.settings.model.outage_count = 1;
+        trial_run(&trial);
+        check_conserved("health", &trial);
+        requests[how] = trial.run.report.outage_requests;
+        exhausted[how] = trial.run.report.exhausted_jobs;
+        check(isnan(trial.run.report.health_checks) == (how == MODEL_HEALTH_NONE), "%d: checks", how);
+        trial_end(&trial);
+    }
+    assert_true(exhausted[MODEL_HEALTH_TRUE] == 0 && exhausted[MODEL_HEALTH_LYING] > 100);
+    assert_true(requests[MODEL_HEALTH_TRUE] * 4 < requests[MODEL_HEALTH_LYING]);
+    assert_true(exhausted[MODEL_HEALTH_NONE] < exhausted[MODEL_HEALTH_LYING]); /* a job is the check then */
+}
+
 static void test_fairness(void **state)
 {
     (void)state;
@@ -380,7 +478,7 @@ static void test_texts(void **state)
         double from, to;
         const char *text, *difference, *target;
     } rows[] = {
-        { &share, 0.5, 0.75, "50.00%", "+25.00%", "at least 85%" },
+        { &share, 0.5, 0.75, "50.00%", "+25.00 points", "at least 85%" },
         { &share, NAN, 0.75, "-", "", "at least 85%" },
         { &share, 0.5, 0.5, "50.00%", "=", "at least 85%" },
         { &time, 3725000, 3605000, "1h2m", "-2m", "at most 1h" },
@@ -445,7 +543,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_conserved), cmocka_unit_test(test_doubt),
-        cmocka_unit_test(test_full_queue), cmocka_unit_test(test_held), cmocka_unit_test(test_outage_shows), cmocka_unit_test(test_fairness),
+        cmocka_unit_test(test_full_queue), cmocka_unit_test(test_held), cmocka_unit_test(test_outage_shows),
+        cmocka_unit_test(test_presets_outlast_an_outage), cmocka_unit_test(test_alone_in_an_outage),
+        cmocka_unit_test(test_blocked), cmocka_unit_test(test_health_in_the_run),
+        cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_figures_by_hand), cmocka_unit_test(test_redriven), cmocka_unit_test(test_texts),
         cmocka_unit_test(test_steps),           cmocka_unit_test(test_store_fails),
     };

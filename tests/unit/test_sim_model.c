@@ -1,3 +1,4 @@
+#include "sim/answers.h"
 #include "sim/draw.h"
 #include "sim/load.h"
 #include "sim/model.h"
@@ -85,6 +86,7 @@ static void test_outages(void **state)
         { "refuse", MODEL_REFUSE, MODEL_REFUSED, 1 },
         { "timeout", MODEL_TIME_OUT, MODEL_TIMED_OUT, 30000 },
         { "503", MODEL_UNAVAILABLE, MODEL_UNAVAILABLE_NOW, 200 },
+        { "blocked", MODEL_BLOCK, MODEL_BLOCKED, 200 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model_settings settings = plain;
@@ -118,6 +120,7 @@ static void test_mix(void **state)
     settings.transient = 0.2;
     settings.throttled = 0.05;
     settings.lost = 0.03;
+    settings.blocked = 0.02;
     model_start(&model, &settings);
     enum { COUNT = 20000 };
     for (int64_t i = 0; i < COUNT; i++) {
@@ -136,12 +139,64 @@ static void test_mix(void **state)
     const struct {
         enum model_answer answer;
         double share;
-    } expected[] = { { MODEL_PERMANENT, 0.1 }, { MODEL_TRANSIENT, 0.18 }, { MODEL_THROTTLED, 0.045 }, { MODEL_LOST, 0.027 } };
+    } expected[] = { { MODEL_PERMANENT, 0.1 }, { MODEL_TRANSIENT, 0.18 }, { MODEL_THROTTLED, 0.045 }, { MODEL_LOST, 0.027 },
+                  { MODEL_BLOCKED, 0.018 } };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         double seen = (double)model.figures.answers[expected[i].answer] / (2 * COUNT);
         assert_true(fabs(seen - expected[i].share) < 0.01);
         assert_non_null(model_answer_name(expected[i].answer));
     }
+}
+
+/* What a check sees, by the kind of outage, of check and of honesty. */
+static void test_health(void **state)
+{
+    (void)state;
+    static const char *services[] = { "facturation", "batch" };
+    static const struct {
+        const char *name;
+        enum model_failure failure;
+        enum model_health honesty;
+        enum health_kind kind;
+        enum health_reason before, during;
+    } cases[] = {
+        { "503, JSON", MODEL_UNAVAILABLE, MODEL_HEALTH_TRUE, HEALTH_JSON, HEALTH_WELL, HEALTH_REFUSED },
+        { "503, HTTP", MODEL_UNAVAILABLE, MODEL_HEALTH_TRUE, HEALTH_HTTP, HEALTH_WELL, HEALTH_REFUSED },
+        { "503, WSDL", MODEL_UNAVAILABLE, MODEL_HEALTH_TRUE, HEALTH_WSDL, HEALTH_WELL, HEALTH_REFUSED },
+        { "503, SMTP", MODEL_UNAVAILABLE, MODEL_HEALTH_TRUE, HEALTH_SMTP, HEALTH_WELL, HEALTH_REFUSED },
+        { "503, a connection is no more than that", MODEL_UNAVAILABLE, MODEL_HEALTH_TRUE, HEALTH_TCP, HEALTH_WELL, HEALTH_WELL },
+        { "refused, a connection", MODEL_REFUSE, MODEL_HEALTH_TRUE, HEALTH_TCP, HEALTH_WELL, HEALTH_NO_ANSWER },
+        { "timeout", MODEL_TIME_OUT, MODEL_HEALTH_TRUE, HEALTH_JSON, HEALTH_WELL, HEALTH_NO_ANSWER },
+        { "it lies", MODEL_REFUSE, MODEL_HEALTH_LYING, HEALTH_JSON, HEALTH_WELL, HEALTH_WELL },
+        { "refused credentials are not its health", MODEL_BLOCK, MODEL_HEALTH_TRUE, HEALTH_JSON, HEALTH_WELL, HEALTH_WELL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_settings settings = plain;
+        struct model model;
+        struct buffer body;
+        struct health_answer answer;
+        const struct health_config health = { .kind = cases[i].kind, .timeout_ms = 60000,
+                                              .expect_services = { .items = services, .count = 2 } };
+        const struct health_expectation expected = { .kind = cases[i].kind, .timeout_ms = 60000, .services = services,
+                                                     .service_count = 2 };
+        settings.health = cases[i].honesty;
+        settings.outages[0] = (struct model_outage){ 1000, 2000, cases[i].failure };
+        settings.outage_count = 1;
+        model_start(&model, &settings);
+        buffer_init(&body, 1024);
+        struct model_reply reply = model_check(&model, 999);
+        health_answer_make(&reply, &health, &body, &answer);
+        check(health_judge(&expected, &answer).reason == cases[i].before, "%s: before", cases[i].name);
+        reply = model_check(&model, 1000);
+        health_answer_make(&reply, &health, &body, &answer);
+        check(health_judge(&expected, &answer).reason == cases[i].during, "%s: during", cases[i].name);
+        assert_int_equal(model.figures.health_checks, 2);
+        assert_int_equal(model.figures.requests, 0);
+        buffer_release(&body);
+    }
+    enum model_health untouched = MODEL_HEALTH_TRUE;
+    assert_true(model_health_from_name(SLICE("lying"), &untouched) && untouched == MODEL_HEALTH_LYING);
+    assert_false(model_health_from_name(SLICE("good"), &untouched));
 }
 
 static void test_limit(void **state)
@@ -234,7 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draws),    cmocka_unit_test(test_healthy), cmocka_unit_test(test_latency_spread),
-        cmocka_unit_test(test_outages),  cmocka_unit_test(test_mix),     cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_outages),  cmocka_unit_test(test_mix),     cmocka_unit_test(test_health),     cmocka_unit_test(test_limit),
         cmocka_unit_test(test_collapse), cmocka_unit_test(test_duplicates_and_questions),
         cmocka_unit_test(test_load),
     };
