@@ -13,7 +13,7 @@ struct moment {
     instant at;
     bool first_sign;
     const struct incident_change *change;
-    const int64_t *level; /* of a step */
+    size_t step; /* index into the curve; 0: not a step */
 };
 
 enum { MOMENTS_MAX = 1 + INCIDENT_CHANGES_MAX + RAMP_CURVE_MAX };
@@ -44,9 +44,9 @@ static size_t collect(const struct incident_record *record, struct moment moment
     moments_add(moments, &count, (struct moment){ .at = incident->first_sign_at, .first_sign = true });
     for (size_t i = 0; i < record->change_count; i++)
         moments_add(moments, &count, (struct moment){ .at = record->changes[i].at, .change = &record->changes[i] });
-    for (size_t i = 0; i < incident->curve_count; i++)
+    for (size_t i = 1; i < incident->curve_count; i++)
         if (!is_a_change(record, incident->curve[i].at)) /* that has its level with it */
-            moments_add(moments, &count, (struct moment){ .at = incident->curve[i].at, .level = &incident->curve[i].level });
+            moments_add(moments, &count, (struct moment){ .at = incident->curve[i].at, .step = i });
     return count;
 }
 
@@ -58,12 +58,21 @@ static void append_level(struct buffer *out, int64_t level)
         buffer_printf(out, "%" PRId64 " at a time", level);
 }
 
+static void append_step(struct buffer *out, const struct incident *incident, size_t step)
+{
+    int64_t level = incident->curve[step].level, before = incident->curve[step - 1].level;
+    buffer_append_text(out, level > before ? "Next step: " : level < before ? "A step back: " : "The last step is done: ");
+    append_level(out, level);
+    if (level == before)
+        buffer_append_text(out, ", until it has been well for long enough");
+}
+
 static void append_change(struct buffer *out, const struct incident_record *record, const struct incident_change *change)
 {
     const char *words = cause_words(change->cause, change->mode);
     switch (change->mode) {
     case MODE_CONTINGENCY:
-        buffer_printf(out, "%s: %s", change->cause == CAUSE_RELAPSE ? "Held again" : "Contingency: jobs are held", words);
+        buffer_printf(out, "%s: %s", change->cause == CAUSE_RELAPSE ? "Held again" : "Contingency, jobs are held", words);
         break;
     case MODE_RECOVERING:
         buffer_printf(out, "On the way back: %s", words);
@@ -99,8 +108,7 @@ static void append_timeline(struct buffer *out, const struct incident_view *view
         } else if (moments[i].change) {
             append_change(out, &view->record, moments[i].change);
         } else {
-            buffer_append_text(out, "Next step: ");
-            append_level(out, *moments[i].level);
+            append_step(out, &view->record.incident, moments[i].step);
         }
         buffer_append_text(out, " |\n");
     }
@@ -145,7 +153,7 @@ static void append_seen(struct buffer *out, const struct incident_view *view)
     buffer_append_text(out, "\n| sign | times |\n|---|---:|\n");
     for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
         if (incident->signs[i] > 0)
-            buffer_printf(out, "| sends that met %s | %" PRId64 " |\n", criterion_words((enum criterion)i),
+            buffer_printf(out, "| sends that failed: %s | %" PRId64 " |\n", criterion_words((enum criterion)i),
                           incident->signs[i]);
     if (incident->checks_failed > 0) {
         buffer_append_text(out, "| health checks that failed");
@@ -254,8 +262,9 @@ static void append_times(struct buffer *out, const struct incident_view *view)
     const struct destination_config *config = view->config;
     bool over = view->record.mode == MODE_NORMAL;
     bool back = incident->recovering_at != INSTANT_NONE;
+    bool again = incident->relapses > 0;
     instant end = over ? incident->restored_at : view->now;
-    buffer_append_text(out, "\n## Times\n\n| from | took | aim, as configured now |\n|---|---:|---|\n");
+    buffer_append_text(out, "\n## Times\n\n| what | took | aim, as configured now |\n|---|---:|---|\n");
     append_row(out, "first sign to contingency", incident->first_sign_at, incident->entered_at);
     if (config && config->health.kind != HEALTH_NONE && incident->cause == CAUSE_HEALTH) {
         buffer_printf(out, "%" PRId64 " checks, ", config->health.failures);
@@ -263,7 +272,9 @@ static void append_times(struct buffer *out, const struct incident_view *view)
         buffer_append_text(out, " apart");
     }
     buffer_append_text(out, " |\n");
-    append_row(out, back ? "contingency to the last way back" : "contingency until now", incident->entered_at,
+    append_row(out, !back   ? "contingency until now"
+                    : again ? "contingency to the last way back"
+                            : "contingency to the way back", incident->entered_at,
                back ? incident->recovering_at : end);
     if (config && config->alerts.age_ms > 0) {
         buffer_append_text(out, "the alert on waiting jobs is set at ");
@@ -271,7 +282,7 @@ static void append_times(struct buffer *out, const struct incident_view *view)
     }
     buffer_append_text(out, " |\n");
     if (back) {
-        append_row(out, over ? "the last way back to full restore" : "the last way back until now", incident->recovering_at, end);
+        append_row(out, over ? "way back to full restore" : "way back until now", incident->recovering_at, end);
         if (config) {
             buffer_append_text(out, "at least ");
             append_span(out, config->contingency.stable_ms);

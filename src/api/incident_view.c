@@ -102,9 +102,9 @@ static void summarise_times(struct buffer *out, const struct incident_view *view
     bool back = view->record.mode == MODE_RECOVERING;
     buffer_append_text(out, back ? " is on its way back from contingency, which it entered at " : " has been in contingency since ");
     append_moment(out, incident->entered_at);
-    buffer_append_text(out, ", ");
+    buffer_append_text(out, ". It is ");
     append_span(out, incident_lasted_ms(view));
-    buffer_append_text(out, " after the first sign so far.");
+    buffer_append_text(out, " since the first sign.");
 }
 
 static void summarise_jobs(struct buffer *out, const struct incident_view *view)
@@ -112,21 +112,22 @@ static void summarise_jobs(struct buffer *out, const struct incident_view *view)
     const struct incident *incident = &view->record.incident;
     bool over = view->record.mode == MODE_NORMAL;
     int64_t processed = incident_processed(view);
+    int64_t pending = view->stock.pending;
     buffer_append_text(out, incident->held_max == 0 ? " It held " : " It held up to ");
     append_jobs(out, incident->held_max);
     if (processed >= 0) {
         buffer_append_text(out, "; ");
         append_jobs(out, processed);
-        buffer_append_text(out, processed > 1 ? " were delivered " : " was delivered ");
-        buffer_append_text(out, over ? "in its course and " : "so far and ");
-        append_jobs(out, view->stock.pending);
-        buffer_append_text(out, view->stock.pending > 1 ? " were " : " was ");
-        buffer_append_text(out, over ? "still pending at its end" : "pending just now");
+        buffer_append_text(out, over ? processed > 1 ? " were" : " was" : processed > 1 ? " have been" : " has been");
+        buffer_append_text(out, over ? " delivered in its course and " : " delivered so far and ");
+        append_jobs(out, pending);
+        buffer_append_text(out, over ? pending > 1 ? " were" : " was" : pending > 1 ? " are" : " is");
+        buffer_append_text(out, over ? " still pending at its end" : " pending");
     }
     buffer_append_byte(out, '.');
     if (incident->unspent > 0)
-        buffer_printf(out, " %" PRId64 " failed %s cost no job one of its tries.", incident->unspent,
-                      incident->unspent == 1 ? "send" : "sends");
+        buffer_printf(out, " %" PRId64 " send%s failed without costing a job one of its tries.", incident->unspent,
+                      incident->unspent == 1 ? "" : "s");
 }
 
 void incident_summary(struct buffer *out, const struct incident_view *view)
