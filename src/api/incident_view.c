@@ -100,7 +100,8 @@ static void summarise_times(struct buffer *out, const struct incident_view *view
         return;
     }
     bool back = view->record.mode == MODE_RECOVERING;
-    buffer_append_text(out, back ? " is on its way back from contingency, which it entered at " : " has been in contingency since ");
+    buffer_append_text(out, back ? " is on its way back from contingency, which it entered at "
+                                 : " has been in contingency since ");
     append_moment(out, incident->entered_at);
     buffer_append_text(out, ". It is ");
     append_span(out, incident_lasted_ms(view));

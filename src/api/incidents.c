@@ -160,7 +160,9 @@ static enum status read_lessons(struct call *call, struct incident_view *view, s
     if (!at || instant_parse(slice_from(at), &view->lessons_at, NULL) != STATUS_OK)
         view->lessons_at = INSTANT_NONE;
     json_decref(root);
-    return view->lessons.data && view->lessons_by.data ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
+    if (view->lessons.data && view->lessons_by.data)
+        return STATUS_OK;
+    return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
 }
 
 /* The one that the path names. False: answered already. */

@@ -156,6 +156,7 @@ static int send_note(const struct cli *cli, const char *id, struct slice text)
 static int note(const struct cli *cli, const char *id, const char *text)
 {
     struct buffer read;
+    buffer_init(&read, CLI_STDIN_BYTES_MAX * 2);
     if (strcmp(text, "-") != 0)
         return send_note(cli, id, slice_from(text));
     int code = cli_read_stdin(&read);

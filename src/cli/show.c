@@ -114,8 +114,10 @@ static const json_t *find_member(const json_t *object, const char *names)
 void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown,
                      size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        columns[i] = (struct table_column){ shown[i].title, shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS || shown[i].as == SHOW_SPAN };
+    for (size_t i = 0; i < count; i++) {
+        bool right = shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS || shown[i].as == SHOW_SPAN;
+        columns[i] = (struct table_column){ shown[i].title, right };
+    }
     table_init(table, columns, count);
 }
 

@@ -187,6 +187,7 @@ static void a_report_is_markdown(void **state)
     reply_release(&reply);
 }
 
+/* S3-096 */
 static void lessons_are_written_down(void **state)
 {
     struct api_fixture *fixture = *state;

@@ -133,6 +133,7 @@ static const char *report_of(const struct incident_view *view, struct buffer *ou
     return out->data;
 }
 
+/* S3-094, S3-095 */
 static void a_report_as_a_whole(void **state)
 {
     const struct destination_config config = {
