@@ -307,6 +307,8 @@ static void append_lessons(struct buffer *out, const struct incident_view *view)
         return;
     }
     markdown_quote(out, view->lessons);
+    if (view->lessons_at == INSTANT_NONE)
+        return;
     buffer_append_text(out, "\nWritten ");
     if (view->lessons_by.len > 0) {
         buffer_append_text(out, "by ");
