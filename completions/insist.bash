@@ -42,6 +42,8 @@ _insist() {
         words="list export"
     elif [[ $command == dest && $previous == dest ]]; then
         words="list show pause resume contingency"
+    elif [[ $command == incidents && $previous == incidents ]]; then
+        words="list show report note"
     elif [[ $command == audit && $previous == audit ]]; then
         words="verify"
     elif [[ $command == presets ]]; then

@@ -41,4 +41,5 @@ complete -c insist -l state -x -a 'pending running waiting completed dead cancel
 complete -c insist -l scope -x -a 'enqueue read operate admin'
 complete -c insist -n 'test (__insist_command; or true) = dead' -a 'list export'
 complete -c insist -n 'test (__insist_command; or true) = dest' -a 'list show pause resume contingency'
+complete -c insist -n 'test (__insist_command; or true) = incidents' -a 'list show report note'
 complete -c insist -n 'test (__insist_command; or true) = audit' -a 'verify'

@@ -33,6 +33,8 @@ _insist() {
         compadd list export
     elif [[ $command == dest && $words[CURRENT-1] == dest ]]; then
         compadd list show pause resume contingency
+    elif [[ $command == incidents && $words[CURRENT-1] == incidents ]]; then
+        compadd list show report note
     elif [[ $command == audit && $words[CURRENT-1] == audit ]]; then
         compadd verify
     elif [[ $command == presets ]]; then

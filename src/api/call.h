@@ -43,6 +43,7 @@ struct call {
     struct slice body;
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;
+    struct slice who; /* the token's name; empty: no tokens are needed */
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
     struct standing *standings;

@@ -153,10 +153,10 @@ static bool authorise(struct call *call)
         return false;
     }
     call->scopes = token->scopes;
-    if (!token->tenant)
-        return true;
-    call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant)); /* a reload frees the tokens */
-    if (call->tenant_bound.data)
+    call->who = arena_copy(&call->memory, slice_from(token->name)); /* a reload frees the tokens */
+    if (token->tenant)
+        call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));
+    if (call->who.data && (!token->tenant || call->tenant_bound.data))
         return true;
     call_problem(call, 503, "no_memory", "no memory for the request; try again");
     return false;
@@ -183,6 +183,7 @@ static struct call *call_new(struct api *api, struct evhttp_request *http)
     call->api = api;
     call->http = http;
     call->query = query;
+    call->who = SLICE("");
     arena_init(&call->memory, SIZE_MAX / 4);
     api->calls++;
     evhttp_connection_set_closecb(evhttp_request_get_connection(http), on_client_gone, call);

@@ -1,13 +1,9 @@
 #include "cli/commands.h"
+#include "cli/download.h"
 #include "cli/options.h"
 #include "cli/pages.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct dead_options {
     const char *destination, *tenant, *code, *out;
@@ -39,45 +35,15 @@ static int list(const struct cli *cli, const struct dead_options *options, struc
     return pages_print(cli, pages);
 }
 
-static int export_to(const struct cli *cli, const struct dead_options *options, int descriptor)
+static int export(const struct cli *cli, const struct dead_options *options)
 {
-    struct client client;
-    struct reply reply = { 0 };
     struct url url;
     url_init(&url, "/v1/dead/export");
     url_query(&url, "destination", options->destination);
     url_query(&url, "tenant", options->tenant);
     url_query(&url, "code", options->code);
-    int code = client_open(cli, &client);
-    if (code == EXIT_DONE)
-        code = client_call(&client, &(struct request){ .method = "GET", .url = &url, .sink = descriptor }, &reply);
-    reply_release(&reply);
+    int code = download(cli, &url, options->out);
     url_release(&url);
-    client_close(&client);
-    return code;
-}
-
-/* Under another name until it is whole, so that a broken export cannot be taken for a good one. */
-static int export_file(const struct cli *cli, const struct dead_options *options)
-{
-    char *part = NULL;
-    if (asprintf(&part, "%s.part", options->out) < 0)
-        return cli_fail(EXIT_FAILED, "no memory for the file's name");
-    int descriptor = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (descriptor < 0) {
-        int code = cli_fail(EXIT_USAGE, "cannot write %s: %s", part, strerror(errno));
-        free(part);
-        return code;
-    }
-    int code = export_to(cli, options, descriptor);
-    bool synced = fsync(descriptor) == 0;
-    if (close(descriptor) != 0)
-        synced = false;
-    if (code == EXIT_DONE && (!synced || rename(part, options->out) != 0))
-        code = cli_fail(EXIT_FAILED, "cannot write %s: %s", options->out, strerror(errno));
-    if (code != EXIT_DONE)
-        unlink(part);
-    free(part);
     return code;
 }
 
@@ -110,7 +76,7 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage("dead", "say what to do: list or export%s%s", *what ? ", not " : "", what);
     if (pages.limit || pages.cursor || pages.all)
         return cli_usage("dead", "an export has all; --limit, --cursor and --all go with list");
-    return options.out ? export_file(cli, &options) : export_to(cli, &options, STDOUT_FILENO);
+    return export(cli, &options);
 }
 
 const struct command command_dead = {

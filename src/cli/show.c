@@ -69,8 +69,9 @@ void show_value(const json_t *value, enum show_as as, struct buffer *out)
         return;
     if (json_is_string(value)) {
         append_string(value, as, out);
-    } else if (json_is_integer(value) && as == SHOW_MS) {
-        duration_format(json_integer_value(value), text);
+    } else if (json_is_integer(value) && (as == SHOW_MS || as == SHOW_SPAN)) {
+        int64_t ms = json_integer_value(value);
+        duration_format(as == SHOW_SPAN && ms >= 10 * SECOND_MS ? ms - ms % SECOND_MS : ms, text);
         buffer_append_text(out, text);
     } else if (json_is_integer(value)) {
         buffer_append_int64(out, json_integer_value(value));
@@ -113,8 +114,10 @@ static const json_t *find_member(const json_t *object, const char *names)
 void show_table_init(struct table *table, struct table_column columns[TABLE_COLUMNS_MAX], const struct shown *shown,
                      size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        columns[i] = (struct table_column){ shown[i].title, shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS };
+    for (size_t i = 0; i < count; i++) {
+        bool right = shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS || shown[i].as == SHOW_SPAN;
+        columns[i] = (struct table_column){ shown[i].title, right };
+    }
     table_init(table, columns, count);
 }
 

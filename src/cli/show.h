@@ -16,6 +16,7 @@ enum show_as {
     SHOW_NUMBER, /* to the right */
     SHOW_TIME,   /* 2025-01-12 10:51:41Z */
     SHOW_MS,     /* a duration: 1m30s */
+    SHOW_SPAN,   /* likewise, from ten seconds on in whole ones */
     SHOW_STATE,  /* coloured */
 };
 

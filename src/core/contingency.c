@@ -53,9 +53,10 @@ static int64_t level_of(const struct contingency *contingency, const struct cont
 
 static void curve_add(struct incident *incident, int64_t level, instant at)
 {
-    size_t last = incident->curve_count < RAMP_CURVE_MAX ? incident->curve_count++ : RAMP_CURVE_MAX - 1;
-    incident->curve[last].at = at;
-    incident->curve[last].level = level;
+    if (incident->curve_count == RAMP_CURVE_MAX) /* when it began and how it ended is what is asked for later */
+        memmove(&incident->curve[1], &incident->curve[2], (--incident->curve_count - 1) * sizeof *incident->curve);
+    incident->curve[incident->curve_count].at = at;
+    incident->curve[incident->curve_count++].level = level;
 }
 
 /* A new go, or a new look: what is still under way of the old one says nothing about it. */
@@ -90,6 +91,7 @@ static struct mode_change change_to(struct contingency *contingency, enum mode m
     contingency->setbacks = 0;
     contingency->signs_in_a_row = 0;
     contingency->first_sign_at = INSTANT_NONE;
+    contingency->checks_failed = 0;
     memset(contingency->signs, 0, sizeof contingency->signs);
     go_begin(contingency, now);
     return change;
@@ -109,6 +111,7 @@ static struct mode_change hold(struct contingency *contingency, const struct con
             .restored_at = INSTANT_NONE,
             .cause = cause,
             .criterion = criterion,
+            .checks_failed = contingency->checks_failed,
         };
         memcpy(incident->signs, contingency->signs, sizeof incident->signs);
     } else {
@@ -300,6 +303,10 @@ struct mode_change contingency_health(struct contingency *contingency, const str
     if (kept->mode == MODE_NORMAL && contingency->signs_in_a_row == 0 &&
         (well || contingency->first_sign_at == INSTANT_NONE))
         contingency->first_sign_at = well ? INSTANT_NONE : now;
+    if (kept->mode == MODE_NORMAL)
+        contingency->checks_failed = well ? 0 : contingency->checks_failed + 1;
+    else if (!well)
+        kept->incident.checks_failed++;
     if (change == HEALTH_WENT_DOWN && rules->enabled && kept->mode != MODE_CONTINGENCY)
         return hold(contingency, rules, CAUSE_HEALTH, CRITERION_NONE, now);
     if (change == HEALTH_CAME_UP && kept->mode == MODE_CONTINGENCY && !kept->forced &&

@@ -79,6 +79,7 @@ struct incident {
     enum cause cause;      /* of the first entry */
     enum criterion criterion;
     int64_t signs[CRITERION_COUNT];
+    int64_t checks_failed; /* health checks, from those on that led to it */
     int64_t relapses;
     int64_t probes;   /* jobs that were sent to see whether it is back */
     int64_t held_max; /* most jobs held at once, as the caller told */
@@ -87,7 +88,7 @@ struct incident {
         instant at;
         int64_t level;
     } curve[RAMP_CURVE_MAX]; /* level 0: held */
-    size_t curve_count;      /* when full, the last point is replaced */
+    size_t curve_count;      /* when full, the oldest but the first makes room */
 };
 
 /* What outlives a restart. */
@@ -108,6 +109,7 @@ struct contingency {
     uint32_t epoch;           /* one more at each step: answers to earlier sends are told apart */
     int64_t signs_in_a_row;   /* normal: nothing good between */
     int64_t signs[CRITERION_COUNT];
+    int64_t checks_failed;    /* normal: in a row */
     instant first_sign_at;    /* of that row */
     int64_t taken, good, bad; /* of this go, or of this check */
     int64_t setbacks;         /* in a row */

@@ -62,6 +62,7 @@ void engine_free(struct engine *engine)
         return;
     assert(engine_under_way(engine) == 0);
     outgoing_free(engine->outgoing);
+    incidents_release(engine);
     lanes_release(engine);
     config_unref(engine->config);
     free(engine);
@@ -80,6 +81,8 @@ static enum status load_states(struct engine *engine, struct error *err)
             dest_restore(engine, dest, state);
         else if (status == STATUS_NOT_FOUND)
             status = STATUS_OK;
+        if (status == STATUS_OK)
+            status = incident_restore(engine, dest, &memory, err);
     }
     arena_release(&memory);
     return status;
@@ -178,6 +181,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->orphans_at = now;
     engine->dead_count_at = now;
     engine->trim_at = now;
+    engine->incident_trim_at = now;
 }
 
 void engine_run(struct engine *engine)
@@ -190,9 +194,11 @@ void engine_run(struct engine *engine)
     if (!engine->stopping)
         dests_tick(engine);
     dests_keep(engine);
+    incidents_keep(engine);
     if (!engine->stopping) {
         promote_due(engine);
         trim_events(engine);
+        incidents_trim(engine);
         count_dead(engine);
         probes_start(engine);
         dispatch_claims(engine);

@@ -8,6 +8,7 @@
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
+#include "engine/incidents.h"
 #include "engine/settlement.h"
 
 enum {
@@ -53,6 +54,7 @@ struct dest {
     int64_t ready; /* of all its lanes */
     char *pause_reason;
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
+    struct incident_state incident;
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     instant held_since;
@@ -111,6 +113,7 @@ struct purpose {
     struct gate_pass pass;   /* what that gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
+    struct incident_note *incident; /* OP_KEEP */
 };
 
 struct outgoing {
@@ -145,6 +148,8 @@ struct engine {
     bool orphans_out;
     instant dead_count_at;
     instant trim_at;
+    struct incident_note *incident_notes; /* to be written */
+    instant incident_trim_at;
     struct engine_figures figures;
 };
 

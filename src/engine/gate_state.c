@@ -6,9 +6,8 @@ static void write_word(struct json_writer *json, const char *name, const char *w
         json_member_text(json, name, word);
 }
 
-static void write_incident(struct json_writer *json, const struct incident *incident)
+void incident_state_write(struct json_writer *json, const struct incident *incident)
 {
-    json_object_begin(json);
     json_member_instant(json, "first_sign_at", incident->first_sign_at);
     json_member_instant(json, "entered_at", incident->entered_at);
     json_member_instant(json, "recovering_at", incident->recovering_at);
@@ -21,6 +20,7 @@ static void write_incident(struct json_writer *json, const struct incident *inci
         if (incident->signs[i] > 0)
             json_member_int(json, criterion_name((enum criterion)i), incident->signs[i]);
     json_object_end(json);
+    json_member_int(json, "checks_failed", incident->checks_failed);
     json_member_int(json, "relapses", incident->relapses);
     json_member_int(json, "probes", incident->probes);
     json_member_int(json, "held_max", incident->held_max);
@@ -34,7 +34,6 @@ static void write_incident(struct json_writer *json, const struct incident *inci
         json_object_end(json);
     }
     json_array_end(json);
-    json_object_end(json);
 }
 
 void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
@@ -60,7 +59,9 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
     json_member_int(json, "step", (int64_t)contingency->step);
     json_member_instant(json, "calm_since", contingency->calm_since);
     json_name(json, "incident");
-    write_incident(json, &contingency->incident);
+    json_object_begin(json);
+    incident_state_write(json, &contingency->incident);
+    json_object_end(json);
     json_object_end(json);
 }
 
@@ -95,7 +96,7 @@ static void read_breaker(const json_t *object, struct breaker_kept *kept)
                                            .openings = read_count(object, "openings") };
 }
 
-static struct incident read_incident(const json_t *object)
+struct incident incident_state_read(const json_t *object)
 {
     struct incident incident = {
         .first_sign_at = read_instant(object, "first_sign_at"),
@@ -104,6 +105,7 @@ static struct incident read_incident(const json_t *object)
         .restored_at = read_instant(object, "restored_at"),
         .cause = cause_from_name(word(object, "cause")),
         .criterion = criterion_from_name(word(object, "criterion")),
+        .checks_failed = read_count(object, "checks_failed"),
         .relapses = read_count(object, "relapses"),
         .probes = read_count(object, "probes"),
         .held_max = read_count(object, "held_max"),
@@ -136,7 +138,7 @@ static void read_contingency(const json_t *object, struct contingency_kept *kept
         .check_at = read_instant(object, "check_at"),
         .step = (size_t)read_count(object, "step"),
         .calm_since = read_instant(object, "calm_since"),
-        .incident = read_incident(json_object_get(object, "incident")),
+        .incident = incident_state_read(json_object_get(object, "incident")),
     };
 }
 

@@ -1,5 +1,5 @@
 /*
- * gate_state.h - what a gate keeps over a restart, as JSON and back.
+ * gate_state.h - what a gate keeps over a restart, as JSON and back; the incident's part serves its report, too.
  */
 #ifndef ENGINE_GATE_STATE_H
 #define ENGINE_GATE_STATE_H
@@ -8,6 +8,11 @@
 #include "core/gate.h"
 
 #include <jansson.h>
+
+/* Members of the object that is being written. */
+void incident_state_write(struct json_writer *json, const struct incident *incident);
+/* What is missing is 0 or INSTANT_NONE. */
+struct incident incident_state_read(const json_t *object);
 
 /* Members of the object that is being written. */
 void gate_state_write(struct json_writer *json, const struct gate_kept *kept);

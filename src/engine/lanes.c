@@ -34,6 +34,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         gate_init(&dest->fallback, &dest->fallback_rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
+        incident_init(&dest->incident);
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
@@ -200,6 +201,7 @@ void lanes_release(struct engine *engine)
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
         free(engine->dests->mode_reason);
+        incident_release(&engine->dests->incident);
         free(engine->dests->name);
         free(engine->dests);
         engine->dests = next;

@@ -69,6 +69,7 @@ static void tell_mode(struct dest *dest, const struct mode_change *change)
               FIELD_CSTR("cause", or_empty(kept.cause)), FIELD_CSTR("sign", or_empty(kept.sign)),
               FIELD_CSTR("reason", or_empty(dest->mode_reason)));
     dest_changed(dest, kept);
+    incident_told(dest, change);
 }
 
 static void tell_breaker(struct dest *dest, const struct breaker_change *change)
@@ -227,6 +228,8 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
     if (settlement->may_pass) {
         news = gate_exhausted(&dest->gate, now, &keep);
         dest_tell(dest, &news);
+        if (keep)
+            contingency_unspent(&dest->gate.contingency, 1);
     }
     return keep;
 }

@@ -131,6 +131,10 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         if (!applied)
             dest_keep_failed(engine, purpose->dest, &purpose->change);
         break;
+    case OP_KEEP:
+        if (purpose->incident)
+            incident_kept(engine, purpose->incident, applied);
+        break;
     default:
         break;
     }

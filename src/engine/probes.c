@@ -21,6 +21,8 @@ static void on_probed(struct probe *probe, const struct health_answer *answer)
     struct health_verdict verdict = health_judge(&expectation, answer);
     assert(engine);
     dest->probing = NULL;
+    if (verdict.reason != HEALTH_WELL)
+        incident_check_failed(dest, health_reason_name(verdict.reason));
     if (!engine->stopping) {
         struct gate_news news = gate_health(&dest->gate, verdict.reason == HEALTH_WELL, engine_now(engine));
         if (news.health != HEALTH_SAME)

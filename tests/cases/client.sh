@@ -4,7 +4,7 @@
 unset INSIST_SERVER INSIST_TOKEN
 trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
 
-for command in add jobs job why retry cancel prioritize dead dest tenants stats events audit backup doctor token; do
+for command in add jobs job why retry cancel prioritize dead dest incidents tenants stats events audit backup doctor token; do
     ask help $command
     check "help $command" ended 0 "usage: insist $command" 'Options:' 'Examples:'
 done
@@ -44,6 +44,13 @@ refused 'name the destination' dest pause
 refused '--reason goes with pause' dest resume claims --reason x
 refused '--reason goes with pause' dest contingency claims --leave --reason x
 refused '--leave goes with contingency' dest pause claims --leave
+refused 'say what to do: list, show, report or note, not bury' incidents bury
+refused 'name the incident' incidents show
+refused 'name the incident' incidents note
+refused 'give the text, or - ' incidents note I
+refused '--out goes with report' incidents show I --out x
+refused '--destination, --limit' incidents show I --limit 3
+refused 'unexpected argument "x"' incidents report I x
 refused '--after is a whole number' events --after -1
 refused 'say what to do: verify' audit
 refused 'name the file' backup
@@ -83,6 +90,10 @@ answers='{
     "GET /v1/tenants?limit=100": [200, {}, "{\"rows\":[]}"],
     "GET /v1/dead/export": [500, {'$problem'}, "{\"detail\":\"the export failed\"}"],
     "GET /v1/jobs/a%2Fb%20c%3F%C3%BC/why?tenant=x%26y": [200, {}, "{\"id\":\"a/b\",\"state\":\"dead\",\"destination\":\"claims\",\"reason\":\"so\"}"],
+    "GET /v1/incidents/a/report": [200, {}, "# Incident\n"],
+    "GET /v1/incidents/b/report": [404, {'$problem'}, "{\"detail\":\"there is no incident\"}"],
+    "GET /v1/incidents/a": [200, {}, "{\"id\":\"a\",\"summary\":\"It \\u001b[2Jbegan.\",\"lasted_ms\":90500,\"lessons_learned\":\"one\\ntwo\"}"],
+    "PATCH /v1/incidents/a": [200, {}, "{\"id\":\"a\",\"lessons_learned\":\"x\"}"],
     "POST /v1/jobs/%2E%2E/cancel": [200, {}, "{\"id\":\"..\",\"state\":\"cancelled\",\"priority\":\"high\"}"]
 }'
 python3 "$root/tests/cases/receiver.py" "$work" "$answers" &
@@ -123,6 +134,20 @@ ask why 'a/b c?ü' --tenant 'x&y'
 check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
 ask cancel ..
 check "an id of dots" ended 0 '..: cancelled, priority high'
+ask incidents report a --out "$work/incident.md"
+check "a report in a file" grep -q '^# Incident$' "$work/incident.md"
+ask incidents report b --out "$work/none.md"
+check "no report" ended 1 'insist: there is no incident'
+check "no report leaves no file" sh -c "! ls '$work' | grep -q none"
+ask incidents show a
+check "an incident, made plain" ended 0 'It ?[2Jbegan.' 'lasted  1m30s' 'lessons learned:' '  two'
+printf 'read \342\202\254\n' >"$work/in"
+run "$insist" incidents note a - <"$work/in"
+check "a note from standard input" ended 0 'a: noted'
+check "the note arrives" grep -q "$(printf '"read \342\202\254"' | od -An -tx1 | tr -d ' \n')" "$work/requests"
+printf '\377' >"$work/in"
+run "$insist" incidents note a - <"$work/in"
+check "a note that is no text" ended 2 'insist: standard input is not UTF-8 text'
 "$insist" jobs >/dev/full 2>"$work/err"
 code=$?
 check "a full disk is noticed" ended 1 'insist: cannot write to standard output: No space left on device'

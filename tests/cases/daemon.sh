@@ -130,6 +130,17 @@ ask why many-1 -t many
 check "why, contingency" ended 0 'they called' 'insist dest contingency held --leave'
 ask dest contingency held --leave
 check "the way back" ended 0 'held: recovering'
+ask incidents --destination held
+check "incidents" ended 0 'DESTINATION' 'operator' 'recovering'
+incident=$(awk 'NR == 2 { print $1 }' "$work/out")
+ask incidents note "$incident" 'call *them* first'
+check "what was learned" ended 0 "$incident: noted"
+ask incidents show "$incident"
+check "an incident" ended 0 'held is on its way back from contingency' 'the operator said' 'they called' 'call *them* first'
+ask incidents report "$incident"
+check "its report" ended 0 '# Incident at held, ' '| First sign |' '> they called' '> call \*them\* first' '## Times'
+ask incidents show none
+check "an incident that is not there" ended 1 'insist: there is no incident of this id'
 ask tenants --destination orders
 check "tenants" ended 0 'TENANT  DESTINATION' 't2      orders'
 ask stats

@@ -553,6 +553,11 @@ void await_state(const struct api_fixture *fixture, const char *path, const char
     await(fixture, path, &(struct wish){ .member = "state", .text = state });
 }
 
+void await_text(const struct api_fixture *fixture, const char *path, const char *member, const char *text)
+{
+    await(fixture, path, &(struct wish){ .member = member, .text = text });
+}
+
 void await_number(const struct api_fixture *fixture, const char *path, const char *member, int64_t number)
 {
     await(fixture, path, &(struct wish){ .member = member, .number = number });

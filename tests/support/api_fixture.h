@@ -71,8 +71,9 @@ void raw_send(int fd, const char *bytes, size_t len);
 /* Reads until the other side closes, `until` has been seen (NULL: do not look), or a minute has passed. */
 char *raw_read(int fd, const char *until);
 
-/* Ask until the job is in that state, the member has that number, or the status is that; fail after a minute. */
+/* Ask until the job is in that state, the member has that text or that number, or the status is that; fail after a minute. */
 void await_state(const struct api_fixture *fixture, const char *path, const char *state);
+void await_text(const struct api_fixture *fixture, const char *path, const char *member, const char *text);
 void await_number(const struct api_fixture *fixture, const char *path, const char *member, int64_t number);
 void await_status(const struct api_fixture *fixture, const char *path, int status);
 

@@ -134,6 +134,8 @@ static void apply(struct world *world, struct batch *batch, struct arena *result
     batch->status = world->fail_applies
                         ? error_set(&batch->error, STATUS_FULL, "the test's disk is full")
                         : world->store->ops->apply(world->store, world->now, batch->ops, batch->count, results, &batch->error);
+    if (batch->status == STATUS_OK && world->applied)
+        world->applied(world, batch->ops, batch->count);
     if (batch->status == STATUS_OK) {
         struct notice *notice;
         assert_int_equal(notice_of(batch->ops, batch->count, world->now, &notice), STATUS_OK);

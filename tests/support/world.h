@@ -41,6 +41,8 @@ struct world {
     size_t probe_count;
     void *context;
     size_t send_count;
+    /* Sees what the engine had written; NULL: nobody. Set it after world_begin. */
+    void (*applied)(struct world *world, const struct store_op *ops, size_t count);
     bool fail_applies; /* transactions fail with STATUS_FULL while set */
     struct answer answers[64]; /* of sends under way, by slot */
 };

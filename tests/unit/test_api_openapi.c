@@ -189,6 +189,21 @@ static void conforms(struct api_fixture *fixture, const char *method, const char
     reply_release(&reply);
 }
 
+/* There is one, of the destination that was held just before. */
+static void incidents_are_as_described(struct api_fixture *fixture)
+{
+    char path[256];
+    await_text(fixture, "/v1/incidents", "incidents.0.destination", "web");
+    struct reply reply = ask_and_conform(fixture, "GET", "/v1/incidents", "/v1/incidents", NULL);
+    snprintf(path, sizeof path, "/v1/incidents/%s", reply_text(&reply, "incidents.0.id"));
+    reply_release(&reply);
+    conforms(fixture, "GET", "/v1/incidents/{id}", path, NULL, 200);
+    conforms(fixture, "PATCH", "/v1/incidents/{id}", path, "{\"lessons_learned\":\"x\"}", 200);
+    conforms(fixture, "PATCH", "/v1/incidents/{id}", path, "{}", 422);
+    conforms(fixture, "GET", "/v1/incidents/{id}", "/v1/incidents/none", NULL, 404);
+    conforms(fixture, "GET", "/v1/incidents/{id}/report", "/v1/incidents/none/report", NULL, 404);
+}
+
 static void answers_are_as_described(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -223,6 +238,7 @@ static void answers_are_as_described(void **state)
     conforms(fixture, "POST", "/v1/destinations/{name}/resume", "/v1/destinations/web/resume", NULL, 200);
     conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":true}", 200);
     conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":false}", 200);
+    incidents_are_as_described(fixture);
     conforms(fixture, "GET", "/v1/tenants", "/v1/tenants", NULL, 200);
     conforms(fixture, "GET", "/v1/events", "/v1/events", NULL, 200);
     conforms(fixture, "GET", "/v1/stats", "/v1/stats", NULL, 200);

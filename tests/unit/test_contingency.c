@@ -321,13 +321,17 @@ static void the_first_sign_of_a_health_check(void **state)
     play(&model, "d 30 u 30 d 30 d 30 D");
     assert_int_equal(model.contingency.kept.incident.first_sign_at, START + 60 * SECOND_MS);
     assert_int_equal(model.contingency.kept.incident.entered_at, START + 120 * SECOND_MS);
+    assert_int_equal(model.contingency.kept.incident.checks_failed, 3); /* the one before it went well again is no part */
+    play(&model, "d d");
+    assert_int_equal(model.contingency.kept.incident.checks_failed, 5);
 }
 
-static void a_long_incident_keeps_its_last_point(void **state)
+static void a_long_incident_keeps_its_first_point_and_the_last_ones(void **state)
 {
     (void)state;
     struct model model = begin(&checked);
     play(&model, "D");
+    instant entered_at = model.now;
     for (int i = 0; i < 100; i++) {
         model.changes[0] = '\0';
         memset(model.changes, 0, sizeof model.changes);
@@ -336,8 +340,11 @@ static void a_long_incident_keeps_its_last_point(void **state)
     const struct incident *incident = &model.contingency.kept.incident;
     assert_int_equal(incident->relapses, 100);
     assert_int_equal(incident->curve_count, RAMP_CURVE_MAX);
+    assert_int_equal(incident->curve[0].at, entered_at);
+    for (size_t i = 0; i < RAMP_CURVE_MAX - 1; i++)
+        check(incident->curve[RAMP_CURVE_MAX - 1 - i].level == (i % 2 == 0 ? 0 : 5), "point %zu from the end", i);
     assert_int_equal(incident->curve[RAMP_CURVE_MAX - 1].at, model.now);
-    assert_int_equal(incident->curve[RAMP_CURVE_MAX - 1].level, 0);
+    assert_true(incident->curve[1].at > model.now - 20 * SECOND_MS);
 }
 
 static void places_are_given_back(void **state)
@@ -512,7 +519,7 @@ int main(void)
         cmocka_unit_test(a_job_at_its_end),
         cmocka_unit_test(the_report),
         cmocka_unit_test(the_first_sign_of_a_health_check),
-        cmocka_unit_test(a_long_incident_keeps_its_last_point),
+        cmocka_unit_test(a_long_incident_keeps_its_first_point_and_the_last_ones),
         cmocka_unit_test(places_are_given_back),
         cmocka_unit_test(sends_of_before_count),
         cmocka_unit_test(a_restart_in_each_state),

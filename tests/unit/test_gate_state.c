@@ -37,6 +37,7 @@ static struct gate_kept full(void)
             .incident = {
                 .first_sign_at = now - 100, .entered_at = now - 90, .recovering_at = now - 80, .restored_at = now - 70,
                 .cause = CAUSE_BREAKER, .criterion = CRITERION_TIMEOUT, .relapses = 1, .probes = 2, .held_max = 3, .unspent = 4,
+                .checks_failed = 5,
                 .curve_count = RAMP_CURVE_MAX,
             },
         },
@@ -91,6 +92,7 @@ static void round_trip(const struct gate_kept *kept)
     assert_memory_equal(is->signs, was->signs, sizeof was->signs);
     assert_int_equal(is->restored_at, was->restored_at);
     assert_int_equal(is->unspent, was->unspent);
+    assert_int_equal(is->checks_failed, was->checks_failed);
     buffer_release(&first);
     buffer_release(&second);
 }

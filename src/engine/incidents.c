@@ -1,0 +1,406 @@
+#include "engine/incidents.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A text to write. */
+struct incident_note {
+    struct dest *dest;
+    char id[INCIDENT_ID_BYTES];
+    bool last; /* the incident is over: no other follows */
+    char *text;
+    size_t len;
+    struct incident_note *next;
+};
+
+void incident_init(struct incident_state *state)
+{
+    *state = (struct incident_state){
+        .record = { .destination = SLICE(""), .reason = SLICE(""), .health_reason = SLICE(""),
+                    .incident = { .entered_at = INSTANT_NONE } },
+    };
+}
+
+void incident_release(struct incident_state *state)
+{
+    free(state->reason);
+    incident_init(state);
+}
+
+static bool is_there(const struct incident_state *state)
+{
+    return state->record.incident.entered_at != INSTANT_NONE;
+}
+
+static void note_free(struct incident_note *note)
+{
+    free(note->text);
+    free(note);
+}
+
+void incidents_release(struct engine *engine)
+{
+    while (engine->incident_notes) {
+        struct incident_note *next = engine->incident_notes->next;
+        note_free(engine->incident_notes);
+        engine->incident_notes = next;
+    }
+}
+
+/* ---- what happens ---- */
+
+static void begin(struct dest *dest)
+{
+    struct incident_state *state = &dest->incident;
+    struct slice health_reason = state->record.health_reason; /* of the checks that led to it */
+    incident_release(state);
+    state->record.destination = slice_from(dest->name);
+    state->record.incident = dest->gate.contingency.kept.incident;
+    state->record.mode = MODE_CONTINGENCY;
+    state->record.held_first = dest->ready;
+    if (state->record.incident.checks_failed > 0)
+        state->record.health_reason = health_reason;
+    state->dirty = true;
+}
+
+static void take_reason(struct incident_state *state, const char *reason)
+{
+    char *copy = reason ? strdup(reason) : NULL;
+    if (!copy)
+        return; /* without memory it says less */
+    free(state->reason);
+    state->reason = copy;
+    state->record.reason = slice_from(copy);
+}
+
+void incident_told(struct dest *dest, const struct mode_change *change)
+{
+    struct incident_state *state = &dest->incident;
+    if (state->record.incident.entered_at != dest->gate.contingency.kept.incident.entered_at)
+        begin(dest);
+    struct incident_change kept = { .at = change->at, .mode = change->to, .cause = change->cause,
+                                    .criterion = change->criterion };
+    incident_record_change(&state->record, kept);
+    if (change->cause == CAUSE_OPERATOR && change->to == MODE_CONTINGENCY)
+        take_reason(state, dest->mode_reason);
+    state->dirty = true;
+}
+
+void incident_check_failed(struct dest *dest, const char *reason)
+{
+    dest->incident.record.health_reason = slice_from(reason);
+}
+
+/* ---- what the store has of its jobs ---- */
+
+static bool wants_stock(const struct dest *dest)
+{
+    const struct incident_state *state = &dest->incident;
+    bool over = state->record.mode == MODE_NORMAL;
+    return is_there(state) && state->dirty && (over ? !state->record.last.known : !state->counted);
+}
+
+static struct incident_stock *stock_of(struct dest *dest)
+{
+    return dest->incident.record.mode == MODE_NORMAL ? &dest->incident.record.last : &dest->incident.record.first;
+}
+
+static void add_lane(struct engine *engine, const struct lane *lane)
+{
+    struct dest *dest = dest_find(engine, lane->destination);
+    if (!dest || !wants_stock(dest))
+        return;
+    struct incident_stock *stock = stock_of(dest);
+    stock->pending += lane->counts.pending + lane->counts.waiting + lane->counts.running;
+    stock->completed += lane->counts.completed;
+    stock->dead += lane->counts.dead;
+}
+
+static enum status add_lanes(struct engine *engine, struct error *err)
+{
+    int64_t after = 0;
+    size_t count;
+    do {
+        struct arena memory;
+        struct lane *lanes;
+        arena_init(&memory, SIZE_MAX / 2);
+        enum status status =
+            engine->reader->ops->reader_lanes(engine->reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+            add_lane(engine, &lanes[i]);
+            after = lanes[i].id;
+        }
+        arena_release(&memory);
+        if (status != STATUS_OK)
+            return status;
+    } while (count == STORE_PAGE_MAX);
+    return STATUS_OK;
+}
+
+/* At the beginning and at the end, in one reading for all: lanes may be many. Without an answer the report says less. */
+static void take_stock(struct engine *engine)
+{
+    struct error error;
+    bool wanted = false;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!wants_stock(dest))
+            continue;
+        *stock_of(dest) = (struct incident_stock){ 0 };
+        wanted = true;
+    }
+    if (!wanted)
+        return;
+    enum status status = add_lanes(engine, &error);
+    if (status != STATUS_OK)
+        log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", error.text));
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!wants_stock(dest))
+            continue;
+        dest->incident.record.held = dest->ready;
+        dest->incident.counted = true;
+        stock_of(dest)->known = status == STATUS_OK;
+    }
+}
+
+/* ---- writing ---- */
+
+/* Puts a text onto the list, in place of an older one of the same incident that has not gone out. */
+static bool list_text(struct engine *engine, struct dest *dest, struct buffer *text)
+{
+    char id[INCIDENT_ID_BYTES];
+    struct incident_note **link = &engine->incident_notes;
+    incident_id(dest->incident.record.incident.entered_at, slice_from(dest->name), id);
+    while (*link && strcmp((*link)->id, id) != 0)
+        link = &(*link)->next;
+    struct incident_note *note = *link ? *link : calloc(1, sizeof *note);
+    size_t len = text->len;
+    char *taken = buffer_take(text);
+    if (!note || !taken) {
+        free(taken);
+        if (note != *link)
+            free(note);
+        return false;
+    }
+    free(note->text);
+    memcpy(note->id, id, sizeof id);
+    note->dest = dest;
+    note->last = dest->incident.record.mode == MODE_NORMAL;
+    note->text = taken;
+    note->len = len;
+    *link = note;
+    return true;
+}
+
+static bool has_stepped(const struct incident *was, const struct incident *is)
+{
+    return was->curve_count != is->curve_count ||
+           (is->curve_count > 0 && was->curve[was->curve_count - 1].at != is->curve[is->curve_count - 1].at);
+}
+
+/* Whether there is a reason to look at its figures, although nothing was told. */
+static bool is_due(const struct engine *engine, const struct incident_state *state, instant now)
+{
+    bool put_back = state->write_at > instant_add(now, INCIDENT_WRITE_EVERY_MS); /* the clock was */
+    return is_there(state) && state->record.mode != MODE_NORMAL && (engine->stopping || state->write_at <= now || put_back);
+}
+
+static void refresh(struct dest *dest)
+{
+    struct incident_state *state = &dest->incident;
+    const struct incident *is = &dest->gate.contingency.kept.incident;
+    if (!is_there(state) || (state->record.mode == MODE_NORMAL && !state->dirty))
+        return;
+    state->dirty = state->dirty || has_stepped(&state->record.incident, is);
+    state->record.incident = *is;
+    state->record.mode = dest->gate.contingency.kept.mode;
+    if (state->record.mode != MODE_NORMAL)
+        state->record.held = dest->ready;
+}
+
+static void list_record(struct engine *engine, struct dest *dest, instant now)
+{
+    struct incident_state *state = &dest->incident;
+    struct buffer text;
+    state->write_at = instant_add(now, INCIDENT_WRITE_EVERY_MS);
+    buffer_init(&text, INCIDENT_RECORD_BYTES_MAX);
+    incident_record_write(&text, &state->record);
+    uint64_t hash = hash_slice(engine->seed, 0, buffer_slice(&text));
+    bool same = !state->dirty && hash == state->written;
+    if (buffer_status(&text) == STATUS_OK && (same || list_text(engine, dest, &text))) {
+        state->dirty = false;
+        state->written = hash;
+    } else {
+        state->dirty = true; /* no memory: in a moment */
+    }
+    buffer_release(&text);
+}
+
+static void list_changed(struct engine *engine, instant now)
+{
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        refresh(dest);
+    take_stock(engine);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (dest->incident.dirty || is_due(engine, &dest->incident, now))
+            list_record(engine, dest, now);
+}
+
+void incidents_keep(struct engine *engine)
+{
+    list_changed(engine, engine_now(engine));
+    while (engine->incident_notes && !engine_must_wait(engine)) {
+        struct incident_note *note = engine->incident_notes;
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .incident = note });
+        if (!op)
+            return;
+        op->kind = OP_KEEP;
+        op->keep = (struct op_keep){ .space = SPACE_INCIDENT, .name = slice_from(note->id),
+                                     .value = { note->text, note->len } };
+        engine->incident_notes = note->next;
+        note->next = NULL;
+    }
+}
+
+void incident_kept(struct engine *engine, struct incident_note *note, bool applied)
+{
+    const struct incident_state *state = &note->dest->incident;
+    char id[INCIDENT_ID_BYTES] = "";
+    if (is_there(state))
+        incident_id(state->record.incident.entered_at, slice_from(note->dest->name), id);
+    bool present = strcmp(id, note->id) == 0;
+    if (!applied && !engine->stopping && present) {
+        note->dest->incident.dirty = true; /* as it stands by then: a newer text may be in the store already */
+    } else if (!applied && !engine->stopping && note->last) {
+        note->next = engine->incident_notes;
+        engine->incident_notes = note;
+        return;
+    }
+    note_free(note);
+}
+
+/* ---- over a restart ---- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The record is written more often than the destination's state, which on the other hand is never behind in its mode. */
+static void merge(struct incident *is, const struct incident *recorded)
+{
+    for (int i = 0; i < CRITERION_COUNT; i++)
+        is->signs[i] = larger(is->signs[i], recorded->signs[i]);
+    is->checks_failed = larger(is->checks_failed, recorded->checks_failed);
+    is->probes = larger(is->probes, recorded->probes);
+    is->held_max = larger(is->held_max, recorded->held_max);
+    is->unspent = larger(is->unspent, recorded->unspent);
+    bool newer = recorded->curve_count > 0 && is->curve_count > 0 && recorded->relapses >= is->relapses &&
+                 recorded->curve[recorded->curve_count - 1].at >= is->curve[is->curve_count - 1].at;
+    if (newer) {
+        memcpy(is->curve, recorded->curve, sizeof is->curve);
+        is->curve_count = recorded->curve_count;
+    }
+}
+
+/* The text of a constant, since a record's own text does not live long enough. */
+static struct slice health_reason_of(struct slice name)
+{
+    for (int i = HEALTH_WELL + 1; i < HEALTH_REASON_COUNT; i++)
+        if (slice_equal(name, slice_from(health_reason_name((enum health_reason)i))))
+            return slice_from(health_reason_name((enum health_reason)i));
+    return SLICE("");
+}
+
+static void go_on(struct dest *dest, const struct incident_record *record)
+{
+    struct incident_state *state = &dest->incident;
+    struct incident *is = &dest->gate.contingency.kept.incident;
+    char *reason = strndup(record->reason.data, record->reason.len);
+    merge(is, &record->incident);
+    state->record = *record;
+    state->record.destination = slice_from(dest->name);
+    state->record.health_reason = health_reason_of(record->health_reason);
+    state->record.incident = *is;
+    state->record.reason = SLICE("");
+    take_reason(state, reason && *reason ? reason : NULL);
+    free(reason);
+    state->counted = record->first.known;
+    state->dirty = true; /* it may have been behind */
+}
+
+enum status incident_restore(struct engine *engine, struct dest *dest, struct arena *memory, struct error *err)
+{
+    const struct contingency_kept *kept = &dest->gate.contingency.kept;
+    struct incident_record record;
+    char id[INCIDENT_ID_BYTES];
+    struct slice text;
+    if (kept->mode == MODE_NORMAL || kept->incident.entered_at == INSTANT_NONE)
+        return STATUS_OK;
+    incident_id(kept->incident.entered_at, slice_from(dest->name), id);
+    enum status status =
+        engine->reader->ops->reader_kept(engine->reader, SPACE_INCIDENT, slice_from(id), memory, &text, err);
+    if (status == STATUS_OK)
+        status = incident_record_read(text, memory, &record);
+    if (status == STATUS_OK)
+        go_on(dest, &record);
+    else if (status == STATUS_NOT_FOUND || status == STATUS_INVALID)
+        begin(dest);
+    else
+        return status;
+    return STATUS_OK;
+}
+
+/* ---- the end of their time ---- */
+
+static bool is_present(const struct engine *engine, struct slice id)
+{
+    struct slice name = slice_from_offset(id, INCIDENT_STAMP_BYTES + 1);
+    const struct dest *dest = dest_find(engine, name);
+    char present[INCIDENT_ID_BYTES];
+    if (!dest || !is_there(&dest->incident) || dest->incident.record.mode == MODE_NORMAL)
+        return false;
+    incident_id(dest->incident.record.incident.entered_at, name, present);
+    return slice_equal(id, slice_from(present));
+}
+
+/* False: the batch is full. */
+static bool forget(struct engine *engine, struct slice space, struct slice id)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return false;
+    op->kind = OP_KEEP;
+    op->keep = (struct op_keep){ .space = space, .name = arena_copy(outgoing_memory(engine), id), .value = SLICE("") };
+    if (op->keep.name.data)
+        return true;
+    outgoing_drop_last(engine);
+    return false;
+}
+
+void incidents_trim(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    int64_t keep_ms = engine->config->retention_audit_ms;
+    char stamp[INCIDENT_STAMP_BYTES + 1];
+    struct arena memory;
+    struct error error;
+    struct kept *old = NULL;
+    size_t count = 0;
+    if (keep_ms <= 0 || now < engine->incident_trim_at || engine_must_wait(engine))
+        return;
+    engine->incident_trim_at = instant_add(now, INCIDENT_TRIM_EVERY_MS);
+    incident_stamp(now - keep_ms, stamp);
+    arena_init(&memory, SIZE_MAX / 2);
+    if (engine->reader->ops->reader_kept_list(engine->reader, SPACE_INCIDENT, slice_from(stamp), INCIDENT_TRIM_MAX, &memory,
+                                              &old, &count, &error) != STATUS_OK)
+        log_event(LOG_ERROR, "incident_trim_failed", FIELD_CSTR("error", error.text));
+    for (size_t i = 0; i < count; i++)
+        if (!is_present(engine, old[i].name) &&
+            (!forget(engine, SPACE_INCIDENT_LESSONS, old[i].name) || !forget(engine, SPACE_INCIDENT, old[i].name)))
+            break; /* the rest in an hour */
+    arena_release(&memory);
+}
