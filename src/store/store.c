@@ -127,29 +127,34 @@ void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1
     ret_id[JOB_ID_MADE_BYTES] = '\0';
 }
 
-/* The time and the low bits of the number of an id as job_id_make writes it; false for any other. */
-static bool made_id_key(struct slice id, uint64_t *ret_key)
+static bool made_id_parts(struct slice id, uint64_t *ret_time, uint64_t *ret_number)
 {
-    uint64_t time = 0;
-    uint64_t number = 0;
+    uint64_t parts[2] = { 0, 0 };
     if (id.len != JOB_ID_MADE_BYTES)
         return false;
     for (size_t i = 0; i < id.len; i++) {
         unsigned char digit = base32_values[(unsigned char)id.data[i]];
         if (digit == 0)
             return false;
-        uint64_t *part = i < ID_TIME_DIGITS ? &time : &number;
+        uint64_t *part = &parts[i >= ID_TIME_DIGITS];
         *part = *part << BASE32_BITS | (uint64_t)(digit - 1);
     }
-    *ret_key = time << 16 | (number & 0xffff);
+    *ret_time = parts[0];
+    *ret_number = parts[1];
     return true;
+}
+
+bool job_id_number(struct slice id, uint64_t *ret_number)
+{
+    uint64_t time;
+    return made_id_parts(id, &time, ret_number);
 }
 
 /* Ids made here are ordered by time and so are their keys: an index of them grows at its end, where it is cheap. */
 uint64_t job_key(struct slice tenant, struct slice id)
 {
-    uint64_t key;
-    if (made_id_key(id, &key))
-        return key;
+    uint64_t time, number;
+    if (made_id_parts(id, &time, &number))
+        return time << 16 | (number & 0xffff);
     return hash_slice(hash_slice(0, 0, tenant), 1, id) >> 1; /* 63 bits: backends keep it as a signed number */
 }

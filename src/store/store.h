@@ -400,5 +400,7 @@ instant promote_expires_at(const struct op_promote *promote, struct slice destin
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */
 enum { JOB_ID_MADE_BYTES = 26 };
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1]);
+/* That number; false for an id that has another form. Who gave the id is not told by its form. */
+bool job_id_number(struct slice id, uint64_t *ret_number);
 
 #endif

@@ -7,7 +7,6 @@
 
 enum {
     PROMOTE_STEP = 256,          /* timers looked up at once */
-    MADE_ID_SECRET_BITS = 24,
     VALUE_BYTES_MAX = 500000000, /* SQLite refuses a row of twice this */
     TOKENS_RESERVED = 1 << 20,   /* lease tokens given to this process by one write of the meta row */
 };
@@ -106,7 +105,7 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
             .dead_at = INSTANT_NONE,
             .expires_at = INSTANT_NONE,
         },
-        .key = (int64_t)job_key(insert->tenant, id),
+        .key = insert->id.len > 0 ? (int64_t)job_key(insert->tenant, id) : 0,
         .ready = insert->run_at <= batch->now,
         .forget_at = INSTANT_NONE,
     };

@@ -33,7 +33,7 @@ enum statement {
     STATEMENT_META_SET,
     STATEMENT_LANE_INSERT,
     STATEMENT_LANE_UPDATE,
-    STATEMENT_JOB_BY_KEY,
+    STATEMENT_JOB_BY_NAME,
     STATEMENT_JOB_BY_SEQ,
     STATEMENT_JOB_CLAIM,
     STATEMENT_JOB_ORPHANS,
@@ -117,7 +117,7 @@ struct sqlite_batch {
 /* A job and what the store alone knows of it. */
 struct sqlite_row {
     struct job job;
-    int64_t key;
+    int64_t key; /* job_key of its name; 0: the id holds its number */
     unsigned char digest[JOB_DIGEST_BYTES];
     bool ready;        /* is in the ready table */
     instant forget_at; /* of a completed or cancelled job */
@@ -249,6 +249,10 @@ enum status sqlite_meta_set(struct sqlite_batch *batch, const char *name, int64_
 /* Reads the row a statement stands on; texts are copied into `memory`. */
 enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row,
                             struct error *err) MUST_CHECK;
+/* An id made by the store holds the job's number, and below that bits that a caller cannot know. */
+enum { MADE_ID_SECRET_BITS = 24 };
+/* The number that an id would hold if it was made here; 0: it was not. */
+int64_t sqlite_id_seq(struct slice id);
 /* Texts live in the batch's scratch. *ret_found tells whether it is there. */
 enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row,
                               bool *ret_found) MUST_CHECK;

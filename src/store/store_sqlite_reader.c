@@ -33,7 +33,9 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_BEGIN] = "BEGIN",
     [QUERY_COMMIT] = "COMMIT",
     [QUERY_JOB_FIND] =
-        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane WHERE j.key = ?1",
+        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq = ?2 UNION ALL "
+        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane"
+        " WHERE j.key = ?1 AND j.key <> 0",
     [QUERY_JOB] =
         "SELECT " SQL_JOB_COLUMNS ", 0, e.token, e.until, e.owner, p.content_type, p.headers, p.correlation_id,"
         " p.metadata, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
@@ -166,6 +168,7 @@ static enum status job_find(const struct reading *reading, struct slice tenant, 
     *ret_seq = 0;
     *ret_last_event = 0;
     sqlite3_bind_int64(query, 1, (int64_t)job_key(tenant, id));
+    sqlite3_bind_int64(query, 2, sqlite_id_seq(id));
     enum status status = query_next(reading, QUERY_JOB_FIND, &more);
     while (status == STATUS_OK && more && *ret_seq == 0) {
         if (slice_equal(sqlite_column_slice(query, 1), id) && slice_equal(sqlite_column_slice(query, 2), tenant)) {

@@ -20,7 +20,8 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_LANE_INSERT] = "INSERT INTO lane VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)",
     [STATEMENT_LANE_UPDATE] = "UPDATE lane SET pending = ?2, running = ?3, waiting = ?4, completed = ?5, dead = ?6,"
                               " cancelled = ?7, ready = ?8 WHERE id = ?1",
-    [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1",
+    [STATEMENT_JOB_BY_NAME] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
+                              " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
     [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE ", " SQL_NO_PAYLOAD
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [STATEMENT_JOB_CLAIM] =
@@ -31,8 +32,9 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
         "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
         " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
-    [STATEMENT_JOB_INSERT] = "INSERT INTO job VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-                             " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+    [STATEMENT_JOB_INSERT] =
+        "INSERT INTO job VALUES (?1, ?2, ?3, ?4, ?5, " SQL_STATE_PENDING ", ?6, 0, ?7, 1, 0, 0, 0, 0, 0, 0,"
+        " ?8, NULL, ?9, ?10, ?8, NULL, NULL, 0, NULL, NULL, NULL, NULL, ?11)",
     [STATEMENT_JOB_UPDATE] =
         "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
         " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
@@ -257,20 +259,27 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
     return STATUS_OK;
 }
 
+int64_t sqlite_id_seq(struct slice id)
+{
+    uint64_t number;
+    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
+}
+
 enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
                                bool *ret_found)
 {
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_KEY];
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_NAME];
     int64_t seq = 0;
     bool more;
     sqlite3_bind_int64(statement, 1, (int64_t)job_key(tenant, id));
-    enum status status = sqlite_next(batch, STATEMENT_JOB_BY_KEY, &more);
+    sqlite3_bind_int64(statement, 2, sqlite_id_seq(id));
+    enum status status = sqlite_next(batch, STATEMENT_JOB_BY_NAME, &more);
     while (status == STATUS_OK && more && seq == 0) {
         const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, sqlite3_column_int64(statement, 1));
         if (lane && slice_equal(lane->lane.tenant, tenant) && slice_equal(sqlite_column_slice(statement, 2), id))
             seq = sqlite3_column_int64(statement, 0);
         else
-            status = sqlite_next(batch, STATEMENT_JOB_BY_KEY, &more);
+            status = sqlite_next(batch, STATEMENT_JOB_BY_NAME, &more);
     }
     sqlite3_reset(statement);
     *ret_found = false;
@@ -428,14 +437,28 @@ static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row
 
 /* ---- Writing ---- */
 
+/* A new job's row: all else is as the statement says. */
+static void row_bind_new(sqlite3_stmt *statement, const struct sqlite_row *row)
+{
+    const struct job *job = &row->job;
+    assert(job->state == STATE_PENDING && job->step == STEP_SEND && job->generation == 1);
+    sqlite3_bind_int64(statement, 1, job->seq);
+    sqlite3_bind_int64(statement, 2, row->key);
+    sqlite3_bind_int64(statement, 3, job->lane);
+    sqlite_bind_slice(statement, 4, job->id);
+    sqlite3_bind_blob(statement, 5, row->digest, JOB_DIGEST_BYTES, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 6, (int)job->priority);
+    sqlite3_bind_int64(statement, 7, job->rank);
+    sqlite3_bind_int64(statement, 8, job->created_at);
+    sqlite_bind_instant(statement, 9, job->run_at);
+    sqlite_bind_instant(statement, 10, job->deadline);
+    sqlite3_bind_int64(statement, 11, job->last_event);
+}
+
 static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
 {
     const struct job *job = &row->job;
     sqlite3_bind_int64(statement, COLUMN_SEQ + 1, job->seq);
-    sqlite3_bind_int64(statement, COLUMN_KEY + 1, row->key);
-    sqlite3_bind_int64(statement, COLUMN_LANE + 1, job->lane);
-    sqlite_bind_slice(statement, COLUMN_ID + 1, job->id);
-    sqlite3_bind_blob(statement, COLUMN_DIGEST + 1, row->digest, JOB_DIGEST_BYTES, SQLITE_STATIC);
     sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)job->state);
     sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, (int)job->priority);
     sqlite3_bind_int(statement, COLUMN_STEP + 1, (int)job->step);
@@ -447,7 +470,6 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite3_bind_int64(statement, COLUMN_STEP_COUNT + 1, job->step_count);
     sqlite3_bind_int64(statement, COLUMN_REDRIVES_AUTO + 1, job->redrives_auto);
     sqlite3_bind_int(statement, COLUMN_DOUBTED + 1, job->doubted);
-    sqlite3_bind_int64(statement, COLUMN_CREATED_AT + 1, job->created_at);
     sqlite_bind_instant(statement, COLUMN_FIRST_AT + 1, job->first_at);
     sqlite_bind_instant(statement, COLUMN_RUN_AT + 1, job->run_at);
     sqlite_bind_instant(statement, COLUMN_DEADLINE + 1, job->deadline);
@@ -465,7 +487,7 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
 static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
     enum statement which = before ? STATEMENT_JOB_UPDATE : STATEMENT_JOB_INSERT;
-    row_bind(batch->store->statements[which], after);
+    (before ? row_bind : row_bind_new)(batch->store->statements[which], after);
     return sqlite_run(batch, which);
 }
 
@@ -477,7 +499,7 @@ static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_ro
     sqlite3_bind_int64(store->statements[STATEMENT_JOB_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(store->statements[STATEMENT_PAYLOAD_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(archive, 1, last_event);
-    sqlite3_bind_int64(archive, 2, row->key);
+    sqlite3_bind_int64(archive, 2, (int64_t)job_key(row->job.tenant, row->job.id));
     if (last_event > store->progress.trimmed_last)
         status = sqlite_run(batch, STATEMENT_ARCHIVE_INSERT);
     /* The newest number is read off the newest job when the store opens, so it must not go with it. */

@@ -1,5 +1,8 @@
 #include "support/store_cases.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include <string.h>
 
 /* One job in each state, named after it, all in one lane. */
@@ -364,6 +367,38 @@ static void a_deleted_id_can_be_used_again(void **state)
     assert_text(events[3].destination, "d");
 }
 
+/* Made ids are found by the number in them, which another's may have too. */
+static void an_id_that_looks_made_is_one_like_any_other(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_op made = insert_op(f, "d", "t", "");
+    assert_run(f, &made, STATUS_OK);
+    char first[JOB_ID_MADE_BYTES + 1], other[JOB_ID_MADE_BYTES + 1];
+    snprintf(first, sizeof first, "%.*s", SLICE_ARG(made.insert.ret_id));
+    memcpy(other, first, sizeof other);
+    other[JOB_ID_MADE_BYTES - 1] = other[JOB_ID_MADE_BYTES - 1] == '0' ? '1' : '0';
+
+    struct store_op given = insert_op(f, "d", "t", other);
+    given.insert.payload = SLICE("another body");
+    assert_run(f, &given, STATUS_OK);
+    assert_false(given.insert.ret_existed);
+    struct store_op tenants = insert_op(f, "d", "u", first);
+    assert_run(f, &tenants, STATUS_OK);
+    assert_false(tenants.insert.ret_existed);
+    struct store_op again = insert_op(f, "d", "t", first);
+    assert_run(f, &again, STATUS_OK);
+    assert_true(again.insert.ret_existed);
+    assert_int_equal(again.insert.ret_seq, made.insert.ret_seq);
+
+    assert_int_equal(read_job(f, "t", first).seq, made.insert.ret_seq);
+    assert_int_equal(read_job(f, "t", other).seq, given.insert.ret_seq);
+    assert_int_equal(read_job(f, "u", first).seq, tenants.insert.ret_seq);
+    struct store_op cancel = job_op(OP_CANCEL, "t", first);
+    assert_run(f, &cancel, STATUS_OK);
+    assert_int_equal(cancel.job.ret_seq, made.insert.ret_seq);
+    assert_state(f, other, STATE_PENDING);
+}
+
 const struct store_case store_cases_name[] = {
     { "states allow what the table says", states_allow_what_the_table_says },
     { "a cancelled job is never claimed", a_cancelled_job_is_never_claimed },
@@ -379,5 +414,6 @@ const struct store_case store_cases_name[] = {
     { "a corrected payload leaves the id what it was", a_corrected_payload_leaves_the_id_what_it_was },
     { "a purged job leaves its history", a_purged_job_leaves_its_history },
     { "a deleted id can be used again", a_deleted_id_can_be_used_again },
+    { "an id that looks made is one like any other", an_id_that_looks_made_is_one_like_any_other },
     { 0 },
 };

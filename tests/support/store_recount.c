@@ -1,6 +1,6 @@
 #include "support/store_recount.h"
 
-#include "store/store.h"
+#include "store/store_sqlite_private.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
@@ -97,14 +97,15 @@ static bool rules_hold(sqlite3 *db, char text[RECOUNT_TEXT_BYTES])
 
 static bool keys_hold(sqlite3 *db, char text[RECOUNT_TEXT_BYTES])
 {
-    static const char sql[] = "SELECT j.key, l.tenant, j.id FROM job j JOIN lane l ON l.id = j.lane UNION ALL"
-                              " SELECT a.key, l.tenant, v.job FROM archive a JOIN event v ON v.number = a.event"
+    static const char sql[] = "SELECT j.key, l.tenant, j.id, j.seq FROM job j JOIN lane l ON l.id = j.lane UNION ALL"
+                              " SELECT a.key, l.tenant, v.job, -1 FROM archive a JOIN event v ON v.number = a.event"
                               " JOIN lane l ON l.id = v.lane";
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
     bool good = result == SQLITE_OK;
     while (good && (result = sqlite3_step(statement)) == SQLITE_ROW)
-        good = sqlite3_column_int64(statement, 0) == (int64_t)job_key(column(statement, 1), column(statement, 2));
+        good = sqlite3_column_int64(statement, 0) == (int64_t)job_key(column(statement, 1), column(statement, 2)) ||
+               (sqlite3_column_int64(statement, 0) == 0 && sqlite_id_seq(column(statement, 2)) == sqlite3_column_int64(statement, 3));
     good = good && result == SQLITE_DONE;
     if (!good)
         snprintf(text, RECOUNT_TEXT_BYTES, "not so: keys are those of the names (%s)", sqlite3_errmsg(db));
