@@ -22,6 +22,9 @@
 
 enum {
     JOB_DIGEST_BYTES = 16,
+    PAGE_BYTES = 4096,
+    LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
+    LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
     CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
 };
 
@@ -102,6 +105,8 @@ struct sqlite_store {
     struct sqlite_progress progress, saved;
     int wal_pages;        /* after the last commit */
     int checkpoint_pages; /* with so many the next batch checkpoints first */
+    int reserve_pages;    /* the log is made longer by so many at once, and when it has fewer than half of that left */
+    int64_t log_bytes;    /* its length, as far as it is known */
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
 

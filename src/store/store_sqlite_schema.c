@@ -5,7 +5,6 @@
 
 enum {
     APPLICATION_ID = 0x696e7374, /* "inst" */
-    PAGE_BYTES = 4096,
     WRITER_CACHE_KB = 16 * 1024,
     WAL_KEEP_BYTES = 64 * 1024 * 1024, /* a longer one, after a long read, is cut when it starts anew */
 };

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <string.h>
-
 /* One job in each state, named after it, all in one lane. */
 static int64_t one_of_each(struct store_fixture *f)
 {

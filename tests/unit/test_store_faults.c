@@ -33,7 +33,7 @@
 #define FAULTS_STEP 1
 #endif
 
-enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30 };
+enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 4 };
 
 static char folder[64], path[PATH_BYTES];
 static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* before batch i */
@@ -107,8 +107,10 @@ static enum status store_try(struct store **ret_store, struct error *err)
 {
     struct store_settings settings = { .sync_always = true, .pending_max = 1000 };
     enum status status = store_sqlite_open(slice_from(path), &settings, ret_store, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         ((struct sqlite_store *)*ret_store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
+        ((struct sqlite_store *)*ret_store)->reserve_pages = RESERVE_PAGES_SMALL;
+    }
     return status;
 }
 

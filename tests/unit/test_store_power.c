@@ -37,6 +37,7 @@ enum {
     PATH_BYTES = 256,
     SEEN_MAX = 1 << 15,
     CHECKPOINT_PAGES_SMALL = 30, /* so that the log starts anew several times in the script */
+    RESERVE_PAGES_SMALL = 8,     /* and is made longer ahead of use */
 };
 
 static char folder[64];
@@ -69,6 +70,7 @@ static struct store *store_at(const char *path, bool sync_always)
     if (store_sqlite_open(slice_from(path), &settings, &store, &err) != STATUS_OK)
         fail_msg("cannot open %s: %s", path, err.text);
     ((struct sqlite_store *)store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
+    ((struct sqlite_store *)store)->reserve_pages = RESERVE_PAGES_SMALL;
     return store;
 }
 
