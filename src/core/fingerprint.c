@@ -26,7 +26,7 @@ struct masker {
     bool spaced;
     struct slice word; /* the last one without digits, as it stands in `text` */
     size_t word_end;
-    size_t fresh;     /* where a word may begin although a byte of one seems to stand before; 0: nowhere */
+    size_t fresh;     /* the end of what was masked last: a word may begin there */
     size_t quote_end; /* the end of a quotation whose inside is read like the rest; 0: none */
 };
 
@@ -80,6 +80,7 @@ static void put_mask(struct masker *masker, const char *mask, size_t len)
     if (!goes_on(masker, slice_from(mask)))
         put(masker, slice_from(mask));
     masker->at += len;
+    masker->fresh = masker->at; /* what follows is looked at as if nothing stood before */
 }
 
 static struct slice rest_of(const struct masker *masker)
@@ -124,7 +125,6 @@ static void mask_bytes(struct masker *masker)
     while (len < rest.len && !ascii_is_space(rest.data[len]) && shape_character_len(slice_from_offset(rest, len)) == 0)
         len++;
     put_mask(masker, "<bytes>", len);
-    masker->fresh = masker->at;
 }
 
 /* ---- secrets ---- */
@@ -333,7 +333,7 @@ static void mask_next(struct masker *masker)
     else if (mask_quoted(masker))
         return;
     else if (is_inside_word(masker) || (rest.data[0] == '/' && byte_before(masker) == '<'))
-        put_plain(masker, character); /* a unit behind its number, a tag's end */
+        put_plain(masker, character); /* of an HTML tag, the end too */
     else if (mask_shape(masker) || mask_number(masker))
         return;
     else if (shape_is_word_byte(rest.data[0]))

@@ -29,7 +29,8 @@ struct fingerprint {
  * `code` empty: the one that the text names, if any, as classify.h finds it. A number right behind a word for it ("HTTP
  * 418", "error code 1205", "ORA-00060") is a code and stays; every other is masked.
  */
-void fingerprint_make(struct slice code_namespace, struct slice code, struct slice text, struct fingerprint *ret_fingerprint);
+void fingerprint_make(struct slice code_namespace, struct slice code, struct slice text,
+                      struct fingerprint *ret_fingerprint);
 
 /*
  * The length of the mask that stands at the start of a masked text, 0 where none does. A text that had "<id>" in it from

@@ -13,6 +13,7 @@ enum {
     OUTCOMES_COUNTED_MAX = 4000,
     LETTERS_MIN = 8, /* fewer would match errors of another kind */
     RULE_ROOM_BYTES = 200,
+    RULE_GAPS_MAX = 8, /* each multiplies the work of a text that does not match; words enough stand before */
 };
 
 static const double tail = 0.05; /* on each side of the interval */
@@ -32,7 +33,7 @@ static double away_from_zero(double x)
     return fabs(x) < 1e-300 ? 1e-300 : x;
 }
 
-/* The continued fraction of the incomplete beta function, by Lentz's method; converges fast for x < (a + 1) / (a + b + 2). */
+/* The incomplete beta function's continued fraction, by Lentz's method; converges fast for x < (a + 1) / (a + b + 2). */
 static double beta_fraction(double a, double b, double x)
 {
     double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), value = d;
@@ -112,28 +113,21 @@ static bool is_letter(char c)
     return (ascii_is_alnum(c) && !ascii_is_digit(c)) || ((unsigned char)c >= 0x80 && !is_continuation(c));
 }
 
-/* The sample's words, with what is masked between them. */
-struct words {
-    size_t letters;
-    bool masked;
-    bool plain; /* fit for a rule without a pattern */
-};
-
-static struct words words_of(struct slice sample)
+static size_t letters_of(struct slice sample)
 {
-    struct words words = { .plain = true };
-    for (size_t i = 0; i < sample.len; i++) {
-        size_t mask = fingerprint_mask_len(slice_from_offset(sample, i));
-        if (mask > 0) {
-            words.masked = true;
-            i += mask - 1;
-            continue;
-        }
-        char c = sample.data[i];
-        words.letters += is_letter(c);
-        words.plain = words.plain && (ascii_is_alnum(c) || memchr(" ,_-", c, 4));
-    }
-    return words;
+    size_t letters = 0;
+    for (size_t i = 0; i < sample.len; i++)
+        letters += is_letter(sample.data[i]);
+    return letters;
+}
+
+/* Nothing is masked, and nothing reads as a code or a pattern: fit for a rule as it stands. */
+static bool is_plain(struct slice sample)
+{
+    for (size_t i = 0; i < sample.len; i++)
+        if (!ascii_is_alnum(sample.data[i]) && !memchr(" ,_-", sample.data[i], 4))
+            return false;
+    return true;
 }
 
 /* One character of the sample as a pattern has it. */
@@ -149,17 +143,24 @@ static void append_escaped(char c, bool spaced, struct buffer *out)
         buffer_append_byte(out, c);
 }
 
-/* Masked places may hold anything, as little of it as will do; at the ends they say nothing. */
-static void append_pattern(struct slice sample, bool spaced, struct buffer *out)
+/* Masked places may hold anything, as little of it as will do; at the ends they say nothing. Returns how many letters it
+ * has. */
+static size_t append_pattern(struct slice sample, bool spaced, struct buffer *out)
 {
-    size_t start = out->len, words_end = 0;
+    size_t start = out->len, words_end = 0, gap_end = 0, gaps = 0, letters = 0;
     buffer_append_byte(out, '/');
     for (size_t i = 0; i < sample.len && (out->len - start < RULE_ROOM_BYTES || is_continuation(sample.data[i]));) {
         size_t mask = fingerprint_mask_len(slice_from_offset(sample, i));
-        if (mask > 0 && words_end > 0)
+        if (mask > 0 && gaps == RULE_GAPS_MAX)
+            break;
+        if (mask > 0 && words_end > 0 && gap_end != out->len) {
             buffer_append_text(out, ".*?");
+            gap_end = out->len;
+            gaps++;
+        }
         if (mask == 0 && (words_end > 0 || sample.data[i] != ' ')) {
             append_escaped(sample.data[i], spaced, out);
+            letters += is_letter(sample.data[i]);
             if (sample.data[i] != ' ')
                 words_end = out->len;
         }
@@ -168,6 +169,7 @@ static void append_pattern(struct slice sample, bool spaced, struct buffer *out)
     if (words_end > 0)
         out->len = words_end;
     buffer_append_byte(out, '/');
+    return letters;
 }
 
 /* "http:418": one code, which a rule can name as it stands. */
@@ -184,17 +186,20 @@ static bool is_code(struct slice code)
 
 bool learning_rule(struct slice code, struct slice sample, bool spaced, struct buffer *out)
 {
-    struct words words = words_of(sample);
-    if (words.letters < LETTERS_MIN) {
-        if (is_code(code))
-            buffer_append(out, code);
-        return is_code(code);
-    }
-    if (words.masked || !words.plain || spaced)
-        append_pattern(sample, spaced, out);
-    else
+    size_t start = out->len, letters = 0;
+    if (is_plain(sample) && !spaced) {
+        letters = letters_of(sample);
         buffer_append(out, sample);
-    return true;
+    } else {
+        letters = append_pattern(sample, spaced, out);
+    }
+    if (letters >= LETTERS_MIN)
+        return true;
+    if (buffer_status(out) == STATUS_OK)
+        out->len = start; /* too few words to know it by */
+    if (is_code(code))
+        buffer_append(out, code);
+    return is_code(code);
 }
 
 bool learning_propose(struct slice destination, enum outcome outcome, struct slice code, struct slice sample, bool spaced,
@@ -205,7 +210,8 @@ bool learning_propose(struct slice destination, enum outcome outcome, struct sli
     bool found = learning_rule(code, sample, spaced, &rule);
     if (found) {
         struct slice text = buffer_slice(&rule);
-        buffer_printf(out, "destinations:\n  %.*s:\n    errors:\n      %s+: ['", SLICE_ARG(destination), outcome_name(outcome));
+        buffer_printf(out, "destinations:\n  %.*s:\n    errors:\n      %s+: ['", SLICE_ARG(destination),
+                      outcome_name(outcome));
         for (size_t i = 0; i < text.len; i++) {
             if (text.data[i] == '\'')
                 buffer_append_byte(out, '\'');

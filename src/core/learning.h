@@ -25,7 +25,7 @@ struct odds {
     double mean, low, high;
 };
 
-/* The interval is exact (the quantiles of the Beta distribution, to six digits) up to some thousand jobs; with more, wider. */
+/* The interval is exact (quantiles of the Beta distribution, to six digits) up to some thousand jobs; with more, wider. */
 struct odds learning_odds(const struct learning *learning);
 
 /*

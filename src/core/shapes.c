@@ -24,7 +24,7 @@ bool shape_is_word_byte(char c)
     return ascii_is_alnum(c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* Controls of the second block, the separators of lines and paragraphs, and what is no character: none can be written in YAML. */
+/* Controls of the second block, separators of lines and paragraphs, no characters: what YAML cannot hold as it is. */
 static bool is_hidden(struct slice character)
 {
     static const struct slice hidden[] = {
@@ -270,7 +270,8 @@ static struct slice letters_of(struct slice text)
 
 static bool is_unit(struct slice letters)
 {
-    static const char *const units[] = { "s", "ms", "us", "ns", "m", "min", "h", "d", "b", "k", "kb", "mb", "gb", "kib", "mib", "st", "nd", "rd", "th", "x" };
+    static const char *const units[] = { "s",  "ms", "us", "ns",  "m",   "min", "h",  "d",  "b",  "k",
+                                         "kb", "mb", "gb", "kib", "mib", "st",  "nd", "rd", "th", "x" };
     if (letters.len == 0)
         return true;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
