@@ -111,10 +111,8 @@ static void mask_space(struct masker *masker)
     size_t len = 1;
     while (len < rest.len && ascii_is_space(rest.data[len]))
         len++;
-    bool at_an_end = masker->len == 0 || len == rest.len;
-    masker->spaced = masker->spaced || (!at_an_end && (len > 1 || rest.data[0] != ' '));
-    if (!at_an_end)
-        put(masker, SLICE(" "));
+    masker->spaced = masker->spaced || len > 1 || rest.data[0] != ' '; /* the text's ends are trimmed */
+    put(masker, SLICE(" "));
     masker->at += len;
 }
 
@@ -322,6 +320,13 @@ static bool mask_shape(struct masker *masker)
     return false;
 }
 
+/* A slash that begins no path: of a tag's end, of a rate ("100/min"). */
+static bool is_dividing(const struct masker *masker)
+{
+    return masker->text.data[masker->at] == '/' &&
+           (byte_before(masker) == '<' || (masker->at > 0 && masker->at == masker->fresh));
+}
+
 static void mask_next(struct masker *masker)
 {
     struct slice rest = rest_of(masker);
@@ -332,8 +337,8 @@ static void mask_next(struct masker *masker)
         mask_bytes(masker);
     else if (mask_quoted(masker))
         return;
-    else if (is_inside_word(masker) || (rest.data[0] == '/' && byte_before(masker) == '<'))
-        put_plain(masker, character); /* of an HTML tag, the end too */
+    else if (is_inside_word(masker) || is_dividing(masker))
+        put_plain(masker, character);
     else if (mask_shape(masker) || mask_number(masker))
         return;
     else if (shape_is_word_byte(rest.data[0]))

@@ -52,11 +52,9 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* The probability of at most x. */
+/* The probability of at most x, which is between 0 and 1. */
 static double beta_below(double a, double b, double x)
 {
-    if (x <= 0 || x >= 1)
-        return x <= 0 ? 0 : 1;
     double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
     if (x < (a + 1) / (a + b + 2))
         return front * beta_fraction(a, b, x) / a;

@@ -26,6 +26,7 @@ static void each_text_is_masked(void **state)
         { "waited 30s, 1.5ms and 10 KB", "waited <number>s, <number>ms and <number> kb" },
         { "balance -1,234.50 of 7", "balance <number> of <number>" },
         { "ids 4, 5, 6 and 7", "ids <number> and <number>" },
+        { "limit 100/min or 5/7", "limit <number>/min or <number>" },
         { "100% of 3/4", "<number>% of <number>" },
         { "worker12 on sha256", "worker<number> on sha<number>" },
         { "CPF 529.982.247-25", "cpf <number>" },
@@ -54,6 +55,9 @@ static void each_text_is_masked(void **state)
         { "2001:db8:0:0:1:2:3:4: refused", "<ip>: refused" },
         { "std::bad_alloc", "std::bad_alloc" },
         { "version 1.2.3.4.5", "version <number>" },
+        { "1.2.3.4x 1.2.3.4:99999x 1.2.3.4:x", "<number>x <ip>:<number>x <ip>:x" },
+        { "[::1 [::1]x 1:2:3:4:5:6:7:8:9 ab::cdq", "[<ip>x <number> ab::cdq" },
+        { "ends in http://a.example/\x01", "ends in <url><bytes>" },
         { "user ana.silva@hospital.example.br unknown", "user <address> unknown" },
         { "POST https://a.example:8443/x/7?k=v#f, then http://b.example.", "post <url>, then <url>." },
         { "db7.example.com:5432", "db<number>.example.com:<number>" },
@@ -66,6 +70,11 @@ static void each_text_is_masked(void **state)
         { "at 10:40:00", "at <time>" },
         { "until 2025/1/2", "until <time>" },
         { "2025-01-12q", "<id>" },
+        { "at 2025-01-12T10:40:00,5 UTC and 10:40:00 -0300", "at <time> and <time>" },
+        { "at 10:40:00+0300, 10:40 +03:0, 10:40 Zulu", "at <time> <number>, <time> zulu" },
+        { "at 10:40:7 and 10:40:00.x", "at <time>:<number> and <time>.x" },
+        { "1/2/x 1/2/12345 2025-1-x 12 Jan x 12 Jane 2025 5 Januar", "<number>/x <number> <id> <number> jan x <number> jane <number> januar" },
+        { "Mon,12 Tue, now 12.Jan.2025", "mon,<number> tue, now <number>.jan.<number>" },
         /* quotations, paths */
         { "customer \"ACME Ltd\" not found", "customer <text> not found" },
         { "no field 'total' in `invoice`", "no field <text> in <text>" },
@@ -81,6 +90,9 @@ static void each_text_is_masked(void **state)
         { "Authorization: Bearer abcdefghijklmnopqrstuvwx", "authorization: bearer <secret>" },
         { "{\"api_key\": \"sesame\"}", "{\"api_key\": <secret>}" },
         { "token expired", "token expired" },
+        { "bearer short", "bearer short" },
+        { "bearer=abcdefghijklmnopqrstuvwx", "bearer=abcdefghijklmnopqrstuvwx" },
+        { "{'senha' : 'x'} : \"y\" \"z\"", "{'senha' : <secret>} : <text>" },
         { "invalid token: expired", "invalid token: expired" },
         /* any language, any bytes */
         { "Serviço indisponível às 10:40", "serviço indisponível às <time>" },
@@ -129,6 +141,10 @@ static void the_code_is_kept_beside(void **state)
         fingerprint_make(slice_from(cases[i].space), slice_from(cases[i].code), slice_from(cases[i].text), &with);
         check(strcmp(with.code, cases[i].kept) == 0, "%s: %s", cases[i].text, with.code);
     }
+    char longest[300];
+    memset(longest, 'c', sizeof longest);
+    fingerprint_make(SLICE(""), (struct slice){ longest, sizeof longest }, SLICE("busy"), &with);
+    assert_int_equal(strlen(with.code), CODE_BYTES_MAX - 1);
     fingerprint_make(SLICE(""), SLICE("http:503"), SLICE("busy"), &with);
     fingerprint_make(SLICE(""), SLICE("http:502"), SLICE("busy"), &without);
     assert_string_not_equal(with.text, without.text);

@@ -68,6 +68,10 @@ static void the_rule_is_the_words_that_stay(void **state)
         { "", "ready? 1 x 2 x 3 x 4 x 5 x 6 x 7 x 8 x 9 it ends", "/ready\\? .*? x .*? x .*? x .*? x .*? x .*? x .*? x .*? x/" },
         { "", "17", NULL },
         { "strange code", "17", NULL },
+        { ":7", "17", NULL },
+        { "app:", "17", NULL },
+        { "a-b:7", "17", NULL },
+        { "app:7/8", "17", NULL },
         { "", "busy", NULL },
     };
     (void)state;
@@ -138,6 +142,20 @@ static void a_proposal_loads_and_knows_its_error(void **state)
     }
 }
 
+static void without_a_rule_nothing_is_proposed(void **state)
+{
+    struct buffer proposal, small;
+    (void)state;
+    buffer_init(&proposal, 4096);
+    assert_false(learning_propose(SLICE("d"), OUTCOME_TRANSIENT, SLICE(""), SLICE("<id>"), false, &proposal));
+    assert_int_equal(proposal.len, 0);
+    buffer_release(&proposal);
+    buffer_init(&small, 16); /* a failure of the buffer sticks */
+    assert_true(learning_propose(SLICE("d"), OUTCOME_TRANSIENT, SLICE(""), SLICE("the bucket is gone"), false, &small));
+    assert_int_equal(buffer_status(&small), STATUS_LIMIT);
+    buffer_release(&small);
+}
+
 static void the_presets_rules_stay(void **state)
 {
     struct buffer proposal;
@@ -160,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_class_is_said_only_when_it_is_clear),
         cmocka_unit_test(the_rule_is_the_words_that_stay),
         cmocka_unit_test(a_proposal_loads_and_knows_its_error),
+        cmocka_unit_test(without_a_rule_nothing_is_proposed),
         cmocka_unit_test(the_presets_rules_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
