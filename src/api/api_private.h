@@ -104,6 +104,8 @@ void handle_leases_post(struct call *call);
 void handle_leases_ack(struct call *call);
 void handle_leases_nack(struct call *call);
 void handle_leases_extend(struct call *call);
+void handle_errors_list(struct call *call);
+void handle_error_forget(struct call *call);
 void handle_events_list(struct call *call);
 void handle_tenants_list(struct call *call);
 void handle_stats(struct call *call);

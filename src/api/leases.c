@@ -10,6 +10,7 @@
 #include "api/job_json.h"
 #include "api/job_read.h"
 #include "base/log.h"
+#include "engine/errors.h"
 #include "engine/settlement.h"
 
 #include <inttypes.h>
@@ -261,6 +262,7 @@ struct lease_list {
     struct slice *texts;
     struct lease *leases;
     size_t count;
+    const struct job **retried; /* of an ack: the jobs that failed before; NULL: none */
 };
 
 static bool add_lease(struct call *call, const json_t *value, struct lease_list *list)
@@ -355,6 +357,42 @@ static void answer_acked(struct call *call)
     api->acked += (int64_t)acked;
 }
 
+/* A delivery after a failure says something about that failure. */
+static void tell_engine_acked(struct call *call, struct engine *engine)
+{
+    static const struct settlement delivered = { .decision.verdict = VERDICT_COMPLETE };
+    const struct lease_list *list = call->context;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->retried[i] && call->batch->ops[i].status == STATUS_OK)
+            engine_learn(engine, list->retried[i], &call->batch->ops[i].settle, &delivered);
+    call_return(call);
+}
+
+static void after_ack(struct call *call)
+{
+    const struct lease_list *list = call->context;
+    if (list->retried && call->batch->status == STATUS_OK)
+        call_engine(call, tell_engine_acked, answer_acked);
+    else
+        answer_acked(call);
+}
+
+/* Reads the jobs that failed before, as they are leased. What cannot be read is acknowledged all the same. */
+static void read_retried(struct call *call, struct lease_list *list)
+{
+    struct store_reader *reader = call->api->reader;
+    for (size_t i = 0; i < list->count; i++) {
+        struct error error;
+        if (list->leases[i].retry_count == 0)
+            continue;
+        if (!list->retried)
+            list->retried = arena_alloc_array(&call->memory, list->count, sizeof *list->retried);
+        struct job *job = list->retried ? arena_alloc(&call->memory, sizeof *job) : NULL;
+        if (job && reader->ops->reader_job_seq(reader, list->leases[i].seq, false, &call->memory, job, &error) == STATUS_OK)
+            list->retried[i] = job;
+    }
+}
+
 /* The list as the call's context; false: answered already. */
 static bool take_leases(struct call *call, const json_t *body)
 {
@@ -377,7 +415,8 @@ void handle_leases_ack(struct call *call)
     json_decref(body);
     if (!taken)
         return;
-    const struct lease_list *list = call->context;
+    struct lease_list *list = call->context;
+    read_retried(call, list);
     int64_t keep_ms = call->api->config->retention_completed_ms;
     instant forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
     for (size_t i = 0; i < list->count; i++) {
@@ -390,7 +429,7 @@ void handle_leases_ack(struct call *call)
             .dead_expires_at = INSTANT_NONE, .forget_at = forget_at,
         };
     }
-    call_submit(call, answer_acked);
+    call_submit(call, after_ack);
 }
 
 static void answer_extended(struct call *call)
@@ -441,6 +480,7 @@ static void tell_engine(struct call *call, struct engine *engine)
 {
     const struct nack *nack = call->context;
     engine_settled(engine, nack->job.destination, &nack->settlement, nack->error);
+    engine_learn(engine, &nack->job, &call->batch->ops[0].settle, &nack->settlement);
     call_return(call);
 }
 

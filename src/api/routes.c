@@ -24,6 +24,8 @@ const struct route api_routes[] = {
     { "POST", "/v1/leases/ack", SCOPE_OPERATE, handle_leases_ack },
     { "POST", "/v1/leases/nack", SCOPE_OPERATE, handle_leases_nack },
     { "POST", "/v1/leases/extend", SCOPE_OPERATE, handle_leases_extend },
+    { "GET", "/v1/errors", SCOPE_READ, handle_errors_list },
+    { "DELETE", "/v1/errors/{fingerprint}", SCOPE_OPERATE, handle_error_forget },
     { "GET", "/v1/events", SCOPE_READ, handle_events_list },
     { "GET", "/v1/tenants", SCOPE_READ, handle_tenants_list },
     { "GET", "/v1/stats", SCOPE_READ, handle_stats },

@@ -38,6 +38,8 @@ static const char *method_name(enum evhttp_cmd_type method)
         return "POST";
     case EVHTTP_REQ_PATCH:
         return "PATCH";
+    case EVHTTP_REQ_DELETE:
+        return "DELETE";
     default:
         return "";
     }

@@ -16,6 +16,7 @@ const struct command *const commands[] = {
     &command_incidents,
     &command_tenants,
     &command_stats,
+    &command_errors,
     &command_events,
     &command_audit,
     &command_backup,

@@ -20,6 +20,7 @@ extern const struct command command_dest;
 extern const struct command command_incidents;
 extern const struct command command_tenants;
 extern const struct command command_stats;
+extern const struct command command_errors;
 extern const struct command command_events;
 extern const struct command command_audit;
 extern const struct command command_backup;

@@ -24,8 +24,7 @@ static bool is_mail_byte(char c)
     return ascii_is_alnum(c) || beyond_ascii || c == '.' || c == '_' || c == '-' || c == '+' || c == '%';
 }
 
-/* The length of an address at the start of `text`, or 0. */
-static size_t address_len(struct slice text)
+size_t mail_address_len(struct slice text)
 {
     size_t at = 0;
     while (at < text.len && is_mail_byte(text.data[at]))
@@ -58,7 +57,7 @@ static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
 {
     struct slice rest = slice_from_offset(text, index);
     size_t digits = 0;
-    size_t len = word_starts(text, index) ? address_len(rest) : 0;
+    size_t len = word_starts(text, index) ? mail_address_len(rest) : 0;
     if (len > 0) {
         *ret_shown = SLICE("<address>");
         return len;

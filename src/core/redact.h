@@ -12,4 +12,7 @@
 /* Appends the masked text, at most `len_max` bytes of it: it ends before the first character or mask that does not fit. */
 void redact(struct buffer *out, struct slice text, size_t len_max);
 
+/* The length of an e-mail address at the start of `text`, or 0. */
+size_t mail_address_len(struct slice text);
+
 #endif

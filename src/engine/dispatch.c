@@ -229,6 +229,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     }
     log_outcome(attempt, &settlement);
     count_outcome(engine, &settlement);
+    engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
     heed(engine, attempt, answer, &settlement);
     queue_settlement(attempt);
 }

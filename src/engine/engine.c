@@ -48,7 +48,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->not_before = INSTANT_NONE;
     engine->promote_at = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
-    if (dests_add(engine, engine->config) != STATUS_OK) {
+    if (dests_add(engine, engine->config) != STATUS_OK || errors_new(settings->seed, &engine->errors) != STATUS_OK) {
         engine_free(engine);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
     }
@@ -64,6 +64,7 @@ void engine_free(struct engine *engine)
     outgoing_free(engine->outgoing);
     incidents_release(engine);
     lanes_release(engine);
+    errors_free(engine->errors);
     config_unref(engine->config);
     free(engine);
 }
@@ -126,6 +127,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     enum status status = load_lanes(engine, err);
     if (status == STATUS_OK)
         status = load_states(engine, err);
+    if (status == STATUS_OK)
+        status = errors_load(engine, err);
     if (status != STATUS_OK)
         return status;
     engine->started = true;
@@ -182,6 +185,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->dead_count_at = now;
     engine->trim_at = now;
     engine->incident_trim_at = now;
+    engine->errors_at = now;
 }
 
 void engine_run(struct engine *engine)
@@ -195,6 +199,7 @@ void engine_run(struct engine *engine)
         dests_tick(engine);
     dests_keep(engine);
     incidents_keep(engine);
+    errors_keep(engine);
     if (!engine->stopping) {
         promote_due(engine);
         trim_events(engine);
@@ -250,6 +255,8 @@ void engine_stop(struct engine *engine)
 size_t engine_under_way(const struct engine *engine)
 {
     size_t count = engine->batches_out + (engine->outgoing ? engine->outgoing->batch->count : 0);
+    if (engine->stopping && engine->started && engine->errors)
+        count += errors_unwritten(engine->errors);
     for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
         count++;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)

@@ -8,6 +8,7 @@
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
+#include "engine/errors.h"
 #include "engine/incidents.h"
 #include "engine/settlement.h"
 
@@ -150,6 +151,9 @@ struct engine {
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
+    struct errors *errors;
+    bool errors_out;   /* a batch of theirs is with the writer */
+    instant errors_at; /* no other earlier */
     struct engine_figures figures;
 };
 
@@ -247,6 +251,11 @@ void trim_events(struct engine *engine);
 
 /* probes.c */
 void probes_start(struct engine *engine);
+
+/* learn.c */
+/* Writes what was learned, not more often than every few seconds. */
+void errors_keep(struct engine *engine);
+enum status errors_load(struct engine *engine, struct error *err) MUST_CHECK;
 
 /* leases.c */
 void leases_serve(struct engine *engine, struct dest *dest);

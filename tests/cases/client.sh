@@ -4,7 +4,7 @@
 unset INSIST_SERVER INSIST_TOKEN
 trap 'kill "$stub" 2>/dev/null; rm -rf "$work"' EXIT
 
-for command in add jobs job why retry cancel prioritize dead dest incidents tenants stats events audit backup doctor token; do
+for command in add jobs job why retry cancel prioritize dead dest incidents tenants stats errors events audit backup doctor token; do
     ask help $command
     check "help $command" ended 0 "usage: insist $command" 'Options:' 'Examples:'
 done
@@ -51,6 +51,10 @@ refused 'give the text, or - ' incidents note I
 refused '--out goes with report' incidents show I --out x
 refused '--destination, --limit' incidents show I --limit 3
 refused 'unexpected argument "x"' incidents report I x
+refused 'say forget FINGERPRINT' errors list
+refused 'name the fingerprint' errors forget
+refused '--limit goes with the list' errors forget x --limit 3
+refused '--limit is a whole number' errors --limit 1001
 refused '--after is a whole number' events --after -1
 refused 'say what to do: verify' audit
 refused 'name the file' backup

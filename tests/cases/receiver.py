@@ -1,16 +1,29 @@
 """A receiver for the cases. usage: receiver.py FOLDER [ANSWERS]
 
 Writes its port to FOLDER/port and keeps what comes: FOLDER/requests has one line a request (method, path, headers and
-the body in hexadecimal, as JSON). A body that starts with "bad" gets 503. With ANSWERS, a JSON object from "METHOD path"
+the body in hexadecimal, as JSON). A body that starts with "bad" gets 503, with "never" 499, with "odd" 418 the first time;
+the texts of the last two are never the same. With ANSWERS, a JSON object from "METHOD path"
 to [status, headers, body], it answers as that says.
 """
 import http.server
 import json
 import os
 import sys
+import uuid
 
 folder = sys.argv[1]
 answers = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+seen = set()
+
+
+def judge(body):
+    """Status, headers and text for a body."""
+    if body.startswith(b"never"):
+        return [499, {}, f"Lieferant '{uuid.uuid4().hex}' kennt den Artikel nicht"]
+    if body.startswith(b"odd") and body not in seen:
+        seen.add(body)
+        return [418, {}, f"Bucket {uuid.uuid4()} is warming up"]
+    return [503 if body.startswith(b"bad") else 200, {}, ""]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -22,7 +35,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(folder, "requests"), "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         known = answers.get(f"{self.command} {self.path}")
-        status, headers, text = known or [503 if body.startswith(b"bad") else 200, {}, ""]
+        status, headers, text = known or judge(body)
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -274,6 +274,24 @@ static void leases_are_as_described(void **state)
     reply_release(&reply);
 }
 
+static void unknown_errors_are_as_described(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char text[256];
+    conforms(fixture, "POST", "/v1/jobs", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1}", 201);
+    struct reply reply =
+        ask_and_conform(fixture, "POST", "/v1/leases", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":5}");
+    snprintf(text, sizeof text, "{\"lease\":\"%s\",\"error\":\"odd 7\",\"code\":\"app:7\"}", reply_text(&reply, "leases.0.lease"));
+    conforms(fixture, "POST", "/v1/leases/nack", "/v1/leases/nack", text, 200);
+    reply_release(&reply);
+    reply = ask_and_conform(fixture, "GET", "/v1/errors", "/v1/errors?destination=yard&limit=5", NULL);
+    snprintf(text, sizeof text, "/v1/errors/%s", reply_text(&reply, "errors.0.fingerprint"));
+    conforms(fixture, "DELETE", "/v1/errors/{fingerprint}", text, NULL, 200);
+    conforms(fixture, "DELETE", "/v1/errors/{fingerprint}", text, NULL, 404);
+    conforms(fixture, "GET", "/v1/errors", "/v1/errors?limit=0", NULL, 422);
+    reply_release(&reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_description_has_a_route, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_are_as_described, setup, teardown),
         cmocka_unit_test_setup_teardown(leases_are_as_described, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_errors_are_as_described, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
