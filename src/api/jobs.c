@@ -249,10 +249,15 @@ static struct store_op *action_on(struct call *call, enum op_kind kind, struct j
     return op;
 }
 
-static int64_t aging_of(const struct call *call, const struct job *job)
+/* As a job of that class which came at `since`; a deadline that is only the destination's time to live hurries nobody. */
+static int64_t rank_from(const struct call *call, const struct job *job, enum priority priority, instant since)
 {
     const struct destination_config *destination = config_destination(call->api->config, job->destination);
-    return destination ? destination->aging_ms : 0;
+    if (!destination)
+        return rank_of(priority, since, 0);
+    bool own = destination->job_ttl_ms == 0 || job->deadline != instant_add(job->created_at, destination->job_ttl_ms);
+    return rank_heed_deadline(rank_of(priority, since, destination->aging_ms), since, own ? job->deadline : INSTANT_NONE,
+                              destination->deadline_lead_ms);
 }
 
 void handle_job_cancel(struct call *call)
@@ -290,7 +295,7 @@ void handle_job_patch(struct call *call)
     if (!op)
         return;
     op->job.priority = priority;
-    op->job.rank = rank_of(priority, job.created_at, aging_of(call, &job));
+    op->job.rank = rank_from(call, &job, priority, job.created_at);
     call_submit(call, answer_action);
 }
 
@@ -312,7 +317,7 @@ void handle_job_retry(struct call *call)
     struct store_op *op = action_on(call, OP_REDRIVE, &job);
     if (!op)
         return;
-    op->job.rank = rank_of(job.priority, api_now(call->api), aging_of(call, &job));
+    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     op->job.payload_given = payload.given;
     op->job.payload = payload.payload;
     call_submit(call, answer_action);

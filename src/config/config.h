@@ -138,6 +138,7 @@ struct destination_config {
     struct dead_config dead;
     struct fairness_config fairness;
     int64_t aging_ms;
+    int64_t deadline_lead_ms; /* see rank_heed_deadline */
     struct rate rate_total, rate_per_tenant;
     int64_t cycle_every_ms; /* 0: continuous */
     int64_t cycle_batch;

@@ -172,6 +172,8 @@ static const struct setting factor_rows[] = {
 static const struct section factor_section = { .name = "priority.delay_factor", SECTION_ROWS(factor_rows) };
 static const struct setting priority_rows[] = {
     { "aging", SETTING_DURATION, AT(aging_ms), "1h", "1s", "365d", .meaning = "A job that waited this long counts as one class more urgent." },
+    { "deadline_lead", SETTING_DURATION, AT(deadline_lead_ms), "0s", "0s", "365d",
+      .meaning = "So long before a deadline of its own a job goes before all new work of its tenant. 0s: as long as aging." },
     { "delay_factor", SETTING_SECTION, 0, .meaning = "Waits are multiplied by this.", .section = &factor_section },
 };
 static const struct section priority_section = { .name = "priority", SECTION_ROWS(priority_rows) };

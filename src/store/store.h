@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "core/job.h"
 #include "core/outcome.h"
+#include "core/rank.h"
 
 enum {
     STORE_BATCH_OPS_MAX = 4096,
@@ -385,9 +386,6 @@ enum status store_open(const struct store_backend *backends, struct slice addres
                        struct store **ret_store, struct error *err) MUST_CHECK;
 
 const char *event_type_name(enum event_type type);
-
-/* created_at plus a head start of one aging interval a class: old normal work overtakes new critical work in the end. */
-int64_t rank_of(enum priority priority, instant created_at, int64_t aging_ms);
 
 /* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);
