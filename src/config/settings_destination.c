@@ -160,7 +160,7 @@ static const struct setting fairness_rows[] = {
     { "base_priority", SETTING_COUNT, AT(fairness.base_priority), "5", "1", "100",
       .meaning = "What a tenant starts with; it is more urgent the longer it has not had a turn." },
     { "weights", SETTING_WEIGHTS, AT(fairness.weights), NULL, "1", "1000",
-      .meaning = "Turns of a tenant or tier for each turn of the others." },
+      .meaning = "Turns of a tenant, or of each tenant of a tier, for each turn of the others. A tenant's own name counts before its tier's." },
 };
 static const struct section fairness_section = { .name = "fairness", SECTION_ROWS(fairness_rows) };
 

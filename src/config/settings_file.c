@@ -1,5 +1,6 @@
 #include "config/checks.h"
 #include "config/loading.h"
+#include "config/tiers.h"
 
 #define AT(member) offsetof(struct config, member)
 #define NOTIFY(member) offsetof(struct notify_config, member)
@@ -55,6 +56,9 @@ static const struct setting file_rows[] = {
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
     { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about events.", .section = &notify_section,
       .special = notify_apply },
+    { "tiers", SETTING_SPECIAL, AT(tiers),
+      .meaning = "Tenants in tiers, as `{ gold: [acme, globex] }`. A destination gives a tier its weight in fairness.weights.",
+      .special = tiers_apply },
     { "destinations", SETTING_SPECIAL, AT(destinations), .meaning = "Where jobs go, by name.",
       .section = &destination_section, .special = destinations_apply },
 };
