@@ -22,6 +22,8 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
     int64_t turn_max;
     struct turn *turn;
     while (room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+        if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
+            return false;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, turn_max < room ? turn_max : room, now);
         if (max == 0)
@@ -41,6 +43,7 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
             .owner = SLICE("engine"),
         };
         lane_take(lane, max, now);
+        rates_claimed(engine, lane, now);
         room -= max;
     }
     return true;

@@ -126,6 +126,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     enum status status = load_lanes(engine, err);
     if (status == STATUS_OK)
         status = load_states(engine, err);
+    if (status == STATUS_OK)
+        status = rates_restore(engine, err);
     if (status != STATUS_OK)
         return status;
     engine->started = true;
@@ -195,7 +197,9 @@ void engine_run(struct engine *engine)
         dests_tick(engine);
     dests_keep(engine);
     incidents_keep(engine);
-    if (!engine->stopping) {
+    if (engine->stopping) {
+        rates_keep_all(engine);
+    } else {
         promote_due(engine);
         trim_events(engine);
         incidents_trim(engine);

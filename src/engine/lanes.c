@@ -35,6 +35,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->held_since = INSTANT_NONE;
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
+        dest->rate_kept = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
@@ -104,6 +105,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->dest = dest;
         turn_init(&lane->turn, 1);
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        lane->rate_kept = INSTANT_NONE;
         lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lanes[id] = lane;

@@ -209,6 +209,7 @@ struct op_keep {
 
 /* Spaces. */
 #define SPACE_DESTINATION SLICE("destination")
+#define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
 /* What is kept under one name. */
 struct kept {
