@@ -357,6 +357,12 @@ struct store_ops {
     /* All lanes that have or had jobs, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+    /*
+     * How many ready jobs of the lane are claimed before one of that place: counts up to `max`, STORE_PAGE_MAX at most, and
+     * reads no more, so that it costs the same in any lane. The job itself need not be ready, nor be there.
+     */
+    enum status (*reader_ahead)(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err);
     /* What OP_KEEP and OP_DESTINATION keep. STATUS_NOT_FOUND. */
     enum status (*reader_kept)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
