@@ -81,6 +81,7 @@ static void lane_configure(struct lane_state *lane, const struct config *whole)
         return;
     turn_weigh(&lane->turn, config_weight(whole, config, slice_from(lane->tenant)));
     rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+    turns_unpark(&lane->dest->turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
 
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,

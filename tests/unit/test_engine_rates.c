@@ -135,6 +135,28 @@ static void a_kept_limit_meets_another_configuration(void **state)
     world_end(&world);
 }
 
+/* A tenant that waits for its limit goes on as soon as a reload lifts it. */
+static void a_lifted_limit_counts_at_once(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    struct buffer problems;
+    struct config *lifted;
+    (void)state;
+    world_begin(&world, TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
+    add_many(&world, "t", 50);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 5);
+    buffer_init(&problems, 4096);
+    assert_int_equal(config_parse(SLICE(TO("concurrency: 5")), "test.yaml", &lifted, &problems), STATUS_OK);
+    assert_int_equal(engine_reload(world.engine, lifted, &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 50);
+    buffer_release(&problems);
+    config_unref(lifted);
+    world_end(&world);
+}
+
 /* A note that the store refused is written with the next claim. */
 static void a_refused_note_is_written_later(void **state)
 {
@@ -176,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_limit_outlives_the_process),
         cmocka_unit_test(leases_outlive_it_too),
         cmocka_unit_test(a_kept_limit_meets_another_configuration),
+        cmocka_unit_test(a_lifted_limit_counts_at_once),
         cmocka_unit_test(a_refused_note_is_written_later),
         cmocka_unit_test(a_note_from_the_future_does_not_hold_for_ever),
     };
