@@ -102,18 +102,58 @@ void handle_job_get(struct call *call)
     show_job(call, wants_payload(call), answer_one);
 }
 
+struct why_call {
+    struct job job;
+    bool waits;
+    struct why_place place;
+};
+
 static void answer_why(struct call *call)
 {
-    const struct one_job *one = call->context;
+    const struct why_call *why = call->context;
     struct buffer body = call_buffer();
-    why_write(&body, &one->job, config_destination(call->api->config, one->job.destination),
-              call_standing(call, one->job.destination), api_now(call->api));
+    why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
+              call_standing(call, why->job.destination), why->waits ? &why->place : NULL, api_now(call->api));
     call_json(call, 200, &body);
+}
+
+static void find_place(struct call *call, struct engine *engine)
+{
+    struct why_call *why = call->context;
+    why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
+    call_return(call);
+}
+
+static void ask_standing(struct call *call)
+{
+    call_standings(call, answer_why);
 }
 
 void handle_job_why(struct call *call)
 {
-    show_job(call, false, answer_why);
+    struct error error;
+    struct store_reader *reader = call->api->reader;
+    struct why_call *why = arena_alloc(&call->memory, sizeof *why);
+    if (!why) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    *why = (struct why_call){ 0 };
+    if (!find_job(call, false, &why->job))
+        return;
+    call->context = why;
+    call_standing_add(call, why->job.destination);
+    why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
+    if (!why->waits) {
+        ask_standing(call);
+        return;
+    }
+    enum status status = reader->ops->reader_ahead(reader, why->job.lane, why->job.rank, why->job.seq, WHY_AHEAD_MAX,
+                                                   &why->place.ahead, &error);
+    if (status == STATUS_OK)
+        call_engine(call, find_place, ask_standing);
+    else
+        call_store_problem(call, status, &error);
 }
 
 /* --- lists -------------------------------------------------------------------------------------- */

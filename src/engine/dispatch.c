@@ -49,9 +49,20 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
     return true;
 }
 
+/* So that people can be told since when nothing goes. */
+static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
+{
+    if (dest->hold != hold)
+        dest->hold_since = now;
+    dest->hold = hold;
+}
+
 static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
 {
-    return claim_some(engine, dest, gate, dest_ask(gate, &dest->rate, now).room, now);
+    struct gate_answer answer = dest_ask(gate, &dest->rate, now);
+    if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
+        hold_met(dest, answer.hold, now);
+    return claim_some(engine, dest, gate, answer.room, now);
 }
 
 /* In contingency only looks go to the first address, and all else to the second, where there is one. */

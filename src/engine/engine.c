@@ -273,7 +273,7 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     case HOLD_BREAKER:
         return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.kept.since;
     default:
-        return INSTANT_NONE;
+        return hold != HOLD_NONE && dest->hold == hold ? dest->hold_since : INSTANT_NONE;
     }
 }
 

@@ -58,7 +58,9 @@ struct dest {
     struct incident_state incident;
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
-    instant held_since;
+    instant held_since; /* by the operator's pause */
+    enum gate_hold hold; /* that the dispatcher met last, */
+    instant hold_since;  /* and since when */
     int64_t dead;
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
