@@ -15,7 +15,8 @@ struct why_place {
     struct queue_place queue;
 };
 
-/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `place` too: it does not wait. */
+/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `place` too: it does not
+ * wait. */
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
                const struct destination_status *status, const struct why_place *place, instant now);
 

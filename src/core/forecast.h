@@ -20,8 +20,8 @@ struct forecast_limit {
 int64_t forecast_limit_ms(const struct forecast_limit *limit);
 
 /*
- * How long `before` jobs take, `at_once` at a time and `usual_ms` each, of which `free` begin at once; -1: not known, because
- * nothing was seen.
+ * How long `before` jobs take, `at_once` at a time and `usual_ms` each, of which `free` begin at once; -1: not known,
+ * because nothing was seen.
  */
 int64_t forecast_work_ms(int64_t before, int64_t free, int64_t at_once, double usual_ms);
 

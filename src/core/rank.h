@@ -15,8 +15,9 @@ int64_t rank_of(enum priority priority, instant since, int64_t aging_ms);
 
 /*
  * The same for a job with a deadline of its own: `lead_ms` before it the job goes before all work that arrives from then
- * on, and one aging interval earlier before all of high priority. The lead is at most half of the job's life, so that a short
- * deadline does not by itself overtake critical work that is there already: `since` <= result <= rank. INSTANT_NONE: as it is.
+ * on, and one aging interval earlier before all of high priority. The lead is at most half of the job's life, so that a
+ * short deadline does not by itself overtake critical work that is there already: `since` <= result <= rank. INSTANT_NONE:
+ * as it is.
  */
 int64_t rank_heed_deadline(int64_t rank, instant since, instant deadline, int64_t lead_ms);
 

@@ -102,8 +102,8 @@ struct queue_place {
     instant at;           /* when it is tried, as things go; INSTANT_NONE: not known */
 };
 /*
- * `ahead`: the tenant's own jobs that go first; negative: all that are due. `due`: not earlier than that. From the same gate,
- * limits and turns that decide about it. Bounded work, however long the queue is.
+ * `ahead`: the tenant's own jobs that go first; negative: all that are due. `due`: not earlier than that. From the same
+ * gate, limits and turns that decide about it. Bounded work, however long the queue is.
  */
 struct queue_place engine_place(const struct engine *engine, int64_t lane, int64_t ahead, instant due);
 

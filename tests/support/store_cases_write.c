@@ -232,7 +232,7 @@ static void claims_follow_rank_then_arrival(void **state)
     assert_string_equal(order, "abcdef");
 }
 
-/* S3-023 S3-027 S3-036 */
+/* S3-023 S3-025 S3-027 S3-036 */
 static void priority_goes_first_until_age_overtakes(void **state)
 {
     struct store_fixture *f = *state;

@@ -99,7 +99,7 @@ static void a_tenants_own_limit_is_told(void **state)
     reply_release(&other);
 }
 
-/* A time to live is a deadline too; a duplicate is not warned about, it was taken before. */
+/* C-75: a cycle bounds what goes. A time to live is a deadline too; a duplicate is not warned about, it was taken before. */
 static void a_batch_tells_once(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -207,7 +207,7 @@ static void a_held_destination_has_no_time(void **state)
 
 /* ---- tenants ---- */
 
-/* S2-069 */
+/* S2-069 C-82: the document's company is the tenant. */
 static void tenants_have_the_documents_figures(void **state)
 {
     struct api_fixture *fixture = *state;

@@ -2,6 +2,7 @@
  * Fairness through the engine, with more jobs and tenants than a store of a test should hold: lanes are
  * numbers here, and a claim makes its jobs on the spot. The engine, its turns and its gates are the real ones.
  */
+#include "base/units.h"
 #include "engine/engine.h"
 #include "store/store_memory.h"
 #include "support/configs.h"
@@ -405,6 +406,72 @@ static void a_tier_has_its_share(void **state)
     free(crowd);
 }
 
+/* ---- what is foretold ---- */
+
+static const struct {
+    const char *name, *settings;
+    int64_t service_ms, ahead;
+} foretold[] = {
+    { "by what was seen", "concurrency: 4, fairness: { batch: 3 }", 1000, 100 },
+    { "by what was seen, in the next turn", "concurrency: 4, fairness: { batch: 3 }", 1000, 2 },
+    { "with weights", "concurrency: 4, fairness: { batch: 3, weights: { t2: 3, t3: 2 } }", 1000, 100 },
+    { "by the rate of all", "concurrency: 4, rate: { total: 60/m }", 100, 50 },
+    { "by the rate of a tenant", "concurrency: 4, rate: { per_tenant: 12/m }", 100, 50 },
+    { "by the cycle", "concurrency: 10, cycle: { every: 10s, batch: 9 }", 100, 60 },
+    { "in the order they came", "concurrency: 4, fairness: { round_robin: false }", 1000, 20 },
+};
+
+/* The time that engine_place tells for a job against the time at which it is sent, with no more work coming. */
+static void the_time_foretold_is_about_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(foretold); i++) {
+        struct crowd *crowd = crowd_new();
+        crowd_begin(crowd, foretold[i].settings, 3);
+        crowd->service_ms = foretold[i].service_ms;
+        crowd_add(crowd, 2, 400, false);
+        crowd_add(crowd, 3, 40, false);
+        crowd_add(crowd, 1, 400, false);
+        crowd_run_until(crowd, began + 20 * 1000);
+        int64_t sent = crowd->lanes[1].sent;
+        instant asked = crowd->now;
+        struct queue_place place = engine_place(crowd->engine, 1, foretold[i].ahead, INSTANT_NONE);
+        check(place.known && place.at != INSTANT_NONE && place.tenants >= 2, "%s", foretold[i].name);
+        while (crowd->lanes[1].sent < sent + foretold[i].ahead + 1)
+            crowd_step(crowd, INSTANT_MAX - 1);
+        int64_t told = place.at - asked, took = crowd->now - asked;
+        print_message("%s: told %lld ms, took %lld ms\n", foretold[i].name, (long long)told, (long long)took);
+        check(told <= took * 5 / 4 + 5000 && told >= took * 3 / 4 - 5000, "%s: told %lld ms, took %lld ms", foretold[i].name,
+              (long long)told, (long long)took);
+        crowd_end(crowd);
+        free(crowd);
+    }
+}
+
+/* Nothing is told where nothing is known. */
+static void what_nobody_knows_is_not_foretold(void **state)
+{
+    struct crowd *crowd = crowd_new();
+    struct error error;
+    (void)state;
+    crowd_begin(crowd, "concurrency: 1", 2);
+    crowd_add(crowd, 1, 10, false);
+    assert_true(engine_place(crowd->engine, 1, 5, INSTANT_NONE).at == INSTANT_NONE); /* no send was ever answered */
+    assert_int_equal(engine_place(crowd->engine, 1, -1, INSTANT_NONE).before, 9);     /* all but itself */
+    assert_false(engine_place(crowd->engine, 99, 0, INSTANT_NONE).known);
+    assert_false(engine_tenant(crowd->engine, 99).known);
+    crowd_run_until(crowd, began + 15);
+    assert_true(engine_place(crowd->engine, 1, 5, INSTANT_NONE).at > crowd->now);
+    assert_int_equal(engine_place(crowd->engine, 1, 5, began + DAY_MS).at, began + DAY_MS); /* not before its time */
+    assert_int_equal(engine_pause(crowd->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_true(engine_place(crowd->engine, 1, 5, INSTANT_NONE).at == INSTANT_NONE);
+    assert_int_equal(engine_resume(crowd->engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_enter_contingency(crowd->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_true(engine_place(crowd->engine, 1, 5, INSTANT_NONE).at == INSTANT_NONE);
+    crowd_end(crowd);
+    free(crowd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +479,8 @@ int main(void)
         cmocka_unit_test(small_tenants_hardly_notice_a_big_one),
         cmocka_unit_test(equals_get_the_same),
         cmocka_unit_test(a_tier_has_its_share),
+        cmocka_unit_test(the_time_foretold_is_about_right),
+        cmocka_unit_test(what_nobody_knows_is_not_foretold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
