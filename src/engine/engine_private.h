@@ -80,6 +80,7 @@ struct lane_state {
     instant rate_kept;        /* what the store has of it; INSTANT_NONE: nothing */
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
     struct lane_state *ahead_next;           /* in the ring of those that have some */
+    int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
