@@ -1,5 +1,5 @@
 /*
- * Destinations and tenants: how they stand, and holding them.
+ * Destinations: how they stand, and holding them.
  */
 #include "api/api_private.h"
 #include "api/body.h"
@@ -265,74 +265,4 @@ void handle_destination_contingency(struct call *call)
     json_decref(body);
     if (read)
         order_hold(call, enter ? ORDER_ENTER : ORDER_LEAVE, reason);
-}
-
-/* --- tenants ------------------------------------------------------------------------------------ */
-
-static bool lane_is_wanted(const struct call *call, const struct lane *lane, struct slice destination)
-{
-    return (destination.len == 0 || slice_equal(lane->destination, destination)) &&
-           (!call->tenant_bound.data || slice_equal(lane->tenant, call->tenant_bound));
-}
-
-static void write_tenant(struct json_writer *json, const struct lane *lane)
-{
-    json_object_begin(json);
-    json_member_string(json, "tenant", lane->tenant);
-    json_member_string(json, "destination", lane->destination);
-    counts_write(json, &lane->counts);
-    json_object_end(json);
-}
-
-/* Writes lanes until the page is full. The cursor of the next page is 0 at the end. */
-static enum status write_tenants(struct call *call, struct json_writer *json, size_t limit, int64_t *after,
-                                 struct error *err)
-{
-    struct store_reader *reader = call->api->reader;
-    struct slice destination = call_query(call, "destination");
-    size_t written = 0;
-    size_t count;
-    do {
-        struct arena page;
-        struct lane *lanes;
-        arena_init(&page, SIZE_MAX / 4);
-        enum status status = reader->ops->reader_lanes(reader, *after, STORE_PAGE_MAX, &page, &lanes, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count && written < limit; i++) {
-            *after = lanes[i].id;
-            if (!lane_is_wanted(call, &lanes[i], destination))
-                continue;
-            write_tenant(json, &lanes[i]);
-            written++;
-        }
-        arena_release(&page);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == STORE_PAGE_MAX && written < limit);
-    if (written < limit)
-        *after = 0;
-    return STATUS_OK;
-}
-
-void handle_tenants_list(struct call *call)
-{
-    size_t limit;
-    int64_t after;
-    struct error error;
-    if (!call_limit(call, &limit) || !call_cursor(call, "cursor", &after))
-        return;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "tenants");
-    json_array_begin(&json);
-    enum status status = write_tenants(call, &json, limit, &after, &error);
-    if (status != STATUS_OK) {
-        buffer_release(&body);
-        call_store_problem(call, status, &error);
-        return;
-    }
-    json_array_end(&json);
-    json_member_cursor(&json, after);
-    json_object_end(&json);
-    call_json(call, 200, &body);
 }

@@ -4,6 +4,7 @@
 #include "api/api_private.h"
 #include "api/job_read.h"
 #include "api/json_text.h"
+#include "api/outlook.h"
 
 #include <event2/http.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 enum {
     REJECTED_FIRST = 16,
+    OUTLOOKS_MAX = 16, /* tenants of one request whose queues are looked at */
+    WARNING_BYTES_MAX = 1024,
     BATCH_JOBS_MAX = 100000, /* what is refused is listed: millions of empty lines may not become gigabytes */
 };
 
@@ -50,18 +53,18 @@ static const char *state_of_existing(struct call *call, const struct op_insert *
     return job_state_name(job.state);
 }
 
-static void answer_insert(struct call *call)
+static void write_warning(struct json_writer *json, const struct call *call, const struct outlook *outlooks, size_t count)
+{
+    struct buffer warning;
+    buffer_init(&warning, WARNING_BYTES_MAX);
+    if (outlooks_warning(outlooks, count, api_now(call->api), &warning) && buffer_status(&warning) == STATUS_OK)
+        json_member_string(json, "warning", buffer_slice(&warning));
+    buffer_release(&warning);
+}
+
+static void answer_inserted(struct call *call)
 {
     const struct store_op *op = &call->batch->ops[0];
-    struct job_problem problem;
-    if (call->batch->status != STATUS_OK) {
-        call_store_problem(call, call->batch->status, &call->batch->error);
-        return;
-    }
-    if (!insert_problem(op, &problem)) {
-        call_problem(call, problem.status, problem.type, "%s", problem.detail);
-        return;
-    }
     bool existed = op->insert.ret_existed;
     const char *state = existed ? state_of_existing(call, &op->insert) : job_state_name(STATE_PENDING);
     struct buffer body = call_buffer();
@@ -73,8 +76,32 @@ static void answer_insert(struct call *call)
     if (state)
         json_member_text(&json, "state", state);
     json_member_bool(&json, "created", !existed);
+    write_warning(&json, call, call->context, call->context ? 1 : 0);
     json_object_end(&json);
     call_json(call, existed ? 200 : 201, &body);
+}
+
+static void answer_insert(struct call *call)
+{
+    const struct store_op *op = &call->batch->ops[0];
+    struct job_problem problem;
+    struct outlook outlook;
+    if (call->batch->status != STATUS_OK) {
+        call_store_problem(call, call->batch->status, &call->batch->error);
+        return;
+    }
+    if (!insert_problem(op, &problem)) {
+        call_problem(call, problem.status, problem.type, "%s", problem.detail);
+        return;
+    }
+    struct outlook *kept = outlook_of(call, &op->insert, &outlook) ? arena_alloc(&call->memory, sizeof *kept) : NULL;
+    call->context = kept;
+    if (!kept) {
+        answer_inserted(call);
+        return;
+    }
+    *kept = outlook;
+    outlooks_ask(call, kept, 1, answer_inserted);
 }
 
 void handle_jobs_post(struct call *call)
@@ -123,6 +150,8 @@ struct many {
     size_t rejection_count, rejection_capacity;
     enum status status; /* the first failure of the store */
     struct error error;
+    struct outlook outlooks[OUTLOOKS_MAX]; /* of the last job of each tenant: it has the most before it */
+    size_t outlook_count;
 };
 
 static bool reject(struct call *call, size_t index, const struct job_problem *problem)
@@ -155,7 +184,7 @@ static int by_index(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void write_many(struct json_writer *json, const struct many *many)
+static void write_many(struct json_writer *json, const struct call *call, const struct many *many)
 {
     json_object_begin(json);
     json_member_int(json, "accepted", (int64_t)many->accepted);
@@ -170,7 +199,19 @@ static void write_many(struct json_writer *json, const struct many *many)
         json_object_end(json);
     }
     json_array_end(json);
+    write_warning(json, call, many->outlooks, many->outlook_count);
     json_object_end(json);
+}
+
+static void answer_counted(struct call *call)
+{
+    struct many *many = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    if (many->rejection_count > 0)
+        qsort(many->rejections, many->rejection_count, sizeof *many->rejections, by_index);
+    write_many(&json, call, many);
+    call_json(call, 200, &body);
 }
 
 static void answer_many(struct call *call)
@@ -182,12 +223,28 @@ static void answer_many(struct call *call)
         call_store_problem(call, many->status, &many->error);
         return;
     }
-    if (many->rejection_count > 0)
-        qsort(many->rejections, many->rejection_count, sizeof *many->rejections, by_index);
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    write_many(&json, many);
-    call_json(call, 200, &body);
+    outlooks_ask(call, many->outlooks, many->outlook_count, answer_counted);
+}
+
+static void look_ahead(struct call *call, const struct op_insert *inserted)
+{
+    struct many *many = call->context;
+    struct outlook outlook;
+    size_t at = 0;
+    if (!outlook_of(call, inserted, &outlook))
+        return;
+    while (at < many->outlook_count && many->outlooks[at].lane != outlook.lane)
+        at++;
+    if (at == OUTLOOKS_MAX)
+        return;
+    if (at == many->outlook_count)
+        outlook.destination = arena_copy(&call->memory, outlook.destination); /* the part goes before the answer */
+    else
+        outlook.destination = many->outlooks[at].destination;
+    if (!outlook.destination.data)
+        return;
+    many->outlooks[at] = outlook;
+    many->outlook_count += at == many->outlook_count;
 }
 
 static void count_part(struct call *call, const struct batch *batch, const size_t *indexes)
@@ -196,9 +253,10 @@ static void count_part(struct call *call, const struct batch *batch, const size_
     struct job_problem problem;
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_op *op = &batch->ops[i];
-        if (insert_problem(op, &problem))
+        if (insert_problem(op, &problem)) {
             *(op->insert.ret_existed ? &many->duplicates : &many->accepted) += 1;
-        else if (!reject(call, indexes[i], &problem))
+            look_ahead(call, &op->insert);
+        } else if (!reject(call, indexes[i], &problem))
             many->status = error_set(&many->error, STATUS_NO_MEMORY, "no memory to list what was refused");
     }
 }

@@ -340,6 +340,7 @@ static bool set_times(const struct job_reader *reader, const json_t *root, const
     insert->deadline = INSTANT_NONE;
     if (!time_member(root, "run_at", &insert->run_at, problem) || !time_member(root, "deadline", &insert->deadline, problem))
         return false;
+    instant own_deadline = insert->deadline; /* the time to live that all jobs have makes none of them more urgent */
     instant due = insert->run_at > reader->now ? insert->run_at : reader->now;
     if (insert->deadline == INSTANT_NONE && destination->job_ttl_ms > 0)
         insert->deadline = instant_add(due, destination->job_ttl_ms); /* a job's life begins when it may be sent */
@@ -348,7 +349,8 @@ static bool set_times(const struct job_reader *reader, const json_t *root, const
     if (insert->deadline != INSTANT_NONE && insert->run_at >= insert->deadline)
         return job_refuse(problem, 422, "run_at_after_deadline",
                           "run_at is not before the deadline: it could never be sent");
-    insert->rank = rank_of(insert->priority, reader->now, destination->aging_ms);
+    insert->rank = rank_heed_deadline(rank_of(insert->priority, reader->now, destination->aging_ms), reader->now,
+                                      own_deadline, destination->deadline_lead_ms);
     return true;
 }
 

@@ -102,18 +102,58 @@ void handle_job_get(struct call *call)
     show_job(call, wants_payload(call), answer_one);
 }
 
+struct why_call {
+    struct job job;
+    bool waits;
+    struct why_place place;
+};
+
 static void answer_why(struct call *call)
 {
-    const struct one_job *one = call->context;
+    const struct why_call *why = call->context;
     struct buffer body = call_buffer();
-    why_write(&body, &one->job, config_destination(call->api->config, one->job.destination),
-              call_standing(call, one->job.destination), api_now(call->api));
+    why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
+              call_standing(call, why->job.destination), why->waits ? &why->place : NULL, api_now(call->api));
     call_json(call, 200, &body);
+}
+
+static void find_place(struct call *call, struct engine *engine)
+{
+    struct why_call *why = call->context;
+    why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
+    call_return(call);
+}
+
+static void ask_standing(struct call *call)
+{
+    call_standings(call, answer_why);
 }
 
 void handle_job_why(struct call *call)
 {
-    show_job(call, false, answer_why);
+    struct error error;
+    struct store_reader *reader = call->api->reader;
+    struct why_call *why = arena_alloc(&call->memory, sizeof *why);
+    if (!why) {
+        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        return;
+    }
+    *why = (struct why_call){ 0 };
+    if (!find_job(call, false, &why->job))
+        return;
+    call->context = why;
+    call_standing_add(call, why->job.destination);
+    why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
+    if (!why->waits) {
+        ask_standing(call);
+        return;
+    }
+    enum status status = reader->ops->reader_ahead(reader, why->job.lane, why->job.rank, why->job.seq, WHY_AHEAD_MAX,
+                                                   &why->place.ahead, &error);
+    if (status == STATUS_OK)
+        call_engine(call, find_place, ask_standing);
+    else
+        call_store_problem(call, status, &error);
 }
 
 /* --- lists -------------------------------------------------------------------------------------- */
@@ -249,10 +289,15 @@ static struct store_op *action_on(struct call *call, enum op_kind kind, struct j
     return op;
 }
 
-static int64_t aging_of(const struct call *call, const struct job *job)
+/* As a job of that class which came at `since`; a deadline that is only the destination's time to live hurries nobody. */
+static int64_t rank_from(const struct call *call, const struct job *job, enum priority priority, instant since)
 {
     const struct destination_config *destination = config_destination(call->api->config, job->destination);
-    return destination ? destination->aging_ms : 0;
+    if (!destination)
+        return rank_of(priority, since, 0);
+    bool own = destination->job_ttl_ms == 0 || job->deadline != instant_add(job->created_at, destination->job_ttl_ms);
+    return rank_heed_deadline(rank_of(priority, since, destination->aging_ms), since, own ? job->deadline : INSTANT_NONE,
+                              destination->deadline_lead_ms);
 }
 
 void handle_job_cancel(struct call *call)
@@ -290,7 +335,7 @@ void handle_job_patch(struct call *call)
     if (!op)
         return;
     op->job.priority = priority;
-    op->job.rank = rank_of(priority, job.created_at, aging_of(call, &job));
+    op->job.rank = rank_from(call, &job, priority, job.created_at);
     call_submit(call, answer_action);
 }
 
@@ -312,7 +357,7 @@ void handle_job_retry(struct call *call)
     struct store_op *op = action_on(call, OP_REDRIVE, &job);
     if (!op)
         return;
-    op->job.rank = rank_of(job.priority, api_now(call->api), aging_of(call, &job));
+    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     op->job.payload_given = payload.given;
     op->job.payload = payload.payload;
     call_submit(call, answer_action);

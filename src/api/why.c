@@ -11,8 +11,10 @@ enum { SENTENCE_BYTES_MAX = 8 * 1024 };
 struct why {
     const struct job *job;
     const struct destination_status *status;
+    const struct why_place *place; /* NULL: it is in no queue */
     int64_t retries_max;
     const char *held_by; /* NULL: nothing holds it */
+    bool held_by_tenant; /* it is the tenant's own limit */
     instant since, until;
     struct buffer reason, next;
 };
@@ -69,11 +71,39 @@ static void say_held_by_gate(struct why *why)
                                             : "it is sent when the destination is back; no attempt is spent until then");
 }
 
+/* ": 12 jobs of its tenant are before it, 3 tenants share the destination" */
+static void append_place(struct buffer *out, const struct why *why)
+{
+    if (!why->place || !why->place->queue.known)
+        return;
+    size_t ahead = why->place->ahead, tenants = why->place->queue.tenants;
+    if (ahead == 0)
+        buffer_append_text(out, "; it is the next of its tenant");
+    else
+        buffer_printf(out, "; %zu%s of its tenant's jobs %s before it", ahead, ahead == WHY_AHEAD_MAX ? " or more" : "",
+                      ahead == 1 ? "is" : "are");
+    if (tenants > 1)
+        buffer_printf(out, ", %zu tenants take turns", tenants);
+}
+
+static void append_expected(struct buffer *out, const struct why *why, const char *before)
+{
+    if (!why->place || why->place->queue.at == INSTANT_NONE || why->place->ahead == WHY_AHEAD_MAX)
+        return;
+    buffer_append_text(out, before);
+    append_time(out, why->place->queue.at);
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
     struct buffer *reason = &why->reason;
-    if (strcmp(why->held_by, "paused") == 0) {
+    if (why->held_by_tenant) {
+        buffer_append_text(reason, "its tenant has had as many sends as rate.per_tenant allows");
+        append_place(reason, why);
+        buffer_append_text(&why->next, "it is sent when the rate allows it");
+        append_expected(&why->next, why, ", at about ");
+    } else if (strcmp(why->held_by, "paused") == 0) {
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
             buffer_printf(reason, " (%s)", why->status->pause_reason);
@@ -100,13 +130,12 @@ static void say_held(struct why *why)
 static void say_ready(struct why *why)
 {
     buffer_append_text(&why->reason, "it is due and waits for its turn");
+    append_place(&why->reason, why);
+    buffer_append_text(&why->next, "it is sent when its turn comes");
+    append_expected(&why->next, why, ", at about ");
     if (why->status)
-        buffer_printf(&why->next,
-                      "it is sent when its turn comes: %" PRId64 " of %" PRId64
-                      " sends are under way, %zu tenants have work",
-                      why->status->under_way, why->status->concurrency, why->status->lanes_with_work);
-    else
-        buffer_append_text(&why->next, "it is sent when its turn comes");
+        buffer_printf(&why->next, "; %" PRId64 " of %" PRId64 " sends are under way", why->status->under_way,
+                      why->status->concurrency);
 }
 
 static void say_later(struct why *why)
@@ -155,7 +184,11 @@ static void say(struct why *why, instant now)
     switch (job->state) {
     case STATE_PENDING:
     case STATE_WAITING:
-        if (why->held_by)
+        if (why->held_by && !why->held_by_tenant) {
+            say_held(why);
+            append_place(&why->reason, why);
+            append_expected(&why->next, why, "; at about ");
+        } else if (why->held_by)
             say_held(why);
         else if (job->run_at > now)
             say_later(why);
@@ -182,8 +215,16 @@ static void find_hold(struct why *why, instant now)
     bool waits = job->state == STATE_PENDING || job->state == STATE_WAITING;
     why->since = job->updated_at;
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
-    if (!waits || !why->status || !why->status->held_by)
+    if (!waits || !why->status)
         return;
+    if (!why->status->held_by) {
+        why->held_by_tenant = why->place && why->place->queue.tenant_until != INSTANT_NONE && job->run_at <= now;
+        if (why->held_by_tenant) {
+            why->held_by = gate_hold_name(HOLD_RATE);
+            why->until = why->place->queue.tenant_until;
+        }
+        return;
+    }
     static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
     bool short_hold = false;
     for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
@@ -196,10 +237,32 @@ static void find_hold(struct why *why, instant now)
     why->until = why->status->held_until;
 }
 
-void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, instant now)
+/* Where it stands; what is not known is null. */
+static void write_queue(struct json_writer *json, const struct why_place *place)
 {
-    struct why why = { .job = job, .status = status && status->known ? status : NULL,
+    const struct queue_place *queue = &place->queue;
+    bool all_counted = place->ahead < WHY_AHEAD_MAX;
+    json_name(json, "queue");
+    json_object_begin(json);
+    json_member_int(json, "ahead", (int64_t)place->ahead);
+    json_member_bool(json, "ahead_or_more", !all_counted);
+    json_member_int(json, "before", queue->before);
+    json_member_int(json, "tenants", (int64_t)queue->tenants);
+    if (queue->limit)
+        json_member_text(json, "limited_by", queue->limit);
+    if (queue->at != INSTANT_NONE && all_counted) {
+        json_member_instant(json, "expected_at", queue->at);
+    } else {
+        json_name(json, "expected_at");
+        json_put_null(json);
+    }
+    json_object_end(json);
+}
+
+void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
+               const struct destination_status *status, const struct why_place *place, instant now)
+{
+    struct why why = { .job = job, .status = status && status->known ? status : NULL, .place = place,
                        .retries_max = destination ? destination->policy.retry.retries_max : 0 };
     buffer_init(&why.reason, SENTENCE_BYTES_MAX);
     buffer_init(&why.next, SENTENCE_BYTES_MAX);
@@ -218,6 +281,8 @@ void why_write(struct buffer *out, const struct job *job, const struct destinati
     json_member_instant(&json, "until", why.until);
     if (job->state == STATE_PENDING || job->state == STATE_WAITING)
         json_member_instant(&json, "next_at", job->run_at);
+    if (place && place->queue.known)
+        write_queue(&json, place);
     json_member_int(&json, "attempt_count", job->attempts);
     json_member_int(&json, "retry_count", job->retry_count);
     if (destination)

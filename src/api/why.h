@@ -7,8 +7,17 @@
 #include "base/buffer.h"
 #include "engine/engine.h"
 
-/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured. */
+enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says "or more" */
+
+/* Where a job that waits stands in its queue. */
+struct why_place {
+    size_t ahead; /* of its tenant, up to WHY_AHEAD_MAX */
+    struct queue_place queue;
+};
+
+/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `place` too: it does not
+ * wait. */
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, instant now);
+               const struct destination_status *status, const struct why_place *place, instant now);
 
 #endif

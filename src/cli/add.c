@@ -102,6 +102,7 @@ static int show_id(const struct cli *cli, json_t *answer, struct buffer *out)
         return cli_fail(EXIT_FAILED, "the daemon's answer has no id; is it of another version?");
     show_value(id, SHOW_TEXT, out);
     buffer_append_byte(out, '\n');
+    warning_tell(answer);
     return EXIT_DONE;
 }
 

@@ -31,6 +31,7 @@ struct bundle {
     int64_t accepted, duplicates, rejected;
     struct buffer rejections; /* JSON array's inside */
     struct json_writer rejections_json;
+    json_t *warning; /* the daemon's last one; NULL: none */
 };
 
 static void reject(struct bundle *bundle, int64_t line, struct slice type, struct slice detail)
@@ -64,6 +65,18 @@ static void take_rejections(struct bundle *bundle, const json_t *rejected)
     }
 }
 
+/* Told once: the queue is the same for all bundles. */
+static void take_warning(struct bundle *bundle, const json_t *answer)
+{
+    json_t *warning = json_object_get(answer, "warning");
+    if (!warning)
+        return;
+    if (!bundle->warning && !bundle->cli->json)
+        warning_tell(answer);
+    json_decref(bundle->warning);
+    bundle->warning = json_incref(warning);
+}
+
 static int send_bundle(struct bundle *bundle)
 {
     struct url url;
@@ -87,6 +100,7 @@ static int send_bundle(struct bundle *bundle)
         bundle->accepted += json_integer_value(json_object_get(answer, "accepted"));
         bundle->duplicates += json_integer_value(json_object_get(answer, "duplicates"));
         take_rejections(bundle, json_object_get(answer, "rejected"));
+        take_warning(bundle, answer);
     } else {
         cli_fail(code,
                  "stopped at line %" PRId64 ": it and those after it may not be stored; "
@@ -166,10 +180,18 @@ static int print_sums(const struct bundle *bundle, int code)
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (bundle->cli->json) {
-        buffer_printf(&out, "{\"accepted\":%" PRId64 ",\"duplicates\":%" PRId64 ",\"rejected\":[", bundle->accepted,
-                      bundle->duplicates);
-        buffer_append(&out, buffer_slice(&bundle->rejections));
-        buffer_append_text(&out, "]}\n");
+        struct json_writer json = json_writer(&out);
+        json_object_begin(&json);
+        json_member_int(&json, "accepted", bundle->accepted);
+        json_member_int(&json, "duplicates", bundle->duplicates);
+        json_name(&json, "rejected");
+        json_array_begin(&json);
+        json_put_raw(&json, buffer_slice(&bundle->rejections));
+        json_array_end(&json);
+        if (json_is_string(bundle->warning))
+            json_member_text(&json, "warning", json_string_value(bundle->warning));
+        json_object_end(&json);
+        buffer_append_byte(&out, '\n');
     } else {
         buffer_printf(&out, "%" PRId64 " accepted, %" PRId64 " there already, %" PRId64 " refused\n", bundle->accepted,
                       bundle->duplicates, bundle->rejected);
@@ -197,6 +219,7 @@ int add_batch(const struct cli *cli, const char *destination, const char *path)
         code = print_sums(&bundle, code == EXIT_DONE && bundle.rejected > 0 ? EXIT_USAGE : code);
         lines_release(&bundle.lines);
     }
+    json_decref(bundle.warning);
     client_close(&bundle.client);
     buffer_release(&bundle.body);
     buffer_release(&bundle.rejections);

@@ -329,6 +329,19 @@ int reply_json(const struct client *client, const struct reply *reply, json_t **
     return EXIT_DONE;
 }
 
+void warning_tell(const json_t *answer)
+{
+    struct buffer text;
+    const char *warning = json_string_value(json_object_get(answer, "warning"));
+    if (!warning)
+        return;
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    plain_append(slice_from(warning), &text);
+    if (buffer_status(&text) == STATUS_OK)
+        fprintf(stderr, "insist: warning: %s\n", text.data);
+    buffer_release(&text);
+}
+
 int client_show(const struct cli *cli, const struct request *request,
                 int (*show)(const struct cli *cli, json_t *answer, struct buffer *out))
 {

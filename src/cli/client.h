@@ -68,6 +68,9 @@ int client_refused(const struct client *client, const struct reply *reply);
 /* The body as JSON; EXIT_FAILED after its message when it is none. */
 int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json);
 
+/* The daemon's warning about what it did, where there is one, on standard error. */
+void warning_tell(const json_t *answer);
+
 /* Appends the body with one line end. */
 void reply_append(const struct reply *reply, struct buffer *out);
 

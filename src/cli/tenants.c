@@ -9,6 +9,12 @@ static int run(struct cli *cli, int argc, char **argv)
         { "PENDING", "pending", SHOW_NUMBER },     { "RUNNING", "running", SHOW_NUMBER },
         { "WAITING", "waiting", SHOW_NUMBER },     { "DEAD", "dead", SHOW_NUMBER },
         { "COMPLETED", "completed", SHOW_NUMBER }, { "CANCELLED", "cancelled", SHOW_NUMBER },
+        { "WEIGHT", "fairness.weight", SHOW_NUMBER },
+        { "PRIORITY", "fairness.currentPriority", SHOW_NUMBER },
+        { "ROUNDS", "fairness.roundsWithoutProcessing", SHOW_NUMBER },
+        { "IN ROW", "fairness.consecutiveBatchCount", SHOW_NUMBER },
+        { "SENT", "fairness.totalProcessed", SHOW_NUMBER },
+        { "LAST SENT", "fairness.lastProcessedAt", SHOW_TIME },
     };
     const char *destination = NULL;
     struct pages pages = { .command = "tenants",
@@ -36,7 +42,9 @@ const struct command command_tenants = {
     .name = "tenants",
     .summary = "tenants and what they have at each destination",
     .help = "usage: insist tenants [options]\n\n"
-            "One line a tenant and destination. Completed and cancelled count all that ever were.\n\n"
+            "One line a tenant and destination. Completed and cancelled count all that ever were. Then how the\n"
+            "tenant fares in the turns, since the daemon started: its weight; its priority, 1 the most urgent; the\n"
+            "rounds in which it had work and no turn; how many of its jobs went in a row, in all, and when last.\n\n"
             "Options:\n"
             "  -d, --destination NAME   at one destination\n"
             "  -n, --limit N            how many; 100 without it\n"

@@ -10,6 +10,11 @@ static const struct shown facts[] = {
     { "since", "since", SHOW_TIME },
     { "until", "until", SHOW_TIME },
     { "next try", "next_at", SHOW_TIME },
+    { "expected", "queue.expected_at", SHOW_TIME },
+    { "before it, of its tenant", "queue.ahead", SHOW_TEXT },
+    { "before it, of all", "queue.before", SHOW_TEXT },
+    { "tenants with work", "queue.tenants", SHOW_TEXT },
+    { "limited by", "queue.limited_by", SHOW_TEXT },
     { "attempts", "attempt_count", SHOW_TEXT },
     { "retries", "retry_count", SHOW_TEXT },
     { "retries at most", "max_retries", SHOW_TEXT },
@@ -54,7 +59,8 @@ const struct command command_why = {
     .name = "why",
     .summary = "why a job is where it is, and what happens next",
     .help = "usage: insist why ID [--tenant T]\n\n"
-            "Says in a sentence what a job waits for, since when and until when, and what comes then.\n\n"
+            "Says in a sentence what a job waits for, since when and until when, and what comes then. Of a job\n"
+            "that waits for its turn also how many are before it, and when it will be tried as far as that is known.\n\n"
             "Options:\n"
             "  -t, --tenant T      the job's tenant\n"
             "  -o, --output json   the daemon's answer as it is\n\n"

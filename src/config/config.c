@@ -3,6 +3,7 @@
 #include "config/checks.h"
 #include "config/expand.h"
 #include "config/loading.h"
+#include "config/tiers.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -26,6 +27,7 @@ struct loaded {
     atomic_size_t references;
     struct arena memory;
     struct map by_name;
+    struct map tier_by_tenant;
     struct handle *handles;
 };
 
@@ -43,6 +45,7 @@ static void loaded_free(struct loaded *loaded)
         pattern_free(handle->pattern);
     }
     map_release(&loaded->by_name);
+    map_release(&loaded->tier_by_tenant);
     arena_release(&loaded->memory);
     free(loaded);
 }
@@ -62,6 +65,24 @@ void config_unref(struct config *config)
 const struct destination_config *config_destination(const struct config *config, struct slice name)
 {
     return map_get(&((const struct loaded *)config)->by_name, name);
+}
+
+static bool weight_find(const struct pair_list *weights, struct slice name, int64_t *ret_weight)
+{
+    for (size_t i = 0; i < weights->count; i++)
+        if (slice_equal(slice_from(weights->items[i].name), name))
+            return slice_to_int64(slice_from(weights->items[i].value), ret_weight);
+    return false;
+}
+
+int64_t config_weight(const struct config *config, const struct destination_config *destination, struct slice tenant)
+{
+    const struct pair_list *weights = &destination->fairness.weights;
+    const struct tier_config *tier = map_get(&((const struct loaded *)config)->tier_by_tenant, tenant);
+    int64_t weight;
+    if (weight_find(weights, tenant, &weight) || (tier && weight_find(weights, slice_from(tier->name), &weight)))
+        return weight;
+    return 1;
 }
 
 static enum status keep(struct loaded *loaded, struct handle kept)
@@ -107,6 +128,7 @@ static struct loaded *loaded_new(void)
     atomic_init(&loaded->references, 1);
     arena_init(&loaded->memory, CONFIG_MEMORY_MAX);
     map_init(&loaded->by_name, (uint64_t)(uintptr_t)loaded);
+    map_init(&loaded->tier_by_tenant, (uint64_t)(uintptr_t)loaded);
     return loaded;
 }
 
@@ -298,6 +320,7 @@ static void file_finish(struct settings *settings, const struct node *root)
     struct loaded *loaded = loaded_of(config);
     const struct node *notify = node_child(root, SLICE("notify"));
     struct place whole = { settings->file, 0, 0 };
+    tiers_finish(settings, root, &loaded->tier_by_tenant);
     for (size_t i = 0; i < config->destination_count; i++)
         if (config->destinations[i].name &&
             map_put(&loaded->by_name, slice_from(config->destinations[i].name), &config->destinations[i]) != STATUS_OK)

@@ -138,6 +138,7 @@ struct destination_config {
     struct dead_config dead;
     struct fairness_config fairness;
     int64_t aging_ms;
+    int64_t deadline_lead_ms; /* see rank_heed_deadline */
     struct rate rate_total, rate_per_tenant;
     int64_t cycle_every_ms; /* 0: continuous */
     int64_t cycle_batch;
@@ -154,6 +155,12 @@ struct notify_config {
     const char *name;
     const char *webhook, *email, *through; /* one of webhook or email */
     struct text_list on;
+};
+
+/* Tenants that have a weight together, by the tier's name in fairness.weights. */
+struct tier_config {
+    const char *name;
+    struct text_list tenants;
 };
 
 struct listen_address {
@@ -181,6 +188,8 @@ struct config {
     const char *tokens_file; /* NULL: none */
     struct notify_config *notify;
     size_t notify_count;
+    struct tier_config *tiers;
+    size_t tier_count;
     struct destination_config *destinations;
     size_t destination_count;
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
@@ -204,6 +213,9 @@ void config_unref(struct config *config); /* accepts NULL */
 
 /* NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);
+
+/* How often the tenant has a turn for one of the others': by its own name, else by its tier's, else 1. */
+int64_t config_weight(const struct config *config, const struct destination_config *destination, struct slice tenant);
 
 /* A preset as a configuration with one destination, named as the preset, with no url. */
 enum status config_preset(struct slice name, struct config **ret_config, struct buffer *problems) MUST_CHECK;

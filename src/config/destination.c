@@ -320,6 +320,8 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
 {
     struct finish finish = { settings, draft, &draft->config, real, place };
     draft->config.policy.name = draft->config.name;
+    if (draft->config.deadline_lead_ms == 0)
+        draft->config.deadline_lead_ms = draft->config.aging_ms;
     transport_finish(&finish);
     bounds_check(&finish);
     doubt_finish(&finish);

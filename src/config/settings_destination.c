@@ -160,7 +160,8 @@ static const struct setting fairness_rows[] = {
     { "base_priority", SETTING_COUNT, AT(fairness.base_priority), "5", "1", "100",
       .meaning = "What a tenant starts with; it is more urgent the longer it has not had a turn." },
     { "weights", SETTING_WEIGHTS, AT(fairness.weights), NULL, "1", "1000",
-      .meaning = "Turns of a tenant or tier for each turn of the others." },
+      .meaning = "Turns of a tenant, or of each tenant of a tier, for each turn of the others. A tenant's own name counts "
+                 "before its tier's." },
 };
 static const struct section fairness_section = { .name = "fairness", SECTION_ROWS(fairness_rows) };
 
@@ -171,7 +172,11 @@ static const struct setting factor_rows[] = {
 };
 static const struct section factor_section = { .name = "priority.delay_factor", SECTION_ROWS(factor_rows) };
 static const struct setting priority_rows[] = {
-    { "aging", SETTING_DURATION, AT(aging_ms), "1h", "1s", "365d", .meaning = "A job that waited this long counts as one class more urgent." },
+    { "aging", SETTING_DURATION, AT(aging_ms), "1h", "1s", "365d",
+      .meaning = "A job that waited this long counts as one class more urgent." },
+    { "deadline_lead", SETTING_DURATION, AT(deadline_lead_ms), "0s", "0s", "365d",
+      .meaning =
+          "So long before a deadline of its own a job goes before all new work of its tenant. 0s: as long as aging." },
     { "delay_factor", SETTING_SECTION, 0, .meaning = "Waits are multiplied by this.", .section = &factor_section },
 };
 static const struct section priority_section = { .name = "priority", SECTION_ROWS(priority_rows) };

@@ -1,5 +1,6 @@
 #include "config/checks.h"
 #include "config/loading.h"
+#include "config/tiers.h"
 
 #define AT(member) offsetof(struct config, member)
 #define NOTIFY(member) offsetof(struct notify_config, member)
@@ -44,9 +45,8 @@ const struct section notify_section = { .name = "notify",
 static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
-      .meaning =
-          "Where jobs are kept: `sqlite:PATH`, `memory`, `postgres://...`, `redis://...`.",
-      .check = check_store, .secret = true },
+      .meaning = "Where jobs are kept: `sqlite:PATH`, `memory`, `postgres://...`, `redis://...`.", .check = check_store,
+      .secret = true },
     { "durability", SETTING_ENUM, AT(durability), "always",
       .meaning = "`always`: synced to disk before the answer. `everysec`: once a second; a crash can lose the last second.",
       .choices = durabilities },
@@ -55,6 +55,10 @@ static const struct setting file_rows[] = {
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
     { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about events.", .section = &notify_section,
       .special = notify_apply },
+    { "tiers", SETTING_SPECIAL, AT(tiers),
+      .meaning =
+          "Tenants in tiers, as `{ gold: [acme, globex] }`. A destination gives a tier its weight in fairness.weights.",
+      .special = tiers_apply },
     { "destinations", SETTING_SPECIAL, AT(destinations), .meaning = "Where jobs go, by name.",
       .section = &destination_section, .special = destinations_apply },
 };

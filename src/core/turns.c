@@ -58,7 +58,7 @@ static bool has_share(const struct turns *turns, const struct turn *turn)
     return turn->round < turns->round || turn->credit > 0;
 }
 
-static int64_t share_of(const struct turns *turns, const struct turn *turn)
+int64_t turns_share(const struct turns *turns, const struct turn *turn)
 {
     return turn->weight * turns->settings.batch;
 }
@@ -72,7 +72,7 @@ static int64_t ahead_in(const struct turns *turns, const struct turn *turn, int6
     if (round == turn->round)
         return turn->ahead;
     bool served_before = turn->round > 0 && round == turn->round + 1;
-    return served_before ? turn->credit : share_of(turns, turn);
+    return served_before ? turn->credit : turns_share(turns, turn);
 }
 
 static int64_t key_in(const struct turns *turns, const struct turn *turn, int64_t round, bool ahead)
@@ -149,7 +149,7 @@ static int64_t turn_max(const struct turns *turns, const struct turn *turn)
         return INT64_MAX;
     int64_t batch = turns->holder == turn ? settings->batch - turn->in_a_row : settings->batch;
     int64_t round = turn->ready.key / KEY_ROUND;
-    int64_t credit = turn->round == round ? turn->credit : share_of(turns, turn);
+    int64_t credit = turn->round == round ? turn->credit : turns_share(turns, turn);
     int64_t ahead = ahead_in(turns, turn, round);
     if (stands_ahead(turn) && ahead < credit)
         credit = ahead;
@@ -181,7 +181,7 @@ static void take(struct turns *turns, struct turn *turn, int64_t count)
     begin_round_of(turns, turn);
     if (turn->round < turns->round) {
         turn->ahead = ahead_in(turns, turn, turns->round);
-        turn->credit = share_of(turns, turn);
+        turn->credit = turns_share(turns, turn);
         turn->round = turns->round;
     }
     if (turns->holder != turn) {
@@ -276,6 +276,13 @@ instant turns_next_due(const struct turns *turns)
     return node ? node->key : INSTANT_NONE;
 }
 
+struct turn *turns_at(const struct turns *turns, size_t index)
+{
+    if (index >= turns->ready.count)
+        return NULL;
+    return (struct turn *)((char *)turns->ready.nodes[index] - offsetof(struct turn, ready));
+}
+
 size_t turns_count(const struct turns *turns)
 {
     return turns->ready.count + turns->parked.count;
@@ -291,7 +298,7 @@ void turns_configure(struct turns *turns, const struct turns_settings *settings)
     for (size_t i = 0; i < count; i++) { /* in place: those pushed again never reach the ones still to come */
         struct heap_node *node = turns->ready.nodes[i];
         struct turn *turn = (struct turn *)((char *)node - offsetof(struct turn, ready));
-        int64_t share = share_of(turns, turn);
+        int64_t share = turns_share(turns, turn);
         turn->credit = turn->credit < share ? turn->credit : share;
         node->position = 0;
         push(&turns->ready, node, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);

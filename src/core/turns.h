@@ -97,6 +97,11 @@ instant turns_next_due(const struct turns *turns);
 /* Lanes with work, the parked ones too. */
 size_t turns_count(const struct turns *turns);
 
+/* Those that may have a turn, in no order: NULL at the end. */
+struct turn *turns_at(const struct turns *turns, size_t index);
+/* What the lane may send in one round. */
+int64_t turns_share(const struct turns *turns, const struct turn *turn);
+
 /* max(1, base - rounds): what a lane's priority is after so many rounds without service. */
 int64_t turns_priority(int64_t base_priority, int64_t rounds);
 

@@ -9,8 +9,8 @@
  * What is claimed when the process dies counts as sent and in doubt. So it is done only where a job may be sent twice,
  * and not soon after such a death: a job that kills its sender should not take hundreds of others along.
  *
- * The lanes keep taking turns: what one claim brought is sent in a row, then the next lane has its turn. So a lane that
- * comes later does not wait until everything claimed before is sent.
+ * The lanes keep taking turns: what one claim brought is sent in a row, up to a batch of the turns, then the next lane has
+ * its turn. So a lane that comes later does not wait until everything claimed before is sent.
  */
 #include "engine/engine_private.h"
 
@@ -86,9 +86,14 @@ void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now)
 {
     attempt->next_ahead = NULL;
     attempt->ahead_until = instant_add(now, AHEAD_WAIT_MS);
-    attempt->ends_turn = false;
-    if (!lane->ahead_first)
+    if (!lane->ahead_first) {
         ring_add(lane->dest, lane);
+        lane->ahead_in_turn = 0;
+    }
+    /* A lane that was alone claimed as much as it liked; it may not be alone any more when that is sent. */
+    attempt->ends_turn = ++lane->ahead_in_turn >= lane->dest->turns.settings.batch;
+    if (attempt->ends_turn)
+        lane->ahead_in_turn = 0;
     *(lane->ahead_first ? &lane->ahead_end->next_ahead : &lane->ahead_first) = attempt;
     lane->ahead_end = attempt;
     lane->dest->ahead_count++;
@@ -98,6 +103,7 @@ void ahead_end_turn(struct lane_state *lane)
 {
     if (lane->ahead_first)
         lane->ahead_end->ends_turn = true;
+    lane->ahead_in_turn = 0;
 }
 
 static struct attempt *take_front(struct dest *dest)

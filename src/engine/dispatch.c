@@ -22,6 +22,8 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
     int64_t turn_max;
     struct turn *turn;
     while (room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+        if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
+            return false;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, turn_max < room ? turn_max : room, now);
         if (max == 0)
@@ -41,14 +43,26 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
             .owner = SLICE("engine"),
         };
         lane_take(lane, max, now);
+        rates_claimed(engine, lane, now);
         room -= max;
     }
     return true;
 }
 
+/* So that people can be told since when nothing goes. */
+static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
+{
+    if (dest->hold != hold)
+        dest->hold_since = now;
+    dest->hold = hold;
+}
+
 static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
 {
-    return claim_some(engine, dest, gate, dest_ask(gate, &dest->rate, now).room, now);
+    struct gate_answer answer = dest_ask(gate, &dest->rate, now);
+    if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
+        hold_met(dest, answer.hold, now);
+    return claim_some(engine, dest, gate, answer.room, now);
 }
 
 /* In contingency only looks go to the first address, and all else to the second, where there is one. */

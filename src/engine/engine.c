@@ -129,6 +129,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
         status = load_states(engine, err);
     if (status == STATUS_OK)
         status = errors_load(engine, err);
+    if (status == STATUS_OK)
+        status = rates_restore(engine, err);
     if (status != STATUS_OK)
         return status;
     engine->started = true;
@@ -200,7 +202,9 @@ void engine_run(struct engine *engine)
     dests_keep(engine);
     incidents_keep(engine);
     errors_keep(engine);
-    if (!engine->stopping) {
+    if (engine->stopping) {
+        rates_keep_all(engine);
+    } else {
         promote_due(engine);
         trim_events(engine);
         incidents_trim(engine);
@@ -276,7 +280,7 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     case HOLD_BREAKER:
         return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.kept.since;
     default:
-        return INSTANT_NONE;
+        return hold != HOLD_NONE && dest->hold == hold ? dest->hold_since : INSTANT_NONE;
     }
 }
 

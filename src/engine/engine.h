@@ -13,6 +13,8 @@
 #define ENGINE_ENGINE_H
 
 #include "core/gate.h"
+#include "core/rate.h"
+#include "core/turns.h"
 #include "engine/writer.h"
 #include "transport/probe.h"
 #include "transport/transport.h"
@@ -79,6 +81,31 @@ struct destination_status {
     size_t lanes_with_work;
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
+
+/* A tenant at a destination, by its lane. */
+struct tenant_status {
+    bool known;
+    struct turn_figures turns; /* since the engine started */
+    int64_t weight;
+};
+struct tenant_status engine_tenant(const struct engine *engine, int64_t lane);
+
+/* Where a job stands that waits for its turn, and when that comes. */
+struct queue_place {
+    bool known;
+    size_t tenants;     /* that have work at the destination */
+    int64_t before;     /* jobs that go first, its own tenant's and others' */
+    int64_t allowed_ms; /* it cannot go earlier: the limits forbid it */
+    const char *limit;  /* which of them does, as in the configuration; NULL: none */
+    struct rate rate;   /* of that limit */
+    instant tenant_until; /* the tenant's own limit holds it until then; INSTANT_NONE: it does not */
+    instant at;           /* when it is tried, as things go; INSTANT_NONE: not known */
+};
+/*
+ * `ahead`: the tenant's own jobs that go first; negative: all that are due. `due`: not earlier than that. From the same
+ * gate, limits and turns that decide about it. Bounded work, however long the queue is.
+ */
+struct queue_place engine_place(const struct engine *engine, int64_t lane, int64_t ahead, instant due);
 
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;

@@ -47,6 +47,7 @@ struct dest {
     struct gate_rules fallback_rules;
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct rate_limiter rate; /* of the whole destination */
+    instant rate_kept; /* what the store has of it; INSTANT_NONE: nothing */
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
     struct config *probe_config; /* the one it began with */
@@ -58,7 +59,9 @@ struct dest {
     struct incident_state incident;
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
-    instant held_since;
+    instant held_since; /* by the operator's pause */
+    enum gate_hold hold; /* that the dispatcher met last, */
+    instant hold_since;  /* and since when */
     int64_t dead;
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
@@ -75,8 +78,10 @@ struct lane_state {
     int64_t ready; /* believed to be claimable, less those being claimed */
     struct turn turn;
     struct rate_limiter rate; /* of the tenant at this destination */
+    instant rate_kept;        /* what the store has of it; INSTANT_NONE: nothing */
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
     struct lane_state *ahead_next;           /* in the ring of those that have some */
+    int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -115,6 +120,7 @@ struct purpose {
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
     struct incident_note *incident; /* OP_KEEP */
+    instant *rate_kept; /* OP_KEEP of a limiter: put back to INSTANT_NONE when it fails */
 };
 
 struct outgoing {
@@ -211,6 +217,8 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
 struct purpose *outgoing_purpose(struct engine *engine);
 /* Takes back what was added last. */
 void outgoing_drop_last(struct engine *engine);
+/* Whether so many more fit into the batch being filled. */
+bool outgoing_has_room(const struct engine *engine, size_t count);
 struct arena *outgoing_memory(struct engine *engine);
 /* Submits what was added, unless a batch is still out. */
 void outgoing_flush(struct engine *engine);
@@ -256,6 +264,17 @@ void probes_start(struct engine *engine);
 /* Writes what was learned, not more often than every few seconds. */
 void errors_keep(struct engine *engine);
 enum status errors_load(struct engine *engine, struct error *err) MUST_CHECK;
+
+/* rates.c */
+enum { RATE_NOTES_MAX = 2 }; /* with one claim */
+/* A claim was just added to the batch being filled, which has room for RATE_NOTES_MAX more. */
+void rates_claimed(struct engine *engine, struct lane_state *lane, instant now);
+/* The same for a batch of a pull worker's. */
+void rates_leased(struct batch *batch, struct lane_state *lane, instant now);
+/* All that a crash would forget; for a stop. */
+void rates_keep_all(struct engine *engine);
+/* At the start, when all lanes are known. */
+enum status rates_restore(struct engine *engine, struct error *err) MUST_CHECK;
 
 /* leases.c */
 void leases_serve(struct engine *engine, struct dest *dest);

@@ -35,6 +35,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->held_since = INSTANT_NONE;
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
+        dest->rate_kept = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
@@ -73,22 +74,14 @@ static int64_t burst_max(const struct destination_config *config, struct rate ra
     return second > config->concurrency ? second : config->concurrency;
 }
 
-static int64_t weight_of(const struct fairness_config *fairness, const char *tenant)
-{
-    int64_t weight = 1;
-    for (size_t i = 0; i < fairness->weights.count; i++)
-        if (strcmp(fairness->weights.items[i].name, tenant) == 0)
-            slice_to_int64(slice_from(fairness->weights.items[i].value), &weight);
-    return weight;
-}
-
-static void lane_configure(struct lane_state *lane)
+static void lane_configure(struct lane_state *lane, const struct config *whole)
 {
     const struct destination_config *config = lane->dest->config;
     if (!config)
         return;
-    turn_weigh(&lane->turn, weight_of(&config->fairness, lane->tenant));
+    turn_weigh(&lane->turn, config_weight(whole, config, slice_from(lane->tenant)));
     rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+    turns_unpark(&lane->dest->turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
 
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
@@ -113,7 +106,8 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->dest = dest;
         turn_init(&lane->turn, 1);
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
-        lane_configure(lane);
+        lane->rate_kept = INSTANT_NONE;
+        lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lanes[id] = lane;
     }
@@ -185,7 +179,7 @@ void dests_configure(struct engine *engine, const struct config *config)
     }
     for (size_t i = 0; i < engine->lanes_capacity; i++)
         if (engine->lanes[i])
-            lane_configure(engine->lanes[i]);
+            lane_configure(engine->lanes[i], config);
 }
 
 void lanes_release(struct engine *engine)

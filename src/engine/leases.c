@@ -16,7 +16,7 @@ static enum status gather(struct batch *batch, size_t total, const struct job **
     if (!jobs)
         return STATUS_NO_MEMORY; /* the leases run out and the jobs come back */
     for (size_t i = 0; i < batch->count; i++)
-        for (size_t k = 0; k < batch->ops[i].claim.ret_count; k++)
+        for (size_t k = 0; batch->ops[i].kind == OP_CLAIM && k < batch->ops[i].claim.ret_count; k++)
             jobs[at++] = batch->ops[i].claim.ret_jobs[k];
     assert(at == total);
     *ret_jobs = jobs;
@@ -36,10 +36,13 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
     size_t count = 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct store_op *op = &batch->ops[i];
+        if (op->kind != OP_CLAIM)
+            continue;
         struct lane_state *lane = lane_find(engine, op->claim.lane);
         if (batch->status != STATUS_OK || op->status != STATUS_OK) {
             op->claim.ret_count = 0;
             lane_ready_add(engine, lane, (int64_t)op->claim.max);
+            lane->rate_kept = lane->dest->rate_kept = INSTANT_NONE; /* their notes failed with it */
         }
         turns_returned(&lane->dest->turns, &lane->turn, (int64_t)(op->claim.max - op->claim.ret_count));
         count += op->claim.ret_count;
@@ -69,11 +72,13 @@ static void on_claimed(struct batch *batch)
 /* Claims for one request from the lanes in turn. */
 static struct batch *claims_for(struct dest *dest, const struct lease_request *request, instant now)
 {
-    struct batch *batch = batch_new(LEASE_CLAIMS_MAX, SIZE_MAX / 2);
+    size_t claims_max = request->max < LEASE_CLAIMS_MAX ? request->max : LEASE_CLAIMS_MAX;
+    struct batch *batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2);
     size_t wanted = (size_t)rate_ask(&dest->rate, now, (int64_t)request->max).room;
+    size_t claims = 0;
     int64_t turn_max;
     struct turn *turn;
-    while (batch && wanted > 0 && batch->count < LEASE_CLAIMS_MAX && (turn = turns_front(&dest->turns, &turn_max))) {
+    while (batch && wanted > 0 && claims < claims_max && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, turn_max < (int64_t)wanted ? turn_max : (int64_t)wanted, now);
         if (max == 0)
@@ -83,6 +88,8 @@ static struct batch *claims_for(struct dest *dest, const struct lease_request *r
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms) };
         lane_take(lane, max, now);
+        rates_leased(batch, lane, now);
+        claims++;
         wanted -= (size_t)max;
     }
     return batch;

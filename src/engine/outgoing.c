@@ -70,6 +70,11 @@ void outgoing_drop_last(struct engine *engine)
     batch->ops[--batch->count] = (struct store_op){ 0 };
 }
 
+bool outgoing_has_room(const struct engine *engine, size_t count)
+{
+    return !engine->outgoing || engine->outgoing->batch->count + count <= OUTGOING_OPS_MAX;
+}
+
 struct arena *outgoing_memory(struct engine *engine)
 {
     assert(engine->outgoing);
@@ -108,6 +113,8 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
 {
     struct store_op *op = &batch->ops[index];
     bool applied = batch->status == STATUS_OK && op->status == STATUS_OK;
+    if (purpose->rate_kept && !applied && !engine->stopping) /* a stop does not wait for a store that refuses */
+        *purpose->rate_kept = INSTANT_NONE;
     switch (op->kind) {
     case OP_SETTLE:
         attempt_settled(purpose->attempt, batch->status, op->status);

@@ -57,12 +57,6 @@ const char *event_type_name(enum event_type type)
     return names[type];
 }
 
-int64_t rank_of(enum priority priority, instant created_at, int64_t aging_ms)
-{
-    assert(aging_ms >= 0);
-    return created_at + (int64_t)priority * aging_ms;
-}
-
 static void digest_number(SHA256_CTX *sha, int64_t value)
 {
     unsigned char bytes[8];

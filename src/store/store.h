@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "core/job.h"
 #include "core/outcome.h"
+#include "core/rank.h"
 
 enum {
     STORE_BATCH_OPS_MAX = 4096,
@@ -208,6 +209,7 @@ struct op_keep {
 
 /* Spaces. */
 #define SPACE_DESTINATION SLICE("destination")
+#define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
 /* What is kept under one name. */
 struct kept {
@@ -355,6 +357,12 @@ struct store_ops {
     /* All lanes that have or had jobs, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+    /*
+     * How many ready jobs of the lane are claimed before one of that place: counts up to `max`, STORE_PAGE_MAX at most, and
+     * reads no more, so that it costs the same in any lane. The job itself need not be ready, nor be there.
+     */
+    enum status (*reader_ahead)(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err);
     /* What OP_KEEP and OP_DESTINATION keep. STATUS_NOT_FOUND. */
     enum status (*reader_kept)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
@@ -385,9 +393,6 @@ enum status store_open(const struct store_backend *backends, struct slice addres
                        struct store **ret_store, struct error *err) MUST_CHECK;
 
 const char *event_type_name(enum event_type type);
-
-/* created_at plus a head start of one aging interval a class: old normal work overtakes new critical work in the end. */
-int64_t rank_of(enum priority priority, instant created_at, int64_t aging_ms);
 
 /* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);

@@ -173,6 +173,16 @@ static enum status faulty_reader_lanes(struct store_reader *base, int64_t after,
     return reader->inner->ops->reader_lanes(reader->inner, after, max, memory, ret_lanes, ret_count, err);
 }
 
+static enum status faulty_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                       size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_ahead(reader->inner, lane, rank, seq, max, ret_count, err);
+}
+
 static enum status faulty_reader_kept(struct store_reader *base, struct slice space, struct slice name,
                                       struct arena *memory, struct slice *ret_value, struct error *err)
 {
@@ -208,6 +218,7 @@ static const struct store_ops faulty_ops = {
     .reader_events = faulty_reader_events,
     .reader_history = faulty_reader_history,
     .reader_lanes = faulty_reader_lanes,
+    .reader_ahead = faulty_reader_ahead,
     .reader_kept = faulty_reader_kept,
     .reader_kept_list = faulty_reader_kept_list,
 };

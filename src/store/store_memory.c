@@ -595,6 +595,7 @@ const struct store_ops memory_store_ops = {
     .reader_events = memory_reader_events,
     .reader_history = memory_reader_history,
     .reader_lanes = memory_reader_lanes,
+    .reader_ahead = memory_reader_ahead,
     .reader_kept = memory_reader_kept,
     .reader_kept_list = memory_reader_kept_list,
 };

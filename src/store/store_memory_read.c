@@ -216,6 +216,23 @@ enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t
     return reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
 }
 
+enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    size_t count = 0;
+    if (lane > 0 && (uint64_t)lane <= store->lane_count) {
+        const struct tree *ready = &store->lane_list[lane - 1]->ready;
+        const struct tree_node *node = tree_first(ready);
+        while (node && count < page_size(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {
+            count++;
+            node = tree_after(ready, node->key, node->tie);
+        }
+    }
+    *ret_count = count;
+    return reader_unlock(store, STATUS_OK, err);
+}
+
 enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err)
 {

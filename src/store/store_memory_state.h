@@ -183,6 +183,8 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
 enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err);
 enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
 enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,

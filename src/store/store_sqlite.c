@@ -376,6 +376,7 @@ const struct store_ops sqlite_store_ops = {
     .reader_events = sqlite_reader_events,
     .reader_history = sqlite_reader_history,
     .reader_lanes = sqlite_reader_lanes,
+    .reader_ahead = sqlite_reader_ahead,
     .reader_kept = sqlite_reader_kept,
     .reader_kept_list = sqlite_reader_kept_list,
 };

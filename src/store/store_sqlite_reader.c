@@ -19,6 +19,7 @@ enum query {
     QUERY_EVENT,
     QUERY_ARCHIVE,
     QUERY_LANES,
+    QUERY_AHEAD,
     QUERY_KEPT,
     QUERY_KEPT_LIST,
     QUERY_COUNT
@@ -56,6 +57,7 @@ static const char *const query_texts[QUERY_COUNT] = {
         " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
     [QUERY_LANES] = "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane"
                     " WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [QUERY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM ready WHERE lane = ?1 AND (rank, seq) < (?2, ?3) LIMIT ?4)",
     [QUERY_KEPT] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
     [QUERY_KEPT_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",
 };
@@ -509,6 +511,23 @@ enum status sqlite_reader_lanes(struct store_reader *base, int64_t after, size_t
     *ret_lanes = lanes;
     *ret_count = count;
     return STATUS_OK;
+}
+
+enum status sqlite_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err)
+{
+    struct reading reading = { .reader = (struct sqlite_reader *)base, .err = err };
+    sqlite3_stmt *query = reading.reader->queries[QUERY_AHEAD];
+    bool found;
+    sqlite3_bind_int64(query, 1, lane);
+    sqlite3_bind_int64(query, 2, rank);
+    sqlite3_bind_int64(query, 3, seq);
+    sqlite3_bind_int64(query, 4, (int64_t)page_size(max));
+    enum status status = query_next(&reading, QUERY_AHEAD, &found);
+    if (status == STATUS_OK)
+        *ret_count = (size_t)sqlite3_column_int64(query, 0); /* a count is always one row */
+    sqlite3_reset(query);
+    return status;
 }
 
 enum status sqlite_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,

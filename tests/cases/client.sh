@@ -98,6 +98,9 @@ answers='{
     "GET /v1/incidents/b/report": [404, {'$problem'}, "{\"detail\":\"there is no incident\"}"],
     "GET /v1/incidents/a": [200, {}, "{\"id\":\"a\",\"summary\":\"It \\u001b[2Jbegan.\",\"lasted_ms\":90500,\"lessons_learned\":\"one\\ntwo\"}"],
     "PATCH /v1/incidents/a": [200, {}, "{\"id\":\"a\",\"lessons_learned\":\"x\"}"],
+    "POST /v1/jobs/batch": [200, {}, "{\"accepted\":1,\"duplicates\":0,\"rejected\":[],\"warning\":\"it is\\u001b[2J late\"}"],
+    "GET /v1/jobs/w/why": [200, {}, "{\"id\":\"w\",\"state\":\"pending\",\"destination\":\"claims\",\"reason\":\"so\",\"queue\":{\"ahead\":12,\"before\":40,\"tenants\":3,\"expected_at\":\"2025-01-12T10:51:41.234Z\"}}"],
+    "GET /v1/tenants?destination=x&limit=100": [200, {}, "{\"tenants\":[{\"tenant\":\"acme\",\"destination\":\"x\",\"fairness\":{\"weight\":4,\"currentPriority\":2,\"roundsWithoutProcessing\":3,\"totalProcessed\":1234}}],\"next\":null}"],
     "POST /v1/jobs/%2E%2E/cancel": [200, {}, "{\"id\":\"..\",\"state\":\"cancelled\",\"priority\":\"high\"}"]
 }'
 python3 "$root/tests/cases/receiver.py" "$work" "$answers" &
@@ -136,6 +139,14 @@ check "an export that failed" ended 1 'insist: the export failed'
 check "an export that failed leaves no file" sh -c "! ls '$work' | grep -q dead"
 ask why 'a/b c?ü' --tenant 'x&y'
 check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
+ask why w
+check "why tells the place" ended 0 'before it, of its tenant  12' 'before it, of all         40' '2025-01-12 10:51:41Z'
+ask tenants --destination x
+check "tenants show their turns" ended 0 'PRIORITY  ROUNDS' '1234'
+run "$insist" add --batch <"$work/in"
+check "a warning is told, made plain" ended 0 'insist: warning: it is?[2J late' '1 accepted'
+run "$insist" add --batch -o json <"$work/in"
+check "a warning as JSON" ended 0 '"rejected":[],"warning":"it is\u001b[2J late"}'
 ask cancel ..
 check "an id of dots" ended 0 '..: cancelled, priority high'
 ask incidents report a --out "$work/incident.md"

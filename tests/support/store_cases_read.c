@@ -109,6 +109,44 @@ static void jobs_are_filtered(void **state)
     }
 }
 
+static size_t ahead(struct store_fixture *f, int64_t lane, int64_t rank, int64_t seq, size_t max)
+{
+    struct error err = { 0 };
+    size_t count = SIZE_MAX;
+    assert_int_equal(f->store->ops->reader_ahead(f->reader, lane, rank, seq, max, &count, &err), STATUS_OK);
+    return count;
+}
+
+static void who_is_ahead_is_counted(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_op ops[6];
+    int64_t lane = put(f, "first");
+    int64_t rank = read_job(f, "t", "first").rank;
+    for (int i = 0; i < 6; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "j%d", i);
+        ops[i] = insert_op(f, "d", "t", id);
+        ops[i].insert.rank = rank + i / 2; /* two of each rank, by arrival */
+        assert_run(f, &ops[i], STATUS_OK);
+    }
+    struct store_op later = insert_op(f, "d", "t", "later"), other = insert_op(f, "d", "u", "other");
+    later.insert.run_at = f->now + 1000; /* not ready: before nobody */
+    later.insert.rank = rank - 5;
+    assert_run(f, &later, STATUS_OK);
+    assert_run(f, &other, STATUS_OK);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(ahead(f, lane, ops[i].insert.rank, ops[i].insert.ret_seq, 1000), i + 1);
+    assert_int_equal(ahead(f, lane, rank, read_job(f, "t", "first").seq, 1000), 0);
+    assert_int_equal(ahead(f, lane, rank - 5, later.insert.ret_seq, 1000), 0);
+    assert_int_equal(ahead(f, lane, INT64_MAX, INT64_MAX, 1000), 7);
+    assert_int_equal(ahead(f, lane, INT64_MAX, INT64_MAX, 3), 3); /* and no further */
+    assert_int_equal(ahead(f, other.insert.ret_lane, INT64_MAX, INT64_MAX, 1000), 1);
+    assert_int_equal(ahead(f, 99, INT64_MAX, INT64_MAX, 1000), 0);
+    take(f, lane);
+    assert_int_equal(ahead(f, lane, INT64_MAX, INT64_MAX, 1000), 6); /* what is under way is not ahead */
+}
+
 static void a_page_starts_at_its_cursor(void **state)
 {
     struct store_fixture *f = *state;
@@ -386,6 +424,7 @@ const struct store_case store_cases_read[] = {
     { "a number finds its job", a_number_finds_its_job },
     { "payload comes when asked for", payload_comes_when_asked_for },
     { "jobs are filtered", jobs_are_filtered },
+    { "who is ahead is counted", who_is_ahead_is_counted },
     { "a page starts at its cursor", a_page_starts_at_its_cursor },
     { "a page is never longer than the limit", a_page_is_never_longer_than_the_limit },
     { "events come in order without gaps", events_come_in_order_without_gaps },

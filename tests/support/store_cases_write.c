@@ -232,7 +232,7 @@ static void claims_follow_rank_then_arrival(void **state)
     assert_string_equal(order, "abcdef");
 }
 
-/* S3-023 S3-027 S3-036 */
+/* S3-023 S3-025 S3-027 S3-036 */
 static void priority_goes_first_until_age_overtakes(void **state)
 {
     struct store_fixture *f = *state;
@@ -255,6 +255,36 @@ static void priority_goes_first_until_age_overtakes(void **state)
         struct store_op op = insert_op(f, "d", "t", jobs[i].id);
         op.insert.priority = jobs[i].priority;
         op.insert.rank = rank_of(jobs[i].priority, f->now, aging_ms);
+        assert_run(f, &op, STATUS_OK);
+        lane = op.insert.ret_lane;
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_text(take(f, lane).id, expected[i]);
+}
+
+/* S3-024: what is stored once with its rank is served in time, without being sorted again. */
+static void a_deadline_goes_first_when_it_is_near(void **state)
+{
+    struct store_fixture *f = *state;
+    instant start = f->now;
+    static const struct {
+        const char *id;
+        enum priority priority;
+        int64_t at_ms, deadline_ms;
+    } jobs[] = {
+        { "normal", PRIORITY_NORMAL, 0, 0 },
+        { "due", PRIORITY_NORMAL, 0, 2 * HOUR_MS },
+        { "critical", PRIORITY_CRITICAL, HOUR_MS - 1, 0 },
+        { "late-critical", PRIORITY_CRITICAL, HOUR_MS + 1, 0 },
+    };
+    static const char *const expected[] = { "critical", "due", "late-critical", "normal" };
+    int64_t lane = 0;
+    for (size_t i = 0; i < 4; i++) {
+        f->now = start + jobs[i].at_ms;
+        struct store_op op = insert_op(f, "d", "t", jobs[i].id);
+        op.insert.priority = jobs[i].priority;
+        op.insert.deadline = jobs[i].deadline_ms > 0 ? start + jobs[i].deadline_ms : INSTANT_NONE;
+        op.insert.rank = rank_heed_deadline(rank_of(jobs[i].priority, f->now, HOUR_MS), f->now, op.insert.deadline, HOUR_MS);
         assert_run(f, &op, STATUS_OK);
         lane = op.insert.ret_lane;
     }
@@ -600,6 +630,7 @@ const struct store_case store_cases_write[] = {
     { "an unknown lane has nothing", an_unknown_lane_has_nothing },
     { "claims follow rank, then arrival", claims_follow_rank_then_arrival },
     { "priority goes first until age overtakes", priority_goes_first_until_age_overtakes },
+    { "a deadline goes first when it is near", a_deadline_goes_first_when_it_is_near },
     { "a claim counts sends only", a_claim_counts_sends_only },
     { "a claim gives a lease", a_claim_gives_a_lease },
     { "tokens grow", tokens_grow },

@@ -278,6 +278,20 @@ void world_crash(struct world *world)
     start_engine(world);
 }
 
+void world_restart(struct world *world)
+{
+    engine_stop(world->engine);
+    world_settle(world);
+    for (int i = 0; engine_under_way(world->engine) > 0; i++) {
+        if (i > STEPS_MAX)
+            fail_msg("the engine does not stop");
+        world->now = world->sends ? (*earliest_send(world))->at : world->now + 1;
+        world_settle(world);
+    }
+    engine_free(world->engine);
+    start_engine(world);
+}
+
 void world_end(struct world *world)
 {
     abandon(world);

@@ -52,6 +52,8 @@ void world_begin(struct world *world, const char *yaml, instant now);
 void world_end(struct world *world);
 /* As a crash: the engine is thrown away with all it knows, the store stays, a new engine starts. */
 void world_crash(struct world *world);
+/* As a restart in order: what is under way ends, the engine stops, a new one starts. */
+void world_restart(struct world *world);
 
 /* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);

@@ -21,6 +21,7 @@
 #define memory_lane_get scarce_memory_lane_get
 #define memory_name_find scarce_memory_name_find
 #define memory_reader scarce_memory_reader
+#define memory_reader_ahead scarce_memory_reader_ahead
 #define memory_reader_close scarce_memory_reader_close
 #define memory_reader_kept scarce_memory_reader_kept
 #define memory_reader_kept_list scarce_memory_reader_kept_list

@@ -1,0 +1,177 @@
+/*
+ * Limits of rate over a restart.
+ *
+ * A limiter is one instant, until when what was sent is paid for. It is written down in the transaction of the claims that
+ * moved it, once it has moved by a second or more: a crash forgets less than a second's worth of each limit. A limit of
+ * up to sixty a minute, so every one by the hour, moves that far with each send and forgets nothing, however often
+ * the process dies. And since in the long run a limiter moves no faster than the clock, this is about one note a
+ * second of each busy limit. A stop in order writes down the rest.
+ *
+ * A note stays when its time is over and the next one takes its place: there are no more of them than lanes.
+ */
+#include "engine/engine_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    RATE_FORGET_MS = 1000,
+    NOTE_NAME_BYTES_MAX = 512,
+};
+
+#define NAME_OF_DESTINATION "destination/"
+#define NAME_OF_LANE "lane/"
+
+/* What a crash now would let through a second time. */
+static int64_t unkept_ms(const struct rate_limiter *limiter, instant kept, instant now)
+{
+    instant paid_until = rate_keep(limiter);
+    if (limiter->rate.count == 0 || paid_until == INSTANT_NONE || paid_until <= now)
+        return 0;
+    return paid_until - (kept != INSTANT_NONE && kept > now ? kept : now);
+}
+
+/* False: no memory. */
+static bool note_fill(struct store_op *op, struct slice name, instant paid_until, struct arena *memory)
+{
+    char text[INSTANT_TEXT_BYTES], value[INSTANT_TEXT_BYTES + 2];
+    instant_format(paid_until, text);
+    snprintf(value, sizeof value, "\"%s\"", text);
+    op->kind = OP_KEEP;
+    op->keep = (struct op_keep){ .space = SPACE_RATE, .name = arena_copy(memory, name),
+                                 .value = arena_copy(memory, slice_from(value)) };
+    return op->keep.name.data && op->keep.value.data;
+}
+
+static struct slice dest_note_name(const struct dest *dest, char name[NOTE_NAME_BYTES_MAX])
+{
+    snprintf(name, NOTE_NAME_BYTES_MAX, NAME_OF_DESTINATION "%s", dest->name);
+    return slice_from(name);
+}
+
+static struct slice lane_note_name(const struct lane_state *lane, char name[NOTE_NAME_BYTES_MAX])
+{
+    snprintf(name, NOTE_NAME_BYTES_MAX, NAME_OF_LANE "%" PRId64, lane->id);
+    return slice_from(name);
+}
+
+/* ---- writing ---- */
+
+/* Into the batch that is being filled. False: it has no room, or there is no memory. */
+static bool note_out(struct engine *engine, struct slice name, const struct rate_limiter *limiter, instant *kept)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ .rate_kept = kept });
+    if (!op)
+        return false;
+    if (!note_fill(op, name, rate_keep(limiter), outgoing_memory(engine))) {
+        outgoing_drop_last(engine);
+        return false;
+    }
+    *kept = rate_keep(limiter);
+    return true;
+}
+
+static bool keep_dest(struct engine *engine, struct dest *dest, int64_t forget_ms, instant now)
+{
+    char name[NOTE_NAME_BYTES_MAX];
+    return unkept_ms(&dest->rate, dest->rate_kept, now) < forget_ms ||
+           note_out(engine, dest_note_name(dest, name), &dest->rate, &dest->rate_kept);
+}
+
+static bool keep_lane(struct engine *engine, struct lane_state *lane, int64_t forget_ms, instant now)
+{
+    char name[NOTE_NAME_BYTES_MAX];
+    return unkept_ms(&lane->rate, lane->rate_kept, now) < forget_ms ||
+           note_out(engine, lane_note_name(lane, name), &lane->rate, &lane->rate_kept);
+}
+
+void rates_claimed(struct engine *engine, struct lane_state *lane, instant now)
+{
+    /* Without memory the next claim tries again: the notes' time has not moved. */
+    (void)!keep_dest(engine, lane->dest, RATE_FORGET_MS, now);
+    (void)!keep_lane(engine, lane, RATE_FORGET_MS, now);
+}
+
+static bool note_in(struct batch *batch, struct slice name, const struct rate_limiter *limiter, instant *kept)
+{
+    if (!note_fill(&batch->ops[batch->count], name, rate_keep(limiter), &batch->memory))
+        return false;
+    batch->count++;
+    *kept = rate_keep(limiter);
+    return true;
+}
+
+void rates_leased(struct batch *batch, struct lane_state *lane, instant now)
+{
+    char name[NOTE_NAME_BYTES_MAX];
+    struct dest *dest = lane->dest;
+    if (unkept_ms(&dest->rate, dest->rate_kept, now) >= RATE_FORGET_MS)
+        (void)!note_in(batch, dest_note_name(dest, name), &dest->rate, &dest->rate_kept);
+    if (unkept_ms(&lane->rate, lane->rate_kept, now) >= RATE_FORGET_MS)
+        (void)!note_in(batch, lane_note_name(lane, name), &lane->rate, &lane->rate_kept);
+}
+
+void rates_keep_all(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (engine_must_wait(engine))
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (!keep_dest(engine, dest, 1, now))
+            return;
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i] && !keep_lane(engine, engine->lanes[i], 1, now))
+            return;
+}
+
+/* ---- reading ---- */
+
+static void restore(struct rate_limiter *limiter, instant *kept, struct slice value)
+{
+    struct slice text = value.len > 2 ? (struct slice){ value.data + 1, value.len - 2 } : SLICE(""); /* without quotes */
+    instant paid_until;
+    if (instant_parse(text, &paid_until, NULL) != STATUS_OK)
+        return;
+    rate_init(limiter, limiter->rate, limiter->burst, paid_until);
+    *kept = paid_until;
+}
+
+static void restore_note(struct engine *engine, const struct kept *note)
+{
+    int64_t id;
+    if (slice_has_prefix(note->name, SLICE(NAME_OF_DESTINATION))) {
+        struct dest *dest = dest_find(engine, slice_from_offset(note->name, sizeof NAME_OF_DESTINATION - 1));
+        if (dest)
+            restore(&dest->rate, &dest->rate_kept, note->value);
+    } else if (slice_has_prefix(note->name, SLICE(NAME_OF_LANE)) &&
+               slice_to_int64(slice_from_offset(note->name, sizeof NAME_OF_LANE - 1), &id)) {
+        struct lane_state *lane = lane_find(engine, id);
+        if (lane)
+            restore(&lane->rate, &lane->rate_kept, note->value);
+    }
+}
+
+enum status rates_restore(struct engine *engine, struct error *err)
+{
+    struct buffer before;
+    size_t count;
+    enum status status;
+    buffer_init(&before, NOTE_NAME_BYTES_MAX);
+    do {
+        struct arena memory;
+        struct kept *notes;
+        arena_init(&memory, SIZE_MAX / 2);
+        status = engine->reader->ops->reader_kept_list(engine->reader, SPACE_RATE, buffer_slice(&before), STORE_PAGE_MAX,
+                                                       &memory, &notes, &count, err);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+            restore_note(engine, &notes[i]);
+        if (status == STATUS_OK && count > 0) {
+            buffer_clear(&before);
+            buffer_append(&before, notes[count - 1].name);
+            status = buffer_status(&before);
+        }
+        arena_release(&memory);
+    } while (status == STATUS_OK && count == STORE_PAGE_MAX);
+    buffer_release(&before);
+    return status;
+}

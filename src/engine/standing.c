@@ -1,0 +1,131 @@
+/*
+ * How tenants and single jobs stand: for people who ask why.
+ */
+#include "core/forecast.h"
+#include "engine/engine_private.h"
+
+enum { PLACE_LANES_MAX = 10000 }; /* looked at for one answer; with more, the whole queue counts as before it */
+
+struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
+{
+    const struct lane_state *lane = lane_find(engine, id);
+    if (!lane || !lane->dest->config)
+        return (struct tenant_status){ .turns.last_at = INSTANT_NONE };
+    return (struct tenant_status){ .known = true, .turns = turn_figures(&lane->dest->turns, &lane->turn),
+                                   .weight = lane->turn.weight };
+}
+
+/* Jobs of other tenants that go before the one with `ahead` of its own before it. */
+static int64_t others_before(const struct lane_state *lane, int64_t ahead)
+{
+    const struct dest *dest = lane->dest;
+    const struct turns *turns = &dest->turns;
+    int64_t rest = dest->ready > lane->ready ? dest->ready - lane->ready : 0;
+    int64_t before = 0;
+    const struct turn *turn;
+    if (!turns->settings.round_robin || turns_count(turns) > PLACE_LANES_MAX)
+        return rest;
+    for (size_t i = 0; (turn = turns_at(turns, i)); i++) {
+        const struct lane_state *other = (const struct lane_state *)((const char *)turn - offsetof(struct lane_state, turn));
+        if (other != lane && other->ready > 0)
+            before += forecast_others(ahead, turns_share(turns, &lane->turn), turns_share(turns, turn), other->ready);
+    }
+    return before < rest ? before : rest;
+}
+
+static struct forecast_limit limit_of(const struct rate_limiter *limiter, int64_t before, instant now)
+{
+    struct rate_limiter copy = *limiter; /* asking changes it when the clock was put back */
+    int64_t room = limiter->rate.count > 0 ? rate_ask(&copy, now, limiter->burst).room : 0;
+    return (struct forecast_limit){ .rate = limiter->rate, .room = room, .before = before };
+}
+
+/* The limit that holds it longest. */
+static void allow(struct queue_place *place, const struct forecast_limit *limit, const char *name)
+{
+    int64_t ms = forecast_limit_ms(limit);
+    if (ms <= place->allowed_ms)
+        return;
+    place->allowed_ms = ms;
+    place->limit = name;
+    place->rate = limit->rate;
+}
+
+static void allow_by_limits(const struct lane_state *lane, int64_t ahead, instant now, struct queue_place *place)
+{
+    const struct dest *dest = lane->dest;
+    const struct gate_rules *rules = &dest->rules;
+    struct forecast_limit total = limit_of(&dest->rate, place->before, now);
+    struct forecast_limit tenant = limit_of(&lane->rate, ahead, now);
+    allow(place, &total, "rate.total");
+    allow(place, &tenant, "rate.per_tenant");
+    if (rules->cycle_every_ms > 0) {
+        struct forecast_limit cycle = { .rate = { rules->cycle_batch, rules->cycle_every_ms }, .room = rules->cycle_batch,
+                                        .before = place->before };
+        allow(place, &cycle, "cycle");
+    }
+    if (lane->rate.rate.count > 0 && tenant.room == 0) {
+        struct rate_limiter copy = lane->rate;
+        place->tenant_until = rate_ask(&copy, now, 1).at;
+    }
+}
+
+/* When sends can begin: now, when a hold ends that ends by time, or INSTANT_NONE when nobody knows. */
+static instant begins_at(const struct dest *dest, const struct gate_answer *answer, instant now)
+{
+    if (dest_dead_full(dest))
+        return INSTANT_NONE;
+    switch (answer->hold) {
+    case HOLD_PAUSED:
+    case HOLD_CONTINGENCY:
+        return INSTANT_NONE;
+    case HOLD_MAINTENANCE:
+    case HOLD_BREAKER:
+    case HOLD_THROTTLE:
+        return answer->until;
+    default:
+        return now; /* the limits say the rest */
+    }
+}
+
+/* How many are sent at once as things are: what was found by trying, or the step on the way back from an outage. */
+static int64_t at_once(const struct gate *gate)
+{
+    const struct contingency_rules *rules = &gate->rules->contingency;
+    int64_t count = gate->adaptive.limit;
+    if (gate->contingency.kept.mode == MODE_RECOVERING && rules->ramp_count > 0) {
+        size_t step = gate->contingency.kept.step < rules->ramp_count ? gate->contingency.kept.step : rules->ramp_count - 1;
+        count = rules->ramp[step] < count ? rules->ramp[step] : count;
+    }
+    return count > 0 ? count : 1;
+}
+
+struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t ahead, instant due)
+{
+    const struct lane_state *lane = lane_find(engine, id);
+    struct queue_place place = { .tenant_until = INSTANT_NONE, .at = INSTANT_NONE };
+    if (!lane || !lane->dest->config)
+        return place;
+    const struct dest *dest = lane->dest;
+    const struct gate *gate = dest_uses_fallback(dest) ? &dest->fallback : &dest->gate;
+    instant now = engine_now(engine);
+    struct rate_limiter rate = dest->rate;
+    struct gate_answer answer = dest_ask(gate, &rate, now);
+    if (ahead < 0)
+        ahead = lane->ready > 0 ? lane->ready - 1 : 0; /* without itself */
+    place.known = true;
+    place.tenants = turns_count(&dest->turns);
+    place.before = ahead + others_before(lane, ahead);
+    allow_by_limits(lane, ahead, now, &place);
+    instant begin = begins_at(dest, &answer, now);
+    if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
+        return place;
+    int64_t limit = at_once(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
+    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.usual_ms);
+    if (work_ms < 0 && !place.limit)
+        return place; /* nothing was seen yet, and nothing limits it */
+    place.at = instant_add(begin, work_ms > place.allowed_ms ? work_ms : place.allowed_ms);
+    if (due > place.at)
+        place.at = due;
+    return place;
+}

@@ -1,0 +1,206 @@
+/*
+ * Limits of rate through the engine, over restarts and crashes. S3-029 C-66
+ */
+#include "support/check.h"
+#include "support/world.h"
+
+#include <stdio.h>
+
+static const instant began = INT64_C(1736678400000);
+
+static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 1;
+}
+
+#define TO(more) "destinations: { d: { url: 'https://a.example/', in_doubt: resend, " more " } }\n"
+
+enum how { CRASH, RESTART };
+
+static void go_down(struct world *world, enum how how)
+{
+    if (how == CRASH)
+        world_crash(world);
+    else
+        world_restart(world);
+}
+
+static void add_many(struct world *world, const char *tenant, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", tenant, NULL, "x");
+}
+
+static const struct {
+    const char *name, *yaml;
+    int tenants;
+    enum how how;
+    int64_t life_ms; /* of each process */
+    int lives;
+    size_t sends_min, sends_max; /* in all */
+} rows[] = {
+    { "by the hour, a crash loop", TO("concurrency: 5, rate: { total: 50/h }"), 1, CRASH, 100, 200, 5, 5 },
+    { "by the hour, a crash each minute for two hours", TO("concurrency: 5, rate: { total: 50/h }"), 1, CRASH, 60 * 1000, 120,
+      100, 105 },
+    { "by the hour, restarts", TO("concurrency: 5, rate: { total: 50/h }"), 1, RESTART, 60 * 1000, 120, 100, 105 },
+    { "a tenant by the hour, a crash loop", TO("concurrency: 5, rate: { per_tenant: 10/h }"), 3, CRASH, 100, 200, 15, 15 },
+    { "a tenant by the hour, a crash each minute for two hours", TO("concurrency: 5, rate: { per_tenant: 10/h }"), 3, CRASH,
+      60 * 1000, 120, 60, 75 },
+    { "both", TO("concurrency: 4, rate: { total: 60/h, per_tenant: 10/h }"), 3, CRASH, 60 * 1000, 60, 30, 42 },
+    { "by the minute, a crash each second", TO("concurrency: 5, rate: { total: 60/m }"), 1, CRASH, 1000, 60, 60, 65 },
+    { "by the second, restarts", TO("concurrency: 5, rate: { total: 20/s }"), 1, RESTART, 500, 20, 200, 220 },
+    /* What a crash may forget: less than a second's worth each time. */
+    { "by the second, crashes", TO("concurrency: 5, rate: { total: 20/s }"), 1, CRASH, 2000, 10, 400, 20 + 400 + 10 * 20 },
+};
+
+static void a_limit_outlives_the_process(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct world world = { .destination = delivers };
+        world_begin(&world, rows[i].yaml, began);
+        for (int tenant = 0; tenant < rows[i].tenants; tenant++) {
+            char name[16];
+            snprintf(name, sizeof name, "t%d", tenant);
+            add_many(&world, name, 1000);
+        }
+        for (int life = 0; life < rows[i].lives; life++) {
+            world_run_for(&world, rows[i].life_ms);
+            go_down(&world, rows[i].how);
+        }
+        check(world.send_count >= rows[i].sends_min && world.send_count <= rows[i].sends_max, "%s: %zu sends", rows[i].name,
+              world.send_count);
+        world_end(&world);
+    }
+}
+
+/* Pull workers' leases are limited likewise. */
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    size_t *leased = request->context;
+    (void)jobs;
+    check(status == STATUS_OK, "%s", status_name(status));
+    *leased += count;
+}
+
+static void leases_outlive_it_too(void **state)
+{
+    struct world world = { .destination = delivers };
+    size_t leased = 0;
+    (void)state;
+    world_begin(&world,
+                "destinations: { d: { transport: pull, concurrency: 5, rate: { total: 30/h, per_tenant: 20/h } } }\n", began);
+    add_many(&world, "t", 100);
+    add_many(&world, "u", 100);
+    for (int life = 0; life < 50; life++) {
+        struct lease_request request = { .destination = SLICE("d"), .worker = SLICE("w"), .max = 100, .lease_ms = 24 * HOUR_MS,
+                                         .wait_until = world.now + 50, .done = on_leased, .context = &leased };
+        engine_lease(world.engine, &request);
+        world_run_for(&world, 100);
+        lease_release(&request);
+        world_crash(&world);
+    }
+    assert_int_equal(leased, 5); /* the burst of the whole */
+    world_end(&world);
+}
+
+/* A limit that is changed keeps what was sent; one that is taken away holds nobody. */
+static void a_kept_limit_meets_another_configuration(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    struct buffer problems;
+    struct config *free_config, *old;
+    (void)state;
+    world_begin(&world, TO("concurrency: 5, rate: { total: 50/h }"), began);
+    add_many(&world, "t", 50);
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 5);
+    buffer_init(&problems, 4096);
+    assert_int_equal(config_parse(SLICE(TO("concurrency: 5")), "test.yaml", &free_config, &problems), STATUS_OK);
+    old = world.config;
+    world.config = free_config;
+    world_crash(&world);
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 50);
+    assert_int_equal(engine_reload(world.engine, old, &error), STATUS_OK);
+    add_many(&world, "t", 50);
+    world_run_for(&world, 1000);
+    assert_true(world.send_count < 56);
+    buffer_release(&problems);
+    config_unref(old);
+    world_end(&world);
+}
+
+/* A tenant that waits for its limit goes on as soon as a reload lifts it. */
+static void a_lifted_limit_counts_at_once(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    struct buffer problems;
+    struct config *lifted;
+    (void)state;
+    world_begin(&world, TO("concurrency: 5, rate: { per_tenant: 5/h }"), began);
+    add_many(&world, "t", 50);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 5);
+    buffer_init(&problems, 4096);
+    assert_int_equal(config_parse(SLICE(TO("concurrency: 5")), "test.yaml", &lifted, &problems), STATUS_OK);
+    assert_int_equal(engine_reload(world.engine, lifted, &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 50);
+    buffer_release(&problems);
+    config_unref(lifted);
+    world_end(&world);
+}
+
+/* A note that the store refused is written with the next claim. */
+static void a_refused_note_is_written_later(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("concurrency: 5, rate: { total: 10/h }"), began);
+    world_run_for(&world, 1000);
+    add_many(&world, "t", 100);
+    world.fail_applies = true;
+    world_run_for(&world, 1000); /* the claims are refused, and what they paid for is spent */
+    world.fail_applies = false;
+    world_run_for(&world, HOUR_MS);
+    size_t sent = world.send_count;
+    assert_true(sent >= 9 && sent <= 11);
+    world_crash(&world);
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, sent);
+    world_end(&world);
+}
+
+/* A clock that was put back while nobody ran costs a burst's time, not the jump. */
+static void a_note_from_the_future_does_not_hold_for_ever(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("concurrency: 5, rate: { total: 50/h }"), began);
+    add_many(&world, "t", 100);
+    world_run_for(&world, 1000);
+    world.now -= INT64_C(365) * DAY_MS;
+    world_crash(&world);
+    world_run_for(&world, HOUR_MS);
+    check(world.send_count >= 50, "%zu sends", world.send_count);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_outlives_the_process),
+        cmocka_unit_test(leases_outlive_it_too),
+        cmocka_unit_test(a_kept_limit_meets_another_configuration),
+        cmocka_unit_test(a_lifted_limit_counts_at_once),
+        cmocka_unit_test(a_refused_note_is_written_later),
+        cmocka_unit_test(a_note_from_the_future_does_not_hold_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
