@@ -31,6 +31,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
     *gate = (struct gate){
         .concurrency = rules->concurrency,
         .closed_until = INSTANT_NONE,
+        .ticked_at = INSTANT_NONE,
         .rules = rules,
         .was_open = true,
         .cycle_until = INSTANT_NONE,
@@ -180,11 +181,27 @@ static void breaker_changed(struct gate *gate, struct gate_news *news, struct br
         news->mode = contingency_breaker(&gate->contingency, &gate->rules->contingency, now);
 }
 
+/*
+ * A clock that was set back must not make a pause longer than was asked for: the pause goes back with it. Over a restart
+ * only the bound on what may be asked for is known.
+ */
+static void heed_clock(struct gate *gate, instant now)
+{
+    bool back = gate->ticked_at != INSTANT_NONE && now < gate->ticked_at;
+    int64_t most = gate->rules->closed_max_ms;
+    if (back && closed(gate, now))
+        gate->closed_until -= gate->ticked_at - now;
+    if (most > 0 && gate->closed_until != INSTANT_NONE && gate->closed_until > instant_add(now, most))
+        gate->closed_until = instant_add(now, most);
+    gate->ticked_at = now;
+}
+
 struct gate_news gate_tick(struct gate *gate, instant now)
 {
     struct gate_news news = no_news(gate);
     if (!gate->rules)
         return news;
+    heed_clock(gate, now);
     const struct gate_rules *rules = gate->rules;
     bool open = !gate->paused && !closed(gate, now);
     bool well = gate->health.up && gate->health.failures == 0;

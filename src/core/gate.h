@@ -38,6 +38,7 @@ enum gate_hold {
 struct gate_rules {
     int64_t concurrency; /* limit */
     int64_t cycle_every_ms, cycle_batch; /* 0: continuous */
+    int64_t closed_max_ms; /* the longest pause that a destination may ask for; 0: no bound */
     struct breaker_config breaker;
     struct contingency_rules contingency;
     int64_t health_every_ms; /* 0: no health check */
@@ -49,6 +50,7 @@ struct gate {
     int64_t under_way;   /* claimed or being sent */
     bool paused;
     instant closed_until; /* by a throttle; INSTANT_NONE: open */
+    instant ticked_at;    /* the last time; INSTANT_NONE: never */
     const struct gate_rules *rules; /* NULL: none */
     bool was_open; /* at the last tick: neither paused nor closed */
     instant cycle_until;

@@ -155,11 +155,8 @@ static void heed_settlement(struct engine *engine, struct dest *dest, const stru
     }
     if (settlement->dead) {
         dest->dead++;
-        if (dest_dead_full(dest)) {
-            /* The store has not heard of this one yet: counting at once would forget it. */
-            engine->dead_count_at = instant_add(engine_now(engine), DEAD_COUNT_EVERY_MS);
-            log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
-        }
+        if (dest_dead_full(dest))
+            dest->dead_doubted = true; /* redrives, purges and ends of retention go past the engine: count before holding */
     }
 }
 

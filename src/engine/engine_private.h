@@ -25,6 +25,7 @@ enum {
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
+    DEAD_COUNT_LEAST_MS = 250,     /* and not more often than this, whatever is doubted */
     DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
@@ -55,10 +56,15 @@ struct dest {
     char *pause_reason;
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
+    bool kept_read; /* what the store has of it has been read */
+    bool restored;  /* and is how it stands */
+    char *kept;     /* that, until it is restored; NULL: nothing */
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     instant held_since;
-    int64_t dead;
+    int64_t dead;      /* as last counted, and those since */
+    bool dead_doubted; /* perhaps they are fewer: count again soon, and before it is said that it is full */
+    bool dead_told;    /* that it is full */
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
     double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
@@ -146,7 +152,8 @@ struct engine {
     instant promote_at;
     instant orphans_at;
     bool orphans_out;
-    instant dead_count_at;
+    instant dead_count_at;   /* the next regular one */
+    instant dead_counted_at; /* INSTANT_NONE: never */
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;

@@ -202,6 +202,7 @@ void lanes_release(struct engine *engine)
         free(engine->dests->pause_reason);
         free(engine->dests->mode_reason);
         incident_release(&engine->dests->incident);
+        free(engine->dests->kept);
         free(engine->dests->name);
         free(engine->dests);
         engine->dests = next;
@@ -214,13 +215,24 @@ bool dest_dead_full(const struct dest *dest)
     return dest->config && dest->config->dead.max > 0 && dest->dead >= dest->config->dead.max;
 }
 
-/* Sums each destination's dead letters anew from the store. */
+static bool ends_dead(const struct attempt *attempt)
+{
+    return attempt->settle.kind == OP_SETTLE &&
+           (attempt->settle.settle.event == EVENT_GIVE_UP || attempt->settle.settle.event == EVENT_EXPIRE);
+}
+
+/*
+ * Sums each destination's dead letters anew from the store, and those that it may not have heard of yet. One that it has
+ * just heard of is counted twice: such a count is doubted.
+ */
 enum status dead_recount(struct engine *engine, struct error *err)
 {
     int64_t after = 0;
     size_t count;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         dest->dead = 0;
+        dest->dead_doubted = false;
+    }
     do {
         struct arena memory;
         struct lane *lanes;
@@ -237,5 +249,11 @@ enum status dead_recount(struct engine *engine, struct error *err)
         if (status != STATUS_OK)
             return status;
     } while (count == LANES_PAGE);
+    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next) {
+        if (!ends_dead(attempt))
+            continue;
+        attempt->dest->dead++;
+        attempt->dest->dead_doubted = true;
+    }
     return STATUS_OK;
 }

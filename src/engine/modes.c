@@ -18,6 +18,7 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
         .concurrency = config->concurrency,
         .cycle_every_ms = config->cycle_every_ms,
         .cycle_batch = config->cycle_batch,
+        .closed_max_ms = config->policy.retry.retry_after_max_ms,
         .breaker = config->breaker,
         .health_every_ms = has_health ? config->health.every_ms : 0,
         .health_failures = config->health.failures,
@@ -42,6 +43,7 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
     if (!config)
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
     return (struct gate_rules){ .concurrency = config->concurrency, .breaker = config->breaker,
+                                .closed_max_ms = config->policy.retry.retry_after_max_ms,
                                 .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
 }
 

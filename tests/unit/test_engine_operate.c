@@ -1,0 +1,154 @@
+/*
+ * What operators and time do to destinations and lanes, through the real engine.
+ */
+#include "support/configs.h"
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
+
+#define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
+
+static struct destination_status standing(struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->code = SLICE("http:422");
+    answer->text = SLICE("HTTP 422: no");
+    return 20;
+}
+
+static void purge(struct world *world, const char *id)
+{
+    const struct store_op op = { .kind = OP_PURGE, .job = { .tenant = SLICE("t"), .id = slice_from(id) } };
+    world_apply(world, &op);
+}
+
+/* Purges go past the engine: what it believes is counted again before anything is held. */
+static void dead_letters_are_counted_before_a_hold(void **state)
+{
+    struct world world = { .destination = refuses };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, dead: { max: 3 }"), began);
+    world_add(&world, "d", "t", "a", "x");
+    world_add(&world, "d", "t", "b", "x");
+    world_run_for(&world, 10 * 1000);
+    purge(&world, "a");
+    purge(&world, "b");
+    for (int i = 0; i < 6; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 200); /* 20 ms each: nobody waited for a count */
+    assert_int_equal(world_counts(&world, "d").dead, 3);
+    assert_string_equal(standing(&world).held_by, "dead_full");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 3);
+    assert_int_equal(world_counts(&world, "d").pending, 3);
+    world_end(&world);
+}
+
+/* A destination that a reload brings back stands as it was left. */
+static void a_reload_knows_what_was_kept(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(""), began);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("audit"), &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    struct config *with = world.config;
+    world.config = config_from(SLICE("listen: 127.0.0.1:0\n"), "test.yaml");
+    world_crash(&world);
+    world_run_for(&world, 1000);
+    assert_false(standing(&world).known);
+    assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
+    config_unref(world.config);
+    world.config = with;
+    assert_string_equal(standing(&world).mode, "paused");
+    assert_string_equal(standing(&world).pause_reason, "audit");
+    assert_int_equal(standing(&world).held_since, began + 1000);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK); /* what is kept is read once */
+    world_run_for(&world, 1000);
+    assert_int_equal(world.send_count, 1);
+    world_end(&world);
+}
+
+static int64_t asks_for_a_pause(struct world *world, const struct send *send, struct answer *answer)
+{
+    if (world->send_count > 1)
+        return delivers(world, send, answer);
+    answer->code = SLICE("http:429");
+    answer->text = SLICE("HTTP 429: slow down");
+    answer->retry_after_ms = 60 * 1000;
+    answer->slow_all = true;
+    return 20;
+}
+
+static void a_clock_set_back_holds_nobody_longer(void **state)
+{
+    struct world world = { .destination = asks_for_a_pause };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 1000);
+    assert_string_equal(standing(&world).held_by, "throttle");
+    world.now -= INT64_C(3600) * 1000;
+    world.wake_at = world.now;
+    world_add(&world, "d", "t", "b", "x");
+    world_run_for(&world, 55 * 1000);
+    assert_int_equal(world.send_count, 1);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_job(&world, "t", "b").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+static void a_parked_tenant_does_not_wait_for_the_clock(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, rate: { per_tenant: 60/m }"), began);
+    for (int i = 0; i < 10; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 1500);
+    size_t before = world.send_count;
+    world.now -= INT64_C(3600) * 1000;
+    world.wake_at = world.now;
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 10);
+    assert_true(before < 10);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dead_letters_are_counted_before_a_hold),
+        cmocka_unit_test(a_reload_knows_what_was_kept),
+        cmocka_unit_test(a_clock_set_back_holds_nobody_longer),
+        cmocka_unit_test(a_parked_tenant_does_not_wait_for_the_clock),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
