@@ -145,7 +145,7 @@ struct destination_config {
     struct health_config health;
     struct contingency_config contingency;
     const char *fallback_url; /* NULL: none */
-    bool adaptive_backoff;
+    bool adaptive_backoff; /* waits follow how retries fare: core/adaptive.h */
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
 };

@@ -53,6 +53,8 @@ static const struct setting retry_rows[] = {
     { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d", .meaning = "The shortest wait after a throttled answer." },
     { "throttled_counts", SETTING_BOOL, RETRY(throttled_spends), "true",
       .meaning = "Whether a throttled answer spends one of the retries." },
+    { "adaptive", SETTING_BOOL, AT(adaptive_backoff), "false",
+      .meaning = "Wait up to twice as long while retries fail, down to half as long while they succeed; floor and cap stand." },
 };
 
 /* max_attempts is another way to say max_retries: the one that was written last counts. */
@@ -341,8 +343,6 @@ static const struct setting destination_rows[] = {
     { "health", SETTING_SECTION, 0, .meaning = "Health check.", .section = &health_section },
     { "contingency", SETTING_SECTION, 0, .meaning = "What to do in an outage.", .section = &contingency_section },
     { "fallback", SETTING_SECTION, 0, .meaning = "A second address.", .section = &fallback_section },
-    { "adaptive_backoff", SETTING_BOOL, AT(adaptive_backoff), "false",
-      .meaning = "Wait longer while most attempts of the destination fail." },
     { "alerts", SETTING_SECTION, 0, .meaning = "When to raise an alert.", .section = &alerts_section },
     { "status_words", SETTING_WORDS, AT(status_words),
       .meaning = "The word that a job shows as its status: `{ pending: PENDING, dead: FAILED }`.", .check = check_line },

@@ -206,6 +206,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
+        .backoff_factor = dest_backoff_factor(attempt->dest, engine_now(engine)),
     };
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     if (!attempt->gate) {
@@ -224,6 +225,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         attempt_free(attempt);
         return;
     }
+    dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
     log_outcome(attempt, &settlement);
     count_outcome(engine, &settlement);
     heed(engine, attempt, answer, &settlement);

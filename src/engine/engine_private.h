@@ -5,6 +5,7 @@
 #define ENGINE_ENGINE_PRIVATE_H
 
 #include "base/map.h"
+#include "core/adaptive.h"
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
@@ -47,6 +48,7 @@ struct dest {
     struct gate_rules fallback_rules;
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct rate_limiter rate; /* of the whole destination */
+    struct adaptive adaptive; /* how its retries fare */
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
     struct config *probe_config; /* the one it began with */
@@ -203,6 +205,10 @@ void dest_keep_failed(struct engine *engine, struct dest *dest, const struct des
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+/* The factor of its waits now; 0: they do not adapt. */
+double dest_backoff_factor(const struct dest *dest, instant now);
+/* A job was answered, as it was claimed: notes how retries fare. */
+void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now);
 /* When something is to do for it although nothing happens; INSTANT_NONE: never. */
 instant dest_next(const struct dest *dest, instant now);
 

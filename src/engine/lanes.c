@@ -36,6 +36,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        adaptive_init(&dest->adaptive);
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;

@@ -5,6 +5,7 @@
 #include "engine/engine_private.h"
 #include "engine/gate_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,26 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
             contingency_unspent(&dest->gate.contingency, 1);
     }
     return keep;
+}
+
+/* Rounded, so that what is told is what was applied. */
+double dest_backoff_factor(const struct dest *dest, instant now)
+{
+    if (!dest->config || !dest->config->adaptive_backoff)
+        return 0;
+    return floor(adaptive_factor(&dest->adaptive, now) * 1000 + 0.5) / 1000;
+}
+
+/* Only sends that say something about waiting longer: a job that is refused for its own sake would be so at any time. */
+void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now)
+{
+    enum verdict verdict = settlement->decision.verdict;
+    if (job->retry_count == 0 || job->step != STEP_SEND)
+        return;
+    if (verdict == VERDICT_COMPLETE || verdict == VERDICT_POLL)
+        adaptive_note(&dest->adaptive, true, now);
+    else if (verdict == VERDICT_RETRY || verdict == VERDICT_EXHAUSTED)
+        adaptive_note(&dest->adaptive, false, now);
 }
 
 struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now)

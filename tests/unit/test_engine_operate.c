@@ -4,6 +4,7 @@
 #include "support/configs.h"
 #include "support/world.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,6 +143,68 @@ static void a_parked_tenant_does_not_wait_for_the_clock(void **state)
     world_end(&world);
 }
 
+/* The wait, and the factor, that the last failure of a job tells. */
+static void last_wait(struct world *world, const char *id, int64_t *ret_ms, double *ret_factor)
+{
+    struct arena memory;
+    struct event *events;
+    size_t count;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->reader->ops->reader_history(world->reader, SLICE("t"), slice_from(id), STORE_PAGE_MAX, &memory,
+                                                        &events, &count, &error),
+                     STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].type != EVENT_TYPE_RETRY_SCHEDULED)
+            continue;
+        json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);
+        *ret_ms = json_integer_value(json_object_get(data, "backoffMs"));
+        *ret_factor = json_number_value(json_object_get(data, "backoff_factor"));
+        json_decref(data);
+    }
+    arena_release(&memory);
+}
+
+static int64_t is_away(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->code = SLICE("http:503");
+    answer->text = SLICE("HTTP 503: away");
+    return 20;
+}
+
+static void waits_follow_how_retries_fare(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *adaptive;
+        double factor_min, factor_max;
+        int64_t wait_min, wait_max;
+    } cases[] = {
+        { "false", 0, 0, 60000, 60000 },
+        { "true", 1.6, 2, 96000, 120000 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char yaml[512];
+        struct world world = { .destination = is_away };
+        int64_t wait = 0;
+        double factor = 0;
+        snprintf(yaml, sizeof yaml,
+                 TO(", retry: { base: 1m, factor: 1, floor: 30s, cap: 2m, jitter: 0, max_retries: 50, adaptive: %s }"),
+                 cases[i].adaptive);
+        world_begin(&world, yaml, began);
+        world_add(&world, "d", "t", "a", "x");
+        world_add(&world, "d", "t", "b", "x");
+        world_add(&world, "d", "t", "c", "x");
+        world_run_for(&world, INT64_C(3600) * 1000);
+        last_wait(&world, "a", &wait, &factor);
+        assert_true(factor >= cases[i].factor_min && factor <= cases[i].factor_max);
+        assert_true(wait >= cases[i].wait_min && wait <= cases[i].wait_max);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_reload_knows_what_was_kept),
         cmocka_unit_test(a_clock_set_back_holds_nobody_longer),
         cmocka_unit_test(a_parked_tenant_does_not_wait_for_the_clock),
+        cmocka_unit_test(waits_follow_how_retries_fare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
