@@ -56,6 +56,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
         json_member_int(json, "concurrency_now", status->limit);
         json_member_text(json, "breaker", status->breaker);
     }
+    if (known && status->cycle.number > 0)
+        cycle_write(json, &status->cycle);
     json_object_end(json);
 }
 

@@ -87,7 +87,7 @@ static bool closed(const struct gate *gate, instant now)
 }
 
 /* A cycle that would end later than a whole one from now is of a clock that was set back. */
-static bool cycle_over(const struct gate *gate, instant now)
+bool gate_cycle_over(const struct gate *gate, instant now)
 {
     return gate->cycle_until == INSTANT_NONE || gate->cycle_until <= now ||
            gate->cycle_until > instant_add(now, gate->rules->cycle_every_ms);
@@ -117,7 +117,7 @@ static void narrow_by_rules(const struct gate *gate, instant now, struct gate_an
     if (closed(gate, now))
         gate_narrow(answer, HOLD_THROTTLE, 0, gate->closed_until);
     if (rules->cycle_every_ms > 0 && rules->cycle_batch > 0) {
-        int64_t taken = cycle_over(gate, now) ? 0 : gate->cycle_taken;
+        int64_t taken = gate_cycle_over(gate, now) ? 0 : gate->cycle_taken;
         gate_narrow(answer, HOLD_CYCLE, taken < rules->cycle_batch ? rules->cycle_batch - taken : 0, gate->cycle_until);
     }
     int64_t limit = gate->adaptive.limit;
@@ -219,7 +219,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
     gate->under_way += count;
     if (!gate->rules)
         return (struct gate_pass){ 0 };
-    if (cycle_over(gate, now)) {
+    if (gate_cycle_over(gate, now)) {
         gate->cycle_until = gate->rules->cycle_every_ms > 0 ? instant_add(now, gate->rules->cycle_every_ms) : INSTANT_NONE;
         gate->cycle_taken = 0;
         gate->cycle++;

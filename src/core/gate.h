@@ -115,6 +115,9 @@ void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, 
 /* When gate_tick has something to do, or a hold ends by time alone; after gate_tick for `now`. INSTANT_NONE: never. */
 instant gate_next(const struct gate *gate, instant now);
 
+/* Whether gate->cycle selects no more: the next that is taken begins another. */
+bool gate_cycle_over(const struct gate *gate, instant now);
+
 /* `count` at most the room that was given. */
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now);
 /* They found nothing to send after all. */

@@ -147,6 +147,7 @@ void ahead_send(struct engine *engine, struct dest *dest)
         } else {
             attempt->gate = &dest->gate;
             attempt->pass = gate_take(&dest->gate, 1, now);
+            dest_cycle_selected(dest, attempt->gate, attempt->pass, &attempt->job, 1, now); /* a reload brought cycles */
             attempt_send(attempt);
         }
     }

@@ -220,6 +220,8 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     } else {
         gate_give_back(attempt->gate, attempt->pass, 1);
     }
+    dest_cycle_answered(attempt->dest, attempt->gate, attempt->pass,
+                        status == STATUS_OK && answer->attempted ? &settlement : NULL, input.now);
     if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
         attempt_free(attempt);
@@ -311,6 +313,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
     struct dest *dest = purpose->lane->dest;
     dispatch_unclaimed(purpose, (int64_t)(op->claim.max - op->claim.ret_count));
     engine->figures.claimed += (int64_t)op->claim.ret_count;
+    dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         if (!*claimed) {
             *claimed = calloc(1, sizeof **claimed);
@@ -321,6 +324,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
         if (!attempt) {
             if (purpose->gate)
                 gate_give_back(purpose->gate, purpose->pass, 1);
+            dest_cycle_answered(dest, purpose->gate, purpose->pass, NULL, engine_now(engine));
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */

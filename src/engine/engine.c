@@ -368,6 +368,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .limit = dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
+        .cycle = dest->cycles.last,
     };
 }
 

@@ -12,6 +12,8 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "base/json.h"
+#include "core/cycle.h"
 #include "core/gate.h"
 #include "engine/writer.h"
 #include "transport/probe.h"
@@ -77,8 +79,12 @@ struct destination_status {
     int64_t limit;       /* of concurrency, as found by trying */
     const char *breaker; /* closed, open, half_open */
     size_t lanes_with_work;
+    struct cycle_figures cycle; /* of the last run; number 0: none */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
+
+/* Writes a member "cycle". */
+void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
 
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;

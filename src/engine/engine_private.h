@@ -6,11 +6,14 @@
 
 #include "base/map.h"
 #include "core/adaptive.h"
+#include "core/cycle.h"
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
 #include "engine/incidents.h"
 #include "engine/settlement.h"
+
+#include <jansson.h>
 
 enum {
     OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
@@ -36,6 +39,7 @@ enum {
 struct dest_change {
     const char *change;       /* paused, resumed, a mode's name, breaker_open... */
     const char *cause, *sign; /* NULL: none */
+    uint32_t cycle;           /* whose figures it tells; 0: of none */
     instant at;
 };
 
@@ -49,6 +53,7 @@ struct dest {
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct rate_limiter rate; /* of the whole destination */
     struct adaptive adaptive; /* how its retries fare */
+    struct cycles cycles;     /* what came of its runs, where it has some */
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
     struct config *probe_config; /* the one it began with */
@@ -211,6 +216,18 @@ double dest_backoff_factor(const struct dest *dest, instant now);
 void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now);
 /* When something is to do for it although nothing happens; INSTANT_NONE: never. */
 instant dest_next(const struct dest *dest, instant now);
+
+/* cycles.c */
+/* Jobs were claimed through one of its gates. */
+void dest_cycle_selected(struct dest *dest, const struct gate *gate, struct gate_pass pass, const struct job *jobs,
+                         size_t count, instant now);
+/* One of them was answered; NULL: it never left. */
+void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate_pass pass,
+                         const struct settlement *settlement, instant now);
+/* Time has passed: tells of the runs that are over. */
+void dest_cycle_tick(struct dest *dest, instant now);
+/* What is kept of the last run: the member "cycle". */
+void cycle_read(const json_t *root, struct cycle_figures *figures);
 
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STATE_BYTES_MAX = 1 << 20 };
+
 struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config)
 {
     if (!config)
@@ -109,11 +111,12 @@ static void write_reason(struct json_writer *json, const char *name, const char 
         json_member_text(json, name, reason);
 }
 
-static struct slice state_text(const struct dest *dest, const struct dest_change *change, struct arena *memory)
+/* What an event tells, or the whole of what is kept: only that may be larger than an event. */
+static struct slice state_text(const struct dest *dest, const struct dest_change *change, bool whole, struct arena *memory)
 {
     struct buffer state;
     struct gate_kept kept = gate_keep(&dest->gate);
-    buffer_init(&state, EVENT_DATA_BYTES_MAX);
+    buffer_init(&state, whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&state);
     json_object_begin(&json);
     json_member_text(&json, "destination", dest->name);
@@ -124,6 +127,8 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
     write_reason(&json, "mode_reason", dest->mode_reason);
+    if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
+        cycle_write(&json, &dest->cycles.last);
     gate_state_write(&json, &kept);
     json_object_end(&json);
     struct slice text =
@@ -139,9 +144,10 @@ static bool keep_first(struct engine *engine, struct dest *dest)
     if (!op)
         return false; /* after the batch that is full now */
     op->kind = OP_DESTINATION;
-    op->data = state_text(dest, &dest->changes[0], outgoing_memory(engine));
-    op->keep = (struct op_keep){ .name = slice_from(dest->name), .value = op->data };
-    if (!op->data.data) {
+    op->data = state_text(dest, &dest->changes[0], false, outgoing_memory(engine));
+    op->keep = (struct op_keep){ .name = slice_from(dest->name),
+                                 .value = state_text(dest, &dest->changes[0], true, outgoing_memory(engine)) };
+    if (!op->data.data || !op->keep.value.data) {
         outgoing_drop_last(engine); /* no memory: in a moment */
         return false;
     }
@@ -190,6 +196,7 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
         dest->held_since = at;
     if (kept.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
+    cycle_read(root, &dest->cycles.last);
     json_decref(root);
 }
 
@@ -212,6 +219,7 @@ void dests_tick(struct engine *engine)
         struct gate_news news = gate_tick(&dest->gate, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
+        dest_cycle_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
         tell_fallback(dest, &news);
     }

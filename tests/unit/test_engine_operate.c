@@ -205,6 +205,90 @@ static void waits_follow_how_retries_fare(void **state)
     }
 }
 
+/* How many events tell of the change; the last of them as an object, to be unreferenced, when asked for. */
+static int told(struct world *world, const char *change, json_t **ret_last)
+{
+    int count = 0;
+    int64_t after = 0;
+    size_t read;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
+        for (size_t i = 0; i < read; i++) {
+            after = events[i].number;
+            if (events[i].type != EVENT_TYPE_DESTINATION)
+                continue;
+            json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);
+            const char *found = json_string_value(json_object_get(data, "change"));
+            assert_non_null(found);
+            if (strcmp(found, change) == 0) {
+                count++;
+                if (ret_last) {
+                    json_decref(*ret_last);
+                    *ret_last = json_incref(data);
+                }
+            }
+            json_decref(data);
+        }
+        arena_release(&memory);
+    } while (read > 0);
+    return count;
+}
+
+static int64_t number_at(const json_t *event, const char *object, const char *name)
+{
+    return json_integer_value(json_object_get(json_object_get(event, object), name));
+}
+
+/* One in four is refused, one in four is to be tried again. */
+static int64_t is_mixed(struct world *world, const struct send *send, struct answer *answer)
+{
+    switch (world->send_count % 4) {
+    case 0:
+        return refuses(world, send, answer);
+    case 1:
+        return is_away(world, send, answer);
+    default:
+        return delivers(world, send, answer);
+    }
+}
+
+static void a_cycle_tells_what_came_of_it(void **state)
+{
+    struct world world = { .destination = is_mixed };
+    json_t *last = NULL;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 4, cycle: { every: 60s, batch: 8 }, retry: { base: 10m, floor: 10m, cap: 10m }"), began);
+    for (int i = 0; i < 12; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 8);
+    assert_int_equal(told(&world, "cycle", NULL), 0); /* it could still select */
+    world_run_for(&world, 40 * 1000);
+    assert_int_equal(told(&world, "cycle", &last), 1);
+    assert_int_equal(number_at(last, "cycle", "selected"), 8);
+    assert_int_equal(number_at(last, "cycle", "succeeded"), 4);
+    assert_int_equal(number_at(last, "cycle", "failed"), 4);
+    assert_int_equal(number_at(last, "cycle", "rescheduled"), 2);
+    assert_int_equal(number_at(last, "cycle", "unanswered"), 0);
+    assert_in_range(number_at(last, "cycle", "cycle_ms"), 40, 100); /* two or three rounds of answers */
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(told(&world, "cycle", &last), 2);
+    assert_int_equal(number_at(last, "cycle", "selected"), 4);
+    assert_int_equal(number_at(last, "cycle", "average_age_ms"), 60 * 1000);
+    world_run_for(&world, 5 * 60 * 1000); /* nothing is due: nothing is told */
+    assert_int_equal(told(&world, "cycle", NULL), 2);
+    assert_int_equal(standing(&world).cycle.selected, 4);
+    world_crash(&world);
+    assert_int_equal(standing(&world).cycle.selected, 4);
+    assert_int_equal(standing(&world).cycle.age_ms, 60 * 1000);
+    json_decref(last);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_clock_set_back_holds_nobody_longer),
         cmocka_unit_test(a_parked_tenant_does_not_wait_for_the_clock),
         cmocka_unit_test(waits_follow_how_retries_fare),
+        cmocka_unit_test(a_cycle_tells_what_came_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
