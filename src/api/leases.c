@@ -440,7 +440,7 @@ static void answer_decision(struct call *call)
 static void tell_engine(struct call *call, struct engine *engine)
 {
     const struct nack *nack = call->context;
-    engine_settled(engine, nack->job.destination, &nack->settlement, nack->error);
+    engine_settled(engine, nack->job.destination, nack->job.tenant, &nack->settlement, nack->error);
     call_return(call);
 }
 

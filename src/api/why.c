@@ -11,6 +11,8 @@ enum { SENTENCE_BYTES_MAX = 8 * 1024 };
 struct why {
     const struct job *job;
     const struct destination_status *status;
+    const struct lane_hold *lane; /* NULL: not held for itself */
+    const struct destination_config *destination;
     int64_t retries_max;
     const char *held_by; /* NULL: nothing holds it */
     instant since, until;
@@ -69,11 +71,23 @@ static void say_held_by_gate(struct why *why)
                                             : "it is sent when the destination is back; no attempt is spent until then");
 }
 
+static void say_tenant_held(struct why *why)
+{
+    struct slice name = why->job->destination, tenant = why->job->tenant;
+    buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
+    if (why->lane->reason && *why->lane->reason)
+        buffer_printf(&why->reason, " (%s)", why->lane->reason);
+    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant '%.*s'",
+                  SLICE_ARG(name), SLICE_ARG(tenant));
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
     struct buffer *reason = &why->reason;
-    if (strcmp(why->held_by, "paused") == 0) {
+    if (strcmp(why->held_by, HELD_BY_TENANT) == 0) {
+        say_tenant_held(why);
+    } else if (strcmp(why->held_by, "paused") == 0) {
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
             buffer_printf(reason, " (%s)", why->status->pause_reason);
@@ -175,31 +189,49 @@ static void say(struct why *why, instant now)
     }
 }
 
-/* The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. */
+static bool is_short(const char *held_by)
+{
+    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
+    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
+        if (strcmp(held_by, short_holds[i]) == 0)
+            return true;
+    return false;
+}
+
+static void hold_by(struct why *why, const char *held_by, instant since, instant until)
+{
+    why->held_by = held_by;
+    if (since != INSTANT_NONE && since > why->since)
+        why->since = since;
+    why->until = until;
+}
+
+/*
+ * The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. What
+ * holds the tenant lasts longer than a limit of the destination's.
+ */
 static void find_hold(struct why *why, instant now)
 {
     const struct job *job = why->job;
+    const struct destination_status *status = why->status;
     bool waits = job->state == STATE_PENDING || job->state == STATE_WAITING;
     why->since = job->updated_at;
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
-    if (!waits || !why->status || !why->status->held_by)
+    if (!waits || !status)
         return;
-    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
-    bool short_hold = false;
-    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
-        short_hold = short_hold || strcmp(why->status->held_by, short_holds[i]) == 0;
-    if (short_hold && job->run_at > now)
-        return;
-    why->held_by = why->status->held_by;
-    if (why->status->held_since != INSTANT_NONE && why->status->held_since > why->since)
-        why->since = why->status->held_since;
-    why->until = why->status->held_until;
+    if (status->held_by && !is_short(status->held_by))
+        hold_by(why, status->held_by, status->held_since, status->held_until);
+    else if (why->lane)
+        hold_by(why, HELD_BY_TENANT, why->lane->since, INSTANT_NONE);
+    else if (status->held_by && job->run_at <= now)
+        hold_by(why, status->held_by, status->held_since, status->held_until);
 }
 
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, instant now)
+               const struct destination_status *status, const struct lane_hold *lane, instant now)
 {
-    struct why why = { .job = job, .status = status && status->known ? status : NULL,
+    struct why why = { .job = job, .status = status && status->known ? status : NULL, .lane = lane,
+                       .destination = destination,
                        .retries_max = destination ? destination->policy.retry.retries_max : 0 };
     buffer_init(&why.reason, SENTENCE_BYTES_MAX);
     buffer_init(&why.next, SENTENCE_BYTES_MAX);

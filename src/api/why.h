@@ -7,8 +7,14 @@
 #include "base/buffer.h"
 #include "engine/engine.h"
 
-/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured. */
+/* The word of `held_by` when a tenant's lane is held for itself. */
+#define HELD_BY_TENANT "tenant_paused"
+
+/*
+ * One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `lane` too: the tenant
+ * is not held for itself.
+ */
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, instant now);
+               const struct destination_status *status, const struct lane_hold *lane, instant now);
 
 #endif

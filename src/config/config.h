@@ -38,6 +38,12 @@ enum transport_kind {
     TRANSPORT_PULL,
 };
 
+/* What is held when an answer says that credentials are refused. */
+enum blocked_scope {
+    BLOCKED_DESTINATION,
+    BLOCKED_TENANT, /* they are the tenant's own */
+};
+
 struct tls_config {
     const char *ca, *cert, *key; /* paths, or NULL */
     bool verify;
@@ -145,6 +151,7 @@ struct destination_config {
     struct health_config health;
     struct contingency_config contingency;
     const char *fallback_url; /* NULL: none */
+    enum blocked_scope blocked;
     bool adaptive_backoff; /* waits follow how retries fare: core/adaptive.h */
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */

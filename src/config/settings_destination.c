@@ -18,6 +18,9 @@ static const struct choice unknowns[] = {
 static const struct choice doubts[] = {
     { "verify", DOUBT_VERIFY }, { "resend", DOUBT_RESEND }, { "park", DOUBT_PARK }, { NULL, 0 },
 };
+static const struct choice blocked_scopes[] = {
+    { "destination", BLOCKED_DESTINATION }, { "tenant", BLOCKED_TENANT }, { NULL, 0 },
+};
 static const struct choice health_kinds[] = {
     { "json", HEALTH_JSON }, { "http", HEALTH_HTTP }, { "wsdl", HEALTH_WSDL },
     { "tcp", HEALTH_TCP },   { "smtp", HEALTH_SMTP }, { NULL, 0 },
@@ -324,6 +327,10 @@ static const struct setting destination_rows[] = {
       .check = check_error_code },
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
+    { "blocked", SETTING_ENUM, AT(blocked), "destination",
+      .meaning = "What an answer of the class blocked pauses until somebody resumes it. `destination`: all of it. `tenant`: "
+      "that tenant's jobs only, where each tenant has credentials of its own.",
+      .choices = blocked_scopes },
     { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
       .meaning =
           "Sent, and the answer is lost. `verify`: ask whether it arrived. `resend`: the destination tolerates the same job "

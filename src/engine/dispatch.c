@@ -2,7 +2,6 @@
  * Claim, send, settle: the way of one attempt.
  */
 #include "base/log.h"
-#include "core/redact.h"
 #include "engine/engine_private.h"
 
 #include <stddef.h>
@@ -141,18 +140,12 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
-/* What a settlement means for the whole destination. */
-static void heed_settlement(struct engine *engine, struct dest *dest, const struct settlement *settlement, struct slice text)
+/* What a settlement means for the whole destination, or for the tenant. */
+static void heed_settlement(struct engine *engine, struct dest *dest, struct slice tenant,
+                            const struct settlement *settlement, struct slice text)
 {
-    if (settlement->blocks && !dest->gate.paused) {
-        struct buffer reason;
-        struct error error;
-        buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
-        redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
-        if (engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error) != STATUS_OK)
-            log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-        buffer_release(&reason);
-    }
+    if (settlement->blocks)
+        dest_block(engine, dest, tenant, text);
     if (settlement->dead) {
         dest->dead++;
         if (dest_dead_full(dest))
@@ -171,15 +164,16 @@ static void heed(struct engine *engine, struct attempt *attempt, const struct an
         int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
         gate_close_until(attempt->gate, instant_add(now, asked < believed ? asked : believed));
     }
-    heed_settlement(engine, dest, settlement, attempt->settle.settle.error);
+    heed_settlement(engine, dest, attempt->job.tenant, settlement, attempt->settle.settle.error);
 }
 
-void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement, struct slice error)
+void engine_settled(struct engine *engine, struct slice destination, struct slice tenant,
+                    const struct settlement *settlement, struct slice error)
 {
     struct dest *dest = dest_find(engine, destination);
     count_outcome(engine, settlement);
     if (dest)
-        heed_settlement(engine, dest, settlement, error);
+        heed_settlement(engine, dest, tenant, settlement, error);
 }
 
 /* What the answer says about the destination; a question that was answered says that it is there. */
@@ -277,20 +271,23 @@ void attempt_release(struct attempt *attempt, const char *why)
     attempt_answered(attempt, &answer);
 }
 
-const char *why_unsendable(const struct engine *engine, const struct dest *dest)
+const char *why_unsendable(const struct engine *engine, const struct lane_state *lane)
 {
+    const struct dest *dest = lane->dest;
     if (!dest->config)
         return "the destination is not configured";
     if (dest->config->transport == TRANSPORT_PULL)
         return "the destination is for pull workers now";
     if (dest->gate.paused)
         return "the destination is paused";
+    if (lane->held)
+        return "the tenant is paused";
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
 static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
 {
-    const char *why = why_unsendable(attempt->engine, attempt->dest);
+    const char *why = why_unsendable(attempt->engine, lane);
     if (why)
         attempt_release(attempt, why);
     else if (attempt->gate)

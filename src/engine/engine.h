@@ -80,6 +80,7 @@ struct destination_status {
     const char *breaker; /* closed, open, half_open */
     size_t lanes_with_work;
     struct cycle_figures cycle; /* of the last run; number 0: none */
+    size_t tenants_paused;      /* held for themselves */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 
@@ -89,6 +90,29 @@ void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+/*
+ * The same for one tenant's lane: the others go on. STATUS_NOT_FOUND also when the tenant never had a job there;
+ * STATUS_LIMIT when too many are held already.
+ */
+enum status engine_pause_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct slice reason,
+                                struct error *err) MUST_CHECK;
+enum status engine_resume_tenant(struct engine *engine, struct slice destination, struct slice tenant,
+                                 struct error *err) MUST_CHECK;
+
+/* Whether a lane, by the store's number, is held for itself. */
+struct lane_hold {
+    bool held;
+    instant since;
+    const char *reason; /* NULL: none; valid until the next call of the engine */
+};
+struct lane_hold engine_lane_hold(const struct engine *engine, int64_t lane);
+/* The tenants of a destination that are held for themselves, at most `max`; the texts as above. */
+struct tenant_hold {
+    const char *tenant;
+    struct lane_hold hold;
+};
+size_t engine_tenant_holds(const struct engine *engine, struct slice destination, struct tenant_hold *ret_holds, size_t max);
+
 /* The same for contingency: it is held until somebody leaves it, and comes back by its ramp. Nothing to do is STATUS_OK. */
 enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason,
                                      struct error *err) MUST_CHECK;
@@ -114,8 +138,8 @@ void lease_release(struct lease_request *request);
 
 /* A leased job was settled without the engine: counts it, and pauses its destination when it must be. */
 struct settlement;
-void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement,
-                    struct slice error);
+void engine_settled(struct engine *engine, struct slice destination, struct slice tenant,
+                    const struct settlement *settlement, struct slice error);
 
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;

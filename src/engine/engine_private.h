@@ -28,6 +28,8 @@ enum {
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
+    LANE_REASON_BYTES_MAX = 256,   /* of one tenant's hold */
+    HELD_LANES_MAX = 256,          /* tenants of one destination that are held for themselves */
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
     DEAD_COUNT_LEAST_MS = 250,     /* and not more often than this, whatever is doubted */
     DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
@@ -40,6 +42,7 @@ struct dest_change {
     const char *change;       /* paused, resumed, a mode's name, breaker_open... */
     const char *cause, *sign; /* NULL: none */
     uint32_t cycle;           /* whose figures it tells; 0: of none */
+    const struct lane_state *lane; /* that it is about; NULL: the whole destination */
     instant at;
 };
 
@@ -69,6 +72,8 @@ struct dest {
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     instant held_since;
+    struct lane_state *held_lanes; /* tenants that are held for themselves */
+    size_t held_lane_count;
     int64_t dead;      /* as last counted, and those since */
     bool dead_doubted; /* perhaps they are fewer: count again soon, and before it is said that it is full */
     bool dead_told;    /* that it is full */
@@ -89,6 +94,10 @@ struct lane_state {
     struct rate_limiter rate; /* of the tenant at this destination */
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
     struct lane_state *ahead_next;           /* in the ring of those that have some */
+    bool held; /* until an operator resumes it; the rest is about that */
+    char *hold_reason;
+    instant held_since;
+    struct lane_state *next_held; /* in dest->held_lanes */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -229,6 +238,13 @@ void dest_cycle_tick(struct dest *dest, instant now);
 /* What is kept of the last run: the member "cycle". */
 void cycle_read(const json_t *root, struct cycle_figures *figures);
 
+/* lane_holds.c */
+/* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */
+void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text);
+/* What is kept of held tenants: a member of the state, and back. The lanes are known already. */
+void lane_holds_write(struct json_writer *json, const struct dest *dest);
+void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root);
+
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
    another is added. */
@@ -251,8 +267,8 @@ void dispatch_unclaimed(const struct purpose *purpose, int64_t count);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 void settle_answered(struct engine *engine);
 void claimed_leave(struct claimed *claimed);
-/* What keeps a claimed job of it from being sent at all, or NULL. */
-const char *why_unsendable(const struct engine *engine, const struct dest *dest);
+/* What keeps a claimed job of the lane from being sent at all, or NULL. */
+const char *why_unsendable(const struct engine *engine, const struct lane_state *lane);
 void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */
 void attempt_release(struct attempt *attempt, const char *why);

@@ -135,6 +135,10 @@ int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now)
 {
     int64_t max = wanted < lane->ready ? wanted : lane->ready;
     assert(max > 0);
+    if (lane->held) {
+        turns_park(&lane->dest->turns, &lane->turn, INSTANT_MAX);
+        return 0;
+    }
     int64_t room = rate_ask(&lane->rate, now, max).room;
     if (room == 0)
         turns_park(&lane->dest->turns, &lane->turn, rate_ask(&lane->rate, now, 1).at);
@@ -192,8 +196,10 @@ void dests_configure(struct engine *engine, const struct config *config)
 void lanes_release(struct engine *engine)
 {
     for (size_t i = 0; i < engine->lanes_capacity; i++) {
-        if (engine->lanes[i])
+        if (engine->lanes[i]) {
             free(engine->lanes[i]->tenant);
+            free(engine->lanes[i]->hold_reason);
+        }
         free(engine->lanes[i]);
     }
     free(engine->lanes);

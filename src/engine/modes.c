@@ -127,6 +127,13 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
     write_reason(&json, "mode_reason", dest->mode_reason);
+    if (change->lane) {
+        json_member_text(&json, "tenant", change->lane->tenant);
+        if (change->lane->held)
+            write_reason(&json, "tenant_reason", change->lane->hold_reason);
+    }
+    if (whole)
+        lane_holds_write(&json, dest);
     if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
         cycle_write(&json, &dest->cycles.last);
     gate_state_write(&json, &kept);
@@ -197,6 +204,7 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
     if (kept.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
+    lane_holds_read(engine, dest, root);
     json_decref(root);
 }
 
