@@ -75,7 +75,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_member_int(json, "under_way", known ? status->under_way : 0);
     json_member_int(json, "concurrency", config ? config->concurrency : 0);
     if (known && config) {
-        json_member_int(json, "concurrency_now", status->limit);
+        if (config->transport != TRANSPORT_PULL) /* its workers decide */
+            json_member_int(json, "concurrency_now", status->limit);
         json_member_text(json, "breaker", status->breaker);
     }
     if (known && status->tenants_paused > 0)

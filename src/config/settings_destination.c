@@ -311,7 +311,7 @@ static const struct setting destination_rows[] = {
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },
     { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
-    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time." },
+    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time. Pull workers are not bound by it." },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },

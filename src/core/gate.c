@@ -120,7 +120,7 @@ static void narrow_by_rules(const struct gate *gate, instant now, struct gate_an
         int64_t taken = gate_cycle_over(gate, now) ? 0 : gate->cycle_taken;
         gate_narrow(answer, HOLD_CYCLE, taken < rules->cycle_batch ? rules->cycle_batch - taken : 0, gate->cycle_until);
     }
-    int64_t limit = gate->adaptive.limit;
+    int64_t limit = rules->fixed_concurrency ? gate->concurrency : gate->adaptive.limit;
     gate_narrow(answer, HOLD_CONCURRENCY, gate->under_way < limit ? limit - gate->under_way : 0, INSTANT_NONE);
 }
 

@@ -37,6 +37,7 @@ enum gate_hold {
 /* How a destination is set. Made from its configuration by the gate's owner, which keeps it as long as the gate has it. */
 struct gate_rules {
     int64_t concurrency; /* limit */
+    bool fixed_concurrency; /* else a lower one is found by trying */
     int64_t cycle_every_ms, cycle_batch; /* 0: continuous */
     int64_t closed_max_ms; /* the longest pause that a destination may ask for; 0: no bound */
     struct breaker_config breaker;

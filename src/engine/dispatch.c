@@ -140,12 +140,16 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
-/* What a settlement means for the whole destination, or for the tenant. */
-static void heed_settlement(struct engine *engine, struct dest *dest, struct slice tenant,
-                            const struct settlement *settlement, struct slice text)
+static void heed(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant,
+                 const struct answer *answer, const struct settlement *settlement)
 {
+    if (answer->slow_all && answer->retry_after_ms > 0 && dest->config) {
+        int64_t asked = answer->retry_after_ms;
+        int64_t believed = dest->config->policy.retry.retry_after_max_ms;
+        gate_close_until(gate, instant_add(engine_now(engine), asked < believed ? asked : believed));
+    }
     if (settlement->blocks)
-        dest_block(engine, dest, tenant, text);
+        dest_block(engine, dest, tenant, answer->text);
     if (settlement->dead) {
         dest->dead++;
         if (dest_dead_full(dest))
@@ -153,27 +157,11 @@ static void heed_settlement(struct engine *engine, struct dest *dest, struct sli
     }
 }
 
-/* What an answer means for the whole destination. */
-static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer,
-                 const struct settlement *settlement)
+void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+                  const struct settlement *settlement)
 {
-    struct dest *dest = attempt->dest;
-    instant now = engine_now(engine);
-    if (answer->slow_all && answer->retry_after_ms > 0) {
-        int64_t asked = answer->retry_after_ms;
-        int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
-        gate_close_until(attempt->gate, instant_add(now, asked < believed ? asked : believed));
-    }
-    heed_settlement(engine, dest, attempt->job.tenant, settlement, attempt->settle.settle.error);
-}
-
-void engine_settled(struct engine *engine, struct slice destination, struct slice tenant,
-                    const struct settlement *settlement, struct slice error)
-{
-    struct dest *dest = dest_find(engine, destination);
     count_outcome(engine, settlement);
-    if (dest)
-        heed_settlement(engine, dest, tenant, settlement, error);
+    heed(engine, dest, &dest->gate, tenant, answer, settlement);
 }
 
 /* What the answer says about the destination; a question that was answered says that it is there. */
@@ -224,7 +212,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
     log_outcome(attempt, &settlement);
     count_outcome(engine, &settlement);
-    heed(engine, attempt, answer, &settlement);
+    heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
     queue_settlement(attempt);
 }
 

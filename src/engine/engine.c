@@ -98,6 +98,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->promote_at = INSTANT_NONE;
     engine->dead_counted_at = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
+    map_init(&engine->leased, settings->seed);
     enum status status = dests_add(engine, engine->config, err);
     if (status != STATUS_OK) {
         engine_free(engine);
@@ -114,6 +115,7 @@ void engine_free(struct engine *engine)
     assert(engine_under_way(engine) == 0);
     outgoing_free(engine->outgoing);
     incidents_release(engine);
+    leased_release(engine);
     lanes_release(engine);
     config_unref(engine->config);
     free(engine);
@@ -365,7 +367,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
-        .limit = dest->gate.adaptive.limit,
+        .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,

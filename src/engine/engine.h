@@ -132,14 +132,31 @@ struct lease_request {
     struct lease_request *next; /* the engine's, as all below */
     struct engine *engine;
     struct batch *batch; /* holds the jobs */
+    struct gate_pass pass; /* of all that is claimed for it */
 };
 void engine_lease(struct engine *engine, struct lease_request *request);
 void lease_release(struct lease_request *request);
 
-/* A leased job was settled without the engine: counts it, and pauses its destination when it must be. */
+/*
+ * How leases end. Each is to be told once, so that the destination's gate learns from it; of a lease that it does not
+ * know (from before a restart) nothing is learnt.
+ */
+/* The store has recorded that it is done. */
+void engine_acked(struct engine *engine, int64_t seq, int64_t token);
+/* It was given back unused, or will be. */
+void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token);
+/*
+ * It failed. Decides as for a send of its own, fills `op` for the store, and heeds what it means for the destination.
+ * *ret_policy lives until the next call of the engine. STATUS_NOT_FOUND: the destination is not configured;
+ * STATUS_NO_MEMORY.
+ */
 struct settlement;
-void engine_settled(struct engine *engine, struct slice destination, struct slice tenant,
-                    const struct settlement *settlement, struct slice error);
+struct lease_nack {
+    const struct job *job; /* with its lease's token */
+    const struct answer *answer;
+};
+enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
+                        struct settlement *ret_settlement, const struct policy **ret_policy) MUST_CHECK;
 
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;

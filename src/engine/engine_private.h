@@ -25,6 +25,8 @@ enum {
     ORPHANS_EVERY_MS = 1000,       /* how often lost leases are looked for */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     LEASE_MARGIN_MS = 60 * 1000,   /* an engine's lease outlives the destination's timeout by this */
+    LEASES_OUT_MAX = 100 * 1000,   /* of a destination with pull workers, at once */
+    LEASE_ANSWER_MAX_MS = 13 * 3600 * 1000, /* longer than the longest lease: a lost one is noticed by its own end */
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
@@ -168,6 +170,7 @@ struct engine {
     instant promote_at;
     instant orphans_at;
     bool orphans_out;
+    struct map leased; /* what pull workers hold: leased.c */
     instant dead_count_at;   /* the next regular one */
     instant dead_counted_at; /* INSTANT_NONE: never */
     instant trim_at;
@@ -265,6 +268,9 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
 /* `count` jobs of a claim were not there after all. */
 void dispatch_unclaimed(const struct purpose *purpose, int64_t count);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
+/* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
+void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+                  const struct settlement *settlement);
 void settle_answered(struct engine *engine);
 void claimed_leave(struct claimed *claimed);
 /* What keeps a claimed job of the lane from being sent at all, or NULL. */
@@ -299,5 +305,13 @@ void leases_serve(struct engine *engine, struct dest *dest);
 void leases_expire(struct engine *engine);
 void leases_end(struct engine *engine);
 instant leases_next(const struct engine *engine);
+
+/* leased.c */
+/* Jobs were claimed with a pass for them and for `missing` more. */
+void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
+                    size_t missing);
+/* Nobody ended a lease in its time. Whether it was taken to see how the destination is. */
+bool lease_lost(struct engine *engine, const struct job *job);
+void leased_release(struct engine *engine);
 
 #endif

@@ -17,8 +17,10 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
     const struct contingency_config *contingency = &config->contingency;
     bool has_health = engine->ports.probe && config->health.kind != HEALTH_NONE;
+    bool pulled = config->transport == TRANSPORT_PULL; /* how many at once is the workers' affair */
     return (struct gate_rules){
-        .concurrency = config->concurrency,
+        .concurrency = pulled ? LEASES_OUT_MAX : config->concurrency,
+        .fixed_concurrency = pulled,
         .cycle_every_ms = config->cycle_every_ms,
         .cycle_batch = config->cycle_batch,
         .closed_max_ms = config->policy.retry.retry_after_max_ms,
@@ -26,8 +28,7 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
         .health_every_ms = has_health ? config->health.every_ms : 0,
         .health_failures = config->health.failures,
         .contingency = {
-            /* Pull workers' answers do not come through the gate: without a check nothing could lead back. */
-            .enabled = contingency->enabled && (has_health || config->transport != TRANSPORT_PULL),
+            .enabled = contingency->enabled,
             .has_health = has_health,
             .ramp = contingency->ramp,
             .ramp_count = contingency->ramp_count,
@@ -36,7 +37,7 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
             .windows = contingency->windows,
             .window_count = contingency->maintenance.count,
             .single_event = contingency->activate_on_single_event,
-            .answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS,
+            .answer_max_ms = pulled ? LEASE_ANSWER_MAX_MS : config->timeout_ms + LEASE_MARGIN_MS,
         },
     };
 }
