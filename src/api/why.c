@@ -156,7 +156,14 @@ static void say_dead(struct why *why)
 {
     buffer_append(&why->reason, why->job->dead_code);
     append_last_error(&why->reason, why->job);
-    buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    const struct dead_config *dead = why->destination ? &why->destination->dead : NULL;
+    if (dead && dead->redrive_after_ms > 0 && why->job->redrives_auto < dead->redrive_times &&
+        slice_equal(why->job->dead_code, SLICE("MAX_RETRIES_EXCEEDED"))) {
+        buffer_append_text(&why->next, "it is sent again by itself while the destination is well, not before ");
+        append_time(&why->next, instant_add(why->job->dead_at, dead->redrive_after_ms));
+    } else {
+        buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    }
     if (why->job->expires_at != INSTANT_NONE) {
         buffer_append_text(&why->next, "; it is removed at ");
         append_time(&why->next, why->job->expires_at);

@@ -73,6 +73,7 @@ struct dead_config {
     int64_t max;
     int64_t redrive_after_ms; /* 0: no automatic redrive */
     int64_t redrive_times;
+    struct rate redrive_rate;
 };
 
 struct fairness_config {

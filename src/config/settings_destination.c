@@ -147,8 +147,10 @@ static const struct section sign_section = { .name = "sign", SECTION_ROWS(sign_r
 
 static const struct setting redrive_rows[] = {
     { "after", SETTING_DURATION, AT(dead.redrive_after_ms), "0s", "0s", "365d",
-      .meaning = "Send dead letters back to work by itself after this time. 0s: never." },
+      .meaning = "Send dead letters that used up their retries back to work by itself, this long after they died, while the "
+      "destination is well. 0s: never." },
     { "times", SETTING_COUNT, AT(dead.redrive_times), "1", "0", "1000", .meaning = "How often for one job." },
+    { "rate", SETTING_RATE, AT(dead.redrive_rate), "60/m", .meaning = "How fast they go back." },
 };
 static const struct section redrive_section = { .name = "dead.auto_redrive", SECTION_ROWS(redrive_rows) };
 static const struct setting dead_rows[] = {

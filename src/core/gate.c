@@ -149,6 +149,17 @@ bool gate_flows(const struct gate *gate, instant now)
                             gate->breaker.kept.state == BREAKER_CLOSED);
 }
 
+bool gate_is_well(const struct gate *gate, instant now)
+{
+    return !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&
+           gate->breaker.kept.state == BREAKER_CLOSED && gate->health.failures == 0;
+}
+
+int64_t gate_signs(const struct gate *gate)
+{
+    return gate->contingency.signs_in_a_row;
+}
+
 static void earlier(instant *at, instant other, instant now)
 {
     if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))

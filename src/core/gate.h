@@ -111,6 +111,10 @@ struct gate_news gate_tick(struct gate *gate, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
 /* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
 bool gate_flows(const struct gate *gate, instant now);
+/* Whether nothing says that the destination is away or wants to be left alone, full or not. */
+bool gate_is_well(const struct gate *gate, instant now);
+/* Signs of an outage in a row, with nothing good since. */
+int64_t gate_signs(const struct gate *gate);
 /* Another limit allows only `room`, more again at `until`; the tighter one is named. */
 void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, instant until);
 /* When gate_tick has something to do, or a hold ends by time alone; after gate_tick for `now`. INSTANT_NONE: never. */

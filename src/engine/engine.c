@@ -229,6 +229,7 @@ static instant next_time(const struct engine *engine, instant now)
     wake_no_later(&next, engine->promote_at, now);
     wake_no_later(&next, engine->not_before, now);
     wake_no_later(&next, leases_next(engine), now);
+    wake_no_later(&next, auto_redrive_next(engine, now), now);
     wake_no_later(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         wake_no_later(&next, dest_next(dest, now), now);
@@ -267,6 +268,7 @@ void engine_run(struct engine *engine)
         trim_events(engine);
         incidents_trim(engine);
         count_dead(engine);
+        auto_redrive(engine);
         probes_start(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */

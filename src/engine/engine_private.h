@@ -48,6 +48,15 @@ struct dest_change {
     instant at;
 };
 
+/* Where the search for dead letters to be redriven stands. */
+struct auto_redrive {
+    struct rate_limiter rate;
+    int64_t before_seq; /* the next page; 0: a new pass */
+    instant look_at;
+    instant next_due; /* of those that this pass has seen and left; INSTANT_NONE: none */
+    size_t out;       /* on their way to the store */
+};
+
 /* A destination: what is configured, and how it stands. */
 struct dest {
     char *name;
@@ -59,6 +68,7 @@ struct dest {
     struct rate_limiter rate; /* of the whole destination */
     struct adaptive adaptive; /* how its retries fare */
     struct cycles cycles;     /* what came of its runs, where it has some */
+    struct auto_redrive redrive;
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
     struct config *probe_config; /* the one it began with */
@@ -77,6 +87,7 @@ struct dest {
     struct lane_state *held_lanes; /* tenants that are held for themselves */
     size_t held_lane_count;
     int64_t dead;      /* as last counted, and those since */
+    int64_t dead_counting; /* while they are being counted */
     bool dead_doubted; /* perhaps they are fewer: count again soon, and before it is said that it is full */
     bool dead_told;    /* that it is full */
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
@@ -176,6 +187,7 @@ struct engine {
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
+    instant redrive_at; /* no look for dead letters before */
     struct engine_figures figures;
 };
 
@@ -240,6 +252,12 @@ void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate
 void dest_cycle_tick(struct dest *dest, instant now);
 /* What is kept of the last run: the member "cycle". */
 void cycle_read(const json_t *root, struct cycle_figures *figures);
+
+/* auto_redrive.c */
+void auto_redrive(struct engine *engine);
+/* One that it asked for has been applied, or not. */
+void auto_redrive_done(struct dest *dest, bool applied);
+instant auto_redrive_next(const struct engine *engine, instant now);
 
 /* lane_holds.c */
 /* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */

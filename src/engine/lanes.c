@@ -37,6 +37,8 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         incident_init(&dest->incident);
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         adaptive_init(&dest->adaptive);
+        rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        dest->redrive.next_due = INSTANT_NONE;
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
@@ -183,6 +185,8 @@ void dests_configure(struct engine *engine, const struct config *config)
         if (!dest->config)
             continue;
         rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));
+        rate_configure(&dest->redrive.rate, dest->config->dead.redrive_rate,
+                       burst_max(dest->config, dest->config->dead.redrive_rate));
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,
@@ -236,10 +240,8 @@ enum status dead_recount(struct engine *engine, struct error *err)
 {
     int64_t after = 0;
     size_t count;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        dest->dead = 0;
-        dest->dead_doubted = false;
-    }
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        dest->dead_counting = 0;
     do {
         struct arena memory;
         struct lane *lanes;
@@ -249,13 +251,17 @@ enum status dead_recount(struct engine *engine, struct error *err)
         for (size_t i = 0; i < count && status == STATUS_OK; i++) {
             struct dest *dest = dest_find(engine, lanes[i].destination);
             if (dest)
-                dest->dead += lanes[i].counts.dead;
+                dest->dead_counting += lanes[i].counts.dead;
             after = lanes[i].id;
         }
         arena_release(&memory);
         if (status != STATUS_OK)
             return status;
     } while (count == LANES_PAGE);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        dest->dead = dest->dead_counting;
+        dest->dead_doubted = false;
+    }
     for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next) {
         if (!ends_dead(attempt))
             continue;

@@ -392,6 +392,113 @@ static void an_operator_holds_a_tenant(void **state)
     world_end(&world);
 }
 
+#define DYING(more) TO(", retry: { base: 1s, floor: 1s, cap: 1s, jitter: 0, max_retries: 1 }, concurrency: 2" more)
+
+/* How many dead letters have gone back by themselves. */
+static int64_t redriven(struct world *world, const char *tenant, const char *id)
+{
+    return world_job(world, tenant, id).redrives_auto;
+}
+
+static void dead_letters_go_back_by_themselves(void **state)
+{
+    struct world world = { .destination = is_away };
+    (void)state;
+    world_begin(&world, DYING(", dead: { ttl: 30d, auto_redrive: { after: 1h, times: 2 } }"), began);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 50 * 60 * 1000);
+    assert_int_equal(world_job(&world, "t", "a").state, STATE_DEAD);
+    assert_int_equal(redriven(&world, "t", "a"), 0);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_int_equal(redriven(&world, "t", "a"), 1);
+    assert_int_equal(world_job(&world, "t", "a").state, STATE_DEAD); /* it failed again */
+    assert_int_equal(world_job(&world, "t", "a").generation, 2);
+    world_run_for(&world, 80 * 60 * 1000);
+    assert_int_equal(redriven(&world, "t", "a"), 2);
+    world_crash(&world);
+    world_run_for(&world, INT64_C(24) * 3600 * 1000);
+    assert_int_equal(redriven(&world, "t", "a"), 2); /* as often as allowed, over restarts too */
+    assert_int_equal(world.send_count, 3 * 2);
+    world_end(&world);
+}
+
+static void only_used_up_retries_go_back(void **state)
+{
+    struct world world = { .destination = refuses };
+    (void)state;
+    world_begin(&world, DYING(", in_doubt: park, job_ttl: 10m, dead: { ttl: 30d, auto_redrive: { after: 1m, times: 5 } }"), began);
+    world_add(&world, "d", "t", "permanent", "x");
+    world_run_for(&world, 1000);
+    struct error error;
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_add(&world, "d", "t", "expired", "x");
+    world_run_for(&world, 11 * 60 * 1000);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, INT64_C(3) * 3600 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 2);
+    assert_int_equal(redriven(&world, "t", "permanent"), 0);
+    assert_int_equal(redriven(&world, "t", "expired"), 0);
+    world_end(&world);
+}
+
+/* Nothing goes back to a destination that is held. */
+static void dead_letters_wait_for_the_destination(void **state)
+{
+    struct world world = { .destination = is_away };
+    struct error error;
+    (void)state;
+    world_begin(&world, DYING(", dead: { ttl: 30d, auto_redrive: { after: 10m, times: 1 } }"
+                              ", contingency: { ramp: [5], stable: 1m, check: 1m, enabled: false }"), began);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_job(&world, "t", "a").state, STATE_DEAD);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(redriven(&world, "t", "a"), 0);
+    world.destination = delivers;
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_job(&world, "t", "a").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* After bad answers one goes first; then as many as the rate allows, page by page, whatever else is dead. */
+static void dead_letters_go_back_slowly(void **state)
+{
+    struct world world = { .destination = is_away };
+    (void)state;
+    world_begin(&world, DYING(", dead: { ttl: 30d, auto_redrive: { after: 1h, times: 1, rate: 60/m } }"), began);
+    for (int i = 0; i < 500; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 500);
+    world.destination = delivers;
+    world_run_until(&world, began + 62 * 60 * 1000);
+    int64_t first = world_counts(&world, "d").completed;
+    assert_in_range(first, 1, 65);
+    world_run_for(&world, 2 * 60 * 1000);
+    assert_in_range(world_counts(&world, "d").completed - first, 100, 130);
+    world_run_for(&world, 20 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 500);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    world_end(&world);
+}
+
+static void a_trial_goes_first(void **state)
+{
+    struct world world = { .destination = is_away };
+    (void)state;
+    world_begin(&world, DYING(", dead: { ttl: 30d, auto_redrive: { after: 30m, times: 1, rate: 1000/m } }"), began);
+    for (int i = 0; i < 50; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 25 * 60 * 1000);
+    size_t before = world.send_count;
+    assert_int_equal(before, 100);
+    world_run_for(&world, 15 * 60 * 1000);
+    assert_in_range(world.send_count - before, 2 * 2, 2 * 15); /* it stays away: one a minute looks */
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +511,11 @@ int main(void)
         cmocka_unit_test(a_tenants_credentials_hold_that_tenant),
         cmocka_unit_test(without_the_setting_the_destination_is_held),
         cmocka_unit_test(an_operator_holds_a_tenant),
+        cmocka_unit_test(dead_letters_go_back_by_themselves),
+        cmocka_unit_test(only_used_up_retries_go_back),
+        cmocka_unit_test(dead_letters_wait_for_the_destination),
+        cmocka_unit_test(dead_letters_go_back_slowly),
+        cmocka_unit_test(a_trial_goes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

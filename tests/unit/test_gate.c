@@ -393,6 +393,39 @@ static void a_clock_set_back_prolongs_no_pause(void **state)
     }
 }
 
+static void who_is_well(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    assert_true(gate_is_well(&gate, START));
+    assert_int_equal(gate_signs(&gate), 0);
+    gate_take(&gate, 5, START); /* full is not unwell */
+    assert_true(gate_is_well(&gate, START));
+    gate.paused = true;
+    assert_false(gate_is_well(&gate, START));
+    gate.paused = false;
+    gate_close_until(&gate, START + 10);
+    assert_false(gate_is_well(&gate, START + 9));
+    assert_true(gate_is_well(&gate, START + 10));
+
+    gate = begin(&broken);
+    for (int i = 0; i < 19; i++)
+        send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    assert_true(gate_is_well(&gate, START));
+    assert_int_equal(gate_signs(&gate), 19);
+    send(&gate, OUTCOME_PERMANENT, "http:422", START); /* an answer about the job is a good one */
+    assert_int_equal(gate_signs(&gate), 0);
+    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    assert_int_equal(gate.breaker.kept.state, BREAKER_OPEN);
+    assert_false(gate_is_well(&gate, START));
+
+    gate = begin(&both);
+    gate_enter_contingency(&gate, START);
+    assert_false(gate_is_well(&gate, START));
+    gate_leave_contingency(&gate, START);
+    assert_false(gate_is_well(&gate, START)); /* on the way back others go first */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_reload),
         cmocka_unit_test(a_pause_on_the_way_back),
         cmocka_unit_test(a_clock_set_back_prolongs_no_pause),
+        cmocka_unit_test(who_is_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
