@@ -40,24 +40,28 @@ static const struct setting retry_rows[] = {
     { "max_attempts", SETTING_COUNT, offsetof(struct destination_draft, attempts_max), NULL, "1", "1000001",
       .meaning = "The same, counted with the first attempt: max_retries + 1. Give one of the two." },
     { "base", SETTING_DURATION, RETRY(base_ms), "30s", "1ms", "30d", .meaning = "The wait before the first retry." },
-    { "factor", SETTING_REAL, RETRY(factor), "2", "0.001", "1000", .meaning = "Each wait is this many times the one before." },
+    { "factor", SETTING_REAL, RETRY(factor), "2", "0.001", "1000",
+      .meaning = "Each wait is this many times the one before." },
     { "cap", SETTING_DURATION, RETRY(cap_ms), "1h", "1ms", "365d", .meaning = "No wait is longer." },
     { "floor", SETTING_DURATION, RETRY(floor_ms), "0s", "0s", "365d", .meaning = "No wait is shorter." },
-    { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1", .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
+    { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1",
+      .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
     { "clamp", SETTING_ENUM, RETRY(clamp), "after",
       .meaning =
           "Where floor and cap meet the spread. `after`: drawn evenly from what lies inside both. `before`: only the middle "
-      "is inside. `saturate`: drawn, then cut off.",
+          "is inside. `saturate`: drawn, then cut off.",
       .choices = clamps },
     { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
       .meaning = "No retry later than this after the first attempt. 0s: no such limit." },
     { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "24h", "0s", "365d",
       .meaning = "A destination's own wish (Retry-After) is believed up to this." },
-    { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d", .meaning = "The shortest wait after a throttled answer." },
+    { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d",
+      .meaning = "The shortest wait after a throttled answer." },
     { "throttled_counts", SETTING_BOOL, RETRY(throttled_spends), "true",
       .meaning = "Whether a throttled answer spends one of the retries." },
     { "adaptive", SETTING_BOOL, AT(adaptive_backoff), "false",
-      .meaning = "Wait up to twice as long while retries fail, down to half as long while they succeed; floor and cap stand." },
+      .meaning =
+          "Wait up to twice as long while retries fail, down to half as long while they succeed; floor and cap stand." },
 };
 
 /* max_attempts is another way to say max_retries: the one that was written last counts. */
