@@ -174,6 +174,7 @@ static int64_t is_away(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
+/* S3-054 */
 static void waits_follow_how_retries_fare(void **state)
 {
     (void)state;
@@ -256,6 +257,7 @@ static int64_t is_mixed(struct world *world, const struct send *send, struct ans
     }
 }
 
+/* S4-026 S4-027 S4-028 S4-029 S4-030 S4-031 */
 static void a_cycle_tells_what_came_of_it(void **state)
 {
     struct world world = { .destination = is_mixed };
