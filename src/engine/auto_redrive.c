@@ -53,9 +53,12 @@ struct look {
 };
 
 /* Whether it is to go now; else look->next_due may be earlier. */
-static bool is_due(struct look *look, const struct job *job)
+static bool is_due(const struct engine *engine, struct look *look, const struct job *job)
 {
     const struct dead_config *dead = &look->dest->config->dead;
+    const struct lane_state *lane = lane_find(engine, job->lane);
+    if (lane && lane->held)
+        return false;
     if (!slice_equal(job->dead_code, SLICE("MAX_RETRIES_EXCEEDED")) || job->redrives_auto >= dead->redrive_times ||
         job->dead_at == INSTANT_NONE)
         return false;
@@ -122,7 +125,7 @@ static enum status look_at_page(struct engine *engine, struct look *look, bool t
     enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, REDRIVE_LOOK_MAX, false, &memory, &jobs,
                                                           &count, &next_seq, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        if (!is_due(look, &jobs[i]) || redrive(engine, look, &jobs[i]))
+        if (!is_due(engine, look, &jobs[i]) || redrive(engine, look, &jobs[i]))
             continue;
         next_seq = jobs[i].seq + 1; /* this one is the next */
         break;

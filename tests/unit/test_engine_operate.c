@@ -455,11 +455,15 @@ static void dead_letters_wait_for_the_destination(void **state)
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_job(&world, "t", "a").state, STATE_DEAD);
     assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), SLICE(""), &error), STATUS_OK);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(redriven(&world, "t", "a"), 0);
     world.destination = delivers;
     assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    world_run_for(&world, 60 * 1000);
+    world_run_for(&world, INT64_C(3600) * 1000);
+    assert_int_equal(redriven(&world, "t", "a"), 0); /* nor for a tenant that is */
+    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t"), &error), STATUS_OK);
+    world_run_for(&world, 11 * 60 * 1000);
     assert_int_equal(world_job(&world, "t", "a").state, STATE_COMPLETED);
     world_end(&world);
 }
