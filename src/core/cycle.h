@@ -46,7 +46,7 @@ struct cycles {
 
 /* `count` jobs were selected in cycle `number` (1 or more), with ages that add up to `age_sum_ms`. */
 void cycle_selected(struct cycles *cycles, uint32_t number, int64_t count, int64_t age_sum_ms, instant now);
-/* One of them was answered. Of a cycle that has been told already it counts nowhere. */
+/* One of them was answered. Of a cycle that has been told already, or more than were selected, it counts nowhere. */
 void cycle_answered(struct cycles *cycles, uint32_t number, enum cycle_answer answer, instant now);
 /* It was never sent: as if it had not been selected. */
 void cycle_returned(struct cycles *cycles, uint32_t number);

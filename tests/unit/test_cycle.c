@@ -22,6 +22,8 @@ static void a_run_is_told_when_it_is_over_and_answered(void **state)
     cycle_ended(&cycles, 1);
     assert_false(cycle_tell(&cycles));
     cycle_answered(&cycles, 1, CYCLE_SUCCEEDED, START + 75);
+    cycle_answered(&cycles, 1, CYCLE_FAILED, START + 80); /* more than were selected */
+    cycle_returned(&cycles, 1);
     assert_true(cycle_tell(&cycles));
     assert_int_equal(cycles.last.selected, 5);
     assert_int_equal(cycles.last.answered, 5);
