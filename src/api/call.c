@@ -266,14 +266,75 @@ const struct destination_status *call_standing(const struct call *call, struct s
     return NULL;
 }
 
+static struct lane_standing *find_lane(const struct call *call, int64_t lane)
+{
+    for (size_t i = 0; i < call->lane_count; i++)
+        if (call->lanes[i].lane == lane)
+            return &call->lanes[i];
+    return NULL;
+}
+
+void call_lane_add(struct call *call, int64_t lane)
+{
+    if (find_lane(call, lane))
+        return;
+    if (call->lane_count == call->lane_capacity) {
+        size_t capacity = call->lane_capacity ? call->lane_capacity * 2 : 16;
+        struct lane_standing *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
+        if (!grown)
+            return; /* shown as not held */
+        if (call->lane_count > 0)
+            memcpy(grown, call->lanes, call->lane_count * sizeof *grown);
+        call->lanes = grown;
+        call->lane_capacity = capacity;
+    }
+    call->lanes[call->lane_count++] = (struct lane_standing){ .lane = lane };
+}
+
+const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane)
+{
+    const struct lane_standing *found = find_lane(call, lane);
+    return found && found->hold.held ? &found->hold : NULL;
+}
+
+const struct tenant_hold *call_tenant_holds(const struct call *call, size_t *ret_count)
+{
+    *ret_count = call->standing_count == 1 ? call->standings[0].hold_count : 0;
+    return *ret_count > 0 ? call->standings[0].holds : NULL;
+}
+
+static const char *keep_text(struct call *call, const char *text)
+{
+    return text ? arena_copy_text(&call->memory, slice_from(text)) : NULL;
+}
+
+static void ask_tenants(struct call *call, const struct engine *engine, struct standing *standing)
+{
+    size_t max = standing->status.tenants_paused;
+    standing->holds = max > 0 ? arena_alloc_array(&call->memory, max, sizeof *standing->holds) : NULL;
+    if (!standing->holds)
+        return;
+    standing->hold_count = engine_tenant_holds(engine, standing->name, standing->holds, max);
+    for (size_t i = 0; i < standing->hold_count; i++) {
+        standing->holds[i].tenant = keep_text(call, standing->holds[i].tenant);
+        standing->holds[i].hold.reason = keep_text(call, standing->holds[i].hold.reason);
+    }
+}
+
 static void ask_engine(struct call *call, struct engine *engine)
 {
+    for (size_t i = 0; i < call->lane_count; i++) {
+        struct lane_hold hold = engine_lane_hold(engine, call->lanes[i].lane);
+        hold.reason = keep_text(call, hold.reason);
+        call->lanes[i].hold = hold;
+    }
     for (size_t i = 0; i < call->standing_count; i++) {
         struct destination_status status = engine_destination(engine, call->standings[i].name);
-        if (status.pause_reason)
-            status.pause_reason = arena_copy_text(&call->memory, slice_from(status.pause_reason));
+        status.pause_reason = keep_text(call, status.pause_reason);
         call->standings[i].status = status;
     }
+    if (call->standing_count == 1)
+        ask_tenants(call, engine, &call->standings[0]);
     call->figures = engine_figures(engine);
     call_return(call);
 }

@@ -30,6 +30,14 @@ enum scope {
 struct standing {
     struct slice name;
     struct destination_status status; /* its texts are in the call's memory */
+    struct tenant_hold *holds;        /* of its tenants, only when one destination is asked for */
+    size_t hold_count;
+};
+
+/* Whether a tenant's lane is held for itself, likewise. */
+struct lane_standing {
+    int64_t lane;
+    struct lane_hold hold;
 };
 
 struct call {
@@ -48,6 +56,8 @@ struct call {
     void *context;       /* the handler's, in `memory` */
     struct standing *standings;
     size_t standing_count, standing_capacity;
+    struct lane_standing *lanes;
+    size_t lane_count, lane_capacity;
     struct engine_figures figures; /* of the time of call_standings */
     void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
     void (*then)(struct call *call);                       /* in the API's */
@@ -85,6 +95,12 @@ void call_standing_add(struct call *call, struct slice name);
 void call_standings(struct call *call, void (*then)(struct call *call));
 /* Of a name that was added; a destination that the engine does not know is not `known`. */
 const struct destination_status *call_standing(const struct call *call, struct slice name);
+/* Its tenants that are held for themselves. Only when no other destination was added. */
+const struct tenant_hold *call_tenant_holds(const struct call *call, size_t *ret_count);
+
+/* The same for a lane, by the store's number: added before call_standings. NULL: it is not held for itself. */
+void call_lane_add(struct call *call, int64_t lane);
+const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane);
 
 /*
  * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one

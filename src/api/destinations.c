@@ -4,6 +4,7 @@
 #include "api/api_private.h"
 #include "api/body.h"
 #include "api/counts.h"
+#include "api/job_read.h"
 #include "api/pages.h"
 #include "config/problems.h"
 
@@ -18,6 +19,27 @@ static const char *transport_name(enum transport_kind kind)
         [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull",
     };
     return names[kind];
+}
+
+/* Who is held, when one destination is shown; only how many, when many are. */
+static void write_tenants_paused(struct json_writer *json, const struct call *call, size_t paused)
+{
+    size_t count;
+    const struct tenant_hold *holds = call_tenant_holds(call, &count);
+    json_member_int(json, "tenants_paused", (int64_t)paused);
+    if (count == 0)
+        return;
+    json_name(json, "paused");
+    json_array_begin(json);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(json);
+        json_member_text(json, "tenant", holds[i].tenant ? holds[i].tenant : "");
+        json_member_instant(json, "since", holds[i].hold.since);
+        if (holds[i].hold.reason)
+            json_member_text(json, "reason", holds[i].hold.reason);
+        json_object_end(json);
+    }
+    json_array_end(json);
 }
 
 static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
@@ -53,9 +75,14 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_member_int(json, "under_way", known ? status->under_way : 0);
     json_member_int(json, "concurrency", config ? config->concurrency : 0);
     if (known && config) {
-        json_member_int(json, "concurrency_now", status->limit);
+        if (config->transport != TRANSPORT_PULL) /* its workers decide */
+            json_member_int(json, "concurrency_now", status->limit);
         json_member_text(json, "breaker", status->breaker);
     }
+    if (known && status->tenants_paused > 0)
+        write_tenants_paused(json, call, status->tenants_paused);
+    if (known && status->cycle.number > 0)
+        cycle_write(json, &status->cycle);
     json_object_end(json);
 }
 
@@ -166,6 +193,8 @@ enum hold_kind {
 
 struct hold_order {
     enum hold_kind kind;
+    bool one_tenant;
+    struct slice tenant; /* of that */
     struct slice reason;
     enum status status;
     struct error error;
@@ -174,7 +203,11 @@ struct hold_order {
 static void after_order(struct call *call)
 {
     const struct hold_order *order = call->context;
-    if (order->status == STATUS_NOT_FOUND)
+    if (order->status == STATUS_NOT_FOUND && order->one_tenant)
+        call_problem(call, 404, "tenant_not_found", "%s", order->error.text);
+    else if (order->status == STATUS_LIMIT)
+        call_problem(call, 409, "too_many_paused", "%s", order->error.text);
+    else if (order->status == STATUS_NOT_FOUND)
         not_found(call, call->parameters[0]);
     else if (order->status != STATUS_OK)
         call_problem(call, 503, "not_done", "%s", order->error.text);
@@ -188,10 +221,13 @@ static void run_order(struct call *call, struct engine *engine)
     struct slice name = call->parameters[0];
     switch (order->kind) {
     case ORDER_PAUSE:
-        order->status = engine_pause(engine, name, order->reason, &order->error);
+        order->status = order->one_tenant
+                            ? engine_pause_tenant(engine, name, order->tenant, order->reason, &order->error)
+                            : engine_pause(engine, name, order->reason, &order->error);
         break;
     case ORDER_RESUME:
-        order->status = engine_resume(engine, name, &order->error);
+        order->status = order->one_tenant ? engine_resume_tenant(engine, name, order->tenant, &order->error)
+                                          : engine_resume(engine, name, &order->error);
         break;
     case ORDER_ENTER:
         order->status = engine_enter_contingency(engine, name, order->reason, &order->error);
@@ -203,14 +239,14 @@ static void run_order(struct call *call, struct engine *engine)
     call_return(call);
 }
 
-static void order_hold(struct call *call, enum hold_kind kind, struct slice reason)
+static void order_hold(struct call *call, const struct hold_order *wanted)
 {
     struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
     if (!order) {
         call_problem(call, 503, "no_memory", "no memory for the request; try again");
         return;
     }
-    *order = (struct hold_order){ .kind = kind, .reason = reason };
+    *order = *wanted;
     call->context = order;
     call_engine(call, run_order, after_order);
 }
@@ -224,31 +260,32 @@ static bool may_hold(struct call *call)
     return false;
 }
 
-void handle_destination_pause(struct call *call)
+/* `reason` is read only for a pause. */
+static void pause_or_resume(struct call *call, enum hold_kind kind)
 {
-    static const char *const names[] = { "reason", NULL };
-    struct slice reason;
+    static const char *const pause_names[] = { "reason", "tenant", NULL }, *const resume_names[] = { "tenant", NULL };
+    struct hold_order order = { .kind = kind };
     if (!may_hold(call))
         return;
-    json_t *body = body_object(call, names);
+    json_t *body = body_object(call, kind == ORDER_PAUSE ? pause_names : resume_names);
     if (!body)
         return;
-    bool read = body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
+    order.one_tenant = member_get(body, "tenant") != NULL;
+    bool read = body_text(call, body, "reason", REASON_BYTES_MAX, &order.reason) &&
+                body_text(call, body, "tenant", JOB_ID_BYTES_MAX, &order.tenant);
     json_decref(body);
     if (read)
-        order_hold(call, ORDER_PAUSE, reason);
+        order_hold(call, &order);
+}
+
+void handle_destination_pause(struct call *call)
+{
+    pause_or_resume(call, ORDER_PAUSE);
 }
 
 void handle_destination_resume(struct call *call)
 {
-    static const char *const names[] = { NULL };
-    if (!may_hold(call))
-        return;
-    json_t *body = body_object(call, names);
-    if (!body)
-        return;
-    json_decref(body);
-    order_hold(call, ORDER_RESUME, SLICE(""));
+    pause_or_resume(call, ORDER_RESUME);
 }
 
 void handle_destination_contingency(struct call *call)
@@ -264,5 +301,5 @@ void handle_destination_contingency(struct call *call)
     bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
     json_decref(body);
     if (read)
-        order_hold(call, enter ? ORDER_ENTER : ORDER_LEAVE, reason);
+        order_hold(call, &(struct hold_order){ .kind = enter ? ORDER_ENTER : ORDER_LEAVE, .reason = reason });
 }

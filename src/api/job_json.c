@@ -76,6 +76,7 @@ static void write_attempt(struct json_writer *json, const struct event *event, i
     copy_member(json, event->data, "step");
     copy_member(json, event->data, "action");
     copy_member(json, event->data, "next_at");
+    copy_member(json, event->data, "backoff_factor");
     json_object_end(json);
 }
 

@@ -20,10 +20,10 @@ enum {
 const char *held_by_of(const struct call *call, const struct job *job)
 {
     const struct destination_status *status = call_standing(call, job->destination);
-    if (!status)
-        return NULL;
     /* Waiting for a free place is the normal case, not a hold. */
-    return status->held_by && strcmp(status->held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? status->held_by : NULL;
+    if (status && status->held_by && strcmp(status->held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0)
+        return status->held_by;
+    return call_lane_hold(call, job->lane) ? HELD_BY_TENANT : NULL;
 }
 
 static bool wants_payload(const struct call *call)
@@ -94,6 +94,7 @@ static void show_job(struct call *call, bool with_payload, void (*answer)(struct
     one->view.events = events;
     call->context = one;
     call_standing_add(call, one->job.destination);
+    call_lane_add(call, one->job.lane);
     call_standings(call, answer);
 }
 
@@ -113,7 +114,8 @@ static void answer_why(struct call *call)
     const struct why_call *why = call->context;
     struct buffer body = call_buffer();
     why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
-              call_standing(call, why->job.destination), why->waits ? &why->place : NULL, api_now(call->api));
+              call_standing(call, why->job.destination), call_lane_hold(call, why->job.lane),
+              why->waits ? &why->place : NULL, api_now(call->api));
     call_json(call, 200, &body);
 }
 
@@ -231,9 +233,12 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
         return;
     }
     call->context = page;
-    for (size_t i = 0; i < page->count; i++)
-        if (page->jobs[i].state == STATE_PENDING || page->jobs[i].state == STATE_WAITING)
-            call_standing_add(call, page->jobs[i].destination);
+    for (size_t i = 0; i < page->count; i++) {
+        if (page->jobs[i].state != STATE_PENDING && page->jobs[i].state != STATE_WAITING)
+            continue;
+        call_standing_add(call, page->jobs[i].destination);
+        call_lane_add(call, page->jobs[i].lane);
+    }
     if (call->standing_count > 0)
         call_standings(call, answer_page);
     else

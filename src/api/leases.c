@@ -101,6 +101,22 @@ static void after_release(struct call *call)
     call_drop(call);
 }
 
+static void submit_release(struct call *call)
+{
+    struct taking *taking = call->context;
+    lease_release(&taking->request);
+    call_submit(call, after_release);
+}
+
+/* In the engine's thread. */
+static void return_taken(struct call *call, struct engine *engine)
+{
+    const struct taking *taking = call->context;
+    for (size_t i = 0; i < taking->count; i++)
+        engine_lease_returned(engine, taking->jobs[i].seq, taking->jobs[i].lease_token);
+    call_return(call);
+}
+
 /* The worker went while it waited: its jobs go back as if they had never been taken. */
 static void release_taken(struct call *call)
 {
@@ -130,8 +146,7 @@ static void release_taken(struct call *call)
             .forget_at = INSTANT_NONE,
         };
     }
-    lease_release(&taking->request);
-    call_submit(call, after_release);
+    call_engine(call, return_taken, submit_release);
 }
 
 static void write_leased(struct json_writer *json, const struct job *job, const struct destination_config *destination)
@@ -357,22 +372,25 @@ static void answer_acked(struct call *call)
     api->acked += (int64_t)acked;
 }
 
-/* A delivery after a failure says something about that failure. */
-static void tell_engine_acked(struct call *call, struct engine *engine)
+/* In the engine's thread: the gate hears how its destination is, and a delivery after a failure tells of that failure. */
+static void tell_acked(struct call *call, struct engine *engine)
 {
     static const struct settlement delivered = { .decision.verdict = VERDICT_COMPLETE };
     const struct lease_list *list = call->context;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->retried[i] && call->batch->ops[i].status == STATUS_OK)
+    for (size_t i = 0; i < list->count; i++) {
+        if (call->batch->ops[i].status != STATUS_OK)
+            continue;
+        engine_acked(engine, list->leases[i].seq, list->leases[i].token);
+        if (list->retried && list->retried[i])
             engine_learn(engine, list->retried[i], &call->batch->ops[i].settle, &delivered);
+    }
     call_return(call);
 }
 
 static void after_ack(struct call *call)
 {
-    const struct lease_list *list = call->context;
-    if (list->retried && call->batch->status == STATUS_OK)
-        call_engine(call, tell_engine_acked, answer_acked);
+    if (call->batch->status == STATUS_OK)
+        call_engine(call, tell_acked, answer_acked);
     else
         answer_acked(call);
 }
@@ -465,38 +483,58 @@ struct nack {
     struct job job;
     struct slice error, code;
     int64_t retry_after_ms;
-    struct settlement settlement;
+    enum status status;
     struct buffer body; /* the decision, written before a reload can take its policy away */
 };
-
-static void answer_decision(struct call *call)
-{
-    struct nack *nack = call->context;
-    struct buffer body = nack->body;
-    call_json(call, 200, &body);
-}
-
-static void tell_engine(struct call *call, struct engine *engine)
-{
-    const struct nack *nack = call->context;
-    engine_settled(engine, nack->job.destination, &nack->settlement, nack->error);
-    engine_learn(engine, &nack->job, &call->batch->ops[0].settle, &nack->settlement);
-    call_return(call);
-}
 
 static void after_nack(struct call *call)
 {
     struct nack *nack = call->context;
     const struct batch *batch = call->batch;
+    struct buffer body = nack->body;
     if (batch->status == STATUS_OK && batch->ops[0].status == STATUS_OK) {
-        call_engine(call, tell_engine, answer_decision);
+        call_json(call, 200, &body);
         return;
     }
-    buffer_release(&nack->body);
+    buffer_release(&body);
     if (batch->status != STATUS_OK)
         call_store_problem(call, batch->status, &batch->error);
     else
         call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
+}
+
+static void after_decision(struct call *call)
+{
+    struct nack *nack = call->context;
+    if (nack->status == STATUS_OK)
+        call_submit(call, after_nack);
+    else if (nack->status == STATUS_NOT_FOUND)
+        call_problem(call, 422, "unknown_destination",
+                     "destination \"%.*s\" is not configured any more; the lease runs out by itself",
+                     SLICE_ARG(nack->job.destination));
+    else
+        no_memory(call);
+}
+
+/* In the engine's thread: it alone knows how the destination stands, and it has the configuration while it decides. */
+static void decide_nack(struct call *call, struct engine *engine)
+{
+    struct nack *nack = call->context;
+    instant now = api_now(call->api);
+    struct settlement settlement;
+    const struct policy *policy;
+    const struct answer answer = {
+        .attempted = true, .code = nack->code, .text = nack->error, .retry_after_ms = nack->retry_after_ms,
+        .duration_ms = now > nack->job.updated_at ? now - nack->job.updated_at : 0,
+    };
+    nack->job.step = STEP_SEND; /* whatever was asked of the worker, this is the outcome of its try */
+    nack->status = engine_nack(engine, &(struct lease_nack){ &nack->job, &answer }, &call->batch->memory,
+                               &call->batch->ops[0], &settlement, &policy);
+    if (nack->status == STATUS_OK) {
+        nack->body = call_buffer();
+        decisions_write(policy, nack->error, &settlement.decision, &nack->body);
+    }
+    call_return(call);
 }
 
 /* The leased job. False: answered already. */
@@ -512,30 +550,6 @@ static bool find_leased(struct call *call, const struct lease *lease, struct job
     else
         call_store_problem(call, status, &error);
     return false;
-}
-
-static void settle_nack(struct call *call, const struct destination_config *destination)
-{
-    struct nack *nack = call->context;
-    instant now = api_now(call->api);
-    const struct answer answer = {
-        .attempted = true, .code = nack->code, .text = nack->error, .retry_after_ms = nack->retry_after_ms,
-        .duration_ms = now > nack->job.updated_at ? now - nack->job.updated_at : 0,
-    };
-    nack->job.step = STEP_SEND; /* whatever was asked of the worker, this is the outcome of its try */
-    const struct settlement_input input = {
-        .destination = destination, .job = &nack->job, .answer = &answer, .seed = call->api->settings.seed, .now = now,
-        .retention_ms = call->api->config->retention_completed_ms,
-    };
-    if (!batch_for(call, 1))
-        return;
-    if (settlement_make(&input, &call->batch->memory, &call->batch->ops[0], &nack->settlement) != STATUS_OK) {
-        no_memory(call);
-        return;
-    }
-    nack->body = call_buffer();
-    decisions_write(&destination->policy, nack->error, &nack->settlement.decision, &nack->body);
-    call_submit(call, after_nack);
 }
 
 /* Seconds, whole or not. */
@@ -579,11 +593,6 @@ void handle_leases_nack(struct call *call)
     json_decref(body);
     if (!read)
         return;
-    const struct destination_config *destination = config_destination(call->api->config, nack->job.destination);
-    if (destination)
-        settle_nack(call, destination);
-    else
-        call_problem(call, 422, "unknown_destination",
-                     "destination \"%.*s\" is not configured any more; the lease runs out by itself",
-                     SLICE_ARG(nack->job.destination));
+    if (batch_for(call, 1))
+        call_engine(call, decide_nack, after_decision);
 }

@@ -12,6 +12,8 @@ struct why {
     const struct job *job;
     const struct destination_status *status;
     const struct why_place *place; /* NULL: it is in no queue */
+    const struct lane_hold *lane; /* NULL: not held for itself */
+    const struct destination_config *destination;
     int64_t retries_max;
     const char *held_by; /* NULL: nothing holds it */
     bool held_by_tenant; /* it is the tenant's own limit */
@@ -94,6 +96,16 @@ static void append_expected(struct buffer *out, const struct why *why, const cha
     append_time(out, why->place->queue.at);
 }
 
+static void say_tenant_held(struct why *why)
+{
+    struct slice name = why->job->destination, tenant = why->job->tenant;
+    buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
+    if (why->lane->reason && *why->lane->reason)
+        buffer_printf(&why->reason, " (%s)", why->lane->reason);
+    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant '%.*s'",
+                  SLICE_ARG(name), SLICE_ARG(tenant));
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
@@ -103,6 +115,8 @@ static void say_held(struct why *why)
         append_place(reason, why);
         buffer_append_text(&why->next, "it is sent when the rate allows it");
         append_expected(&why->next, why, ", at about ");
+    } else if (strcmp(why->held_by, HELD_BY_TENANT) == 0) {
+        say_tenant_held(why);
     } else if (strcmp(why->held_by, "paused") == 0) {
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
@@ -171,7 +185,14 @@ static void say_dead(struct why *why)
 {
     buffer_append(&why->reason, why->job->dead_code);
     append_last_error(&why->reason, why->job);
-    buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    const struct dead_config *dead = why->destination ? &why->destination->dead : NULL;
+    if (dead && dead->redrive_after_ms > 0 && why->job->redrives_auto < dead->redrive_times &&
+        slice_equal(why->job->dead_code, SLICE("MAX_RETRIES_EXCEEDED"))) {
+        buffer_append_text(&why->next, "it is sent again by itself while the destination is well, not before ");
+        append_time(&why->next, instant_add(why->job->dead_at, dead->redrive_after_ms));
+    } else {
+        buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    }
     if (why->job->expires_at != INSTANT_NONE) {
         buffer_append_text(&why->next, "; it is removed at ");
         append_time(&why->next, why->job->expires_at);
@@ -208,33 +229,46 @@ static void say(struct why *why, instant now)
     }
 }
 
-/* The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. */
+static bool is_short(const char *held_by)
+{
+    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
+    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
+        if (strcmp(held_by, short_holds[i]) == 0)
+            return true;
+    return false;
+}
+
+static void hold_by(struct why *why, const char *held_by, instant since, instant until)
+{
+    why->held_by = held_by;
+    if (since != INSTANT_NONE && since > why->since)
+        why->since = since;
+    why->until = until;
+}
+
+/*
+ * The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. What
+ * holds the tenant lasts longer than a limit of the destination's.
+ */
 static void find_hold(struct why *why, instant now)
 {
     const struct job *job = why->job;
+    const struct destination_status *status = why->status;
     bool waits = job->state == STATE_PENDING || job->state == STATE_WAITING;
     why->since = job->updated_at;
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
-    if (!waits || !why->status)
+    if (!waits || !status)
         return;
-    if (!why->status->held_by) {
-        why->held_by_tenant = why->place && why->place->queue.tenant_until != INSTANT_NONE && job->run_at <= now;
-        if (why->held_by_tenant) {
-            why->held_by = gate_hold_name(HOLD_RATE);
-            why->until = why->place->queue.tenant_until;
-        }
-        return;
+    if (status->held_by && !is_short(status->held_by)) {
+        hold_by(why, status->held_by, status->held_since, status->held_until);
+    } else if (why->lane) {
+        hold_by(why, HELD_BY_TENANT, why->lane->since, INSTANT_NONE);
+    } else if (status->held_by && job->run_at <= now) {
+        hold_by(why, status->held_by, status->held_since, status->held_until);
+    } else if (why->place && why->place->queue.tenant_until != INSTANT_NONE && job->run_at <= now) {
+        why->held_by_tenant = true;
+        hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);
     }
-    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
-    bool short_hold = false;
-    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
-        short_hold = short_hold || strcmp(why->status->held_by, short_holds[i]) == 0;
-    if (short_hold && job->run_at > now)
-        return;
-    why->held_by = why->status->held_by;
-    if (why->status->held_since != INSTANT_NONE && why->status->held_since > why->since)
-        why->since = why->status->held_since;
-    why->until = why->status->held_until;
 }
 
 /* Where it stands; what is not known is null. */
@@ -260,9 +294,11 @@ static void write_queue(struct json_writer *json, const struct why_place *place)
 }
 
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, const struct why_place *place, instant now)
+               const struct destination_status *status, const struct lane_hold *lane, const struct why_place *place,
+               instant now)
 {
-    struct why why = { .job = job, .status = status && status->known ? status : NULL, .place = place,
+    struct why why = { .job = job, .status = status && status->known ? status : NULL, .place = place, .lane = lane,
+                       .destination = destination,
                        .retries_max = destination ? destination->policy.retry.retries_max : 0 };
     buffer_init(&why.reason, SENTENCE_BYTES_MAX);
     buffer_init(&why.next, SENTENCE_BYTES_MAX);

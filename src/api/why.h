@@ -9,15 +9,21 @@
 
 enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says "or more" */
 
+/* The word of `held_by` when a tenant's lane is held for itself. */
+#define HELD_BY_TENANT "tenant_paused"
+
 /* Where a job that waits stands in its queue. */
 struct why_place {
     size_t ahead; /* of its tenant, up to WHY_AHEAD_MAX */
     struct queue_place queue;
 };
 
-/* One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `place` too: it does not
- * wait. */
+/*
+ * One JSON object: facts, and sentences made of them. `destination` may be NULL: not configured; `lane` too: the tenant
+ * is not held for itself; and `place`: it does not wait.
+ */
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
-               const struct destination_status *status, const struct why_place *place, instant now);
+               const struct destination_status *status, const struct lane_hold *lane, const struct why_place *place,
+               instant now);
 
 #endif

@@ -53,8 +53,9 @@ static int show(const struct cli *cli, const char *name)
     return code;
 }
 
-/* `enter`: of contingency, true or false; NULL: none of its. */
-static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason)
+/* `enter`: of contingency, true or false; NULL: none of its. `tenant`: only that one's jobs; NULL: all of it. */
+static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason,
+                const char *tenant)
 {
     struct buffer body;
     buffer_init(&body, CLI_STDIN_BYTES_MAX);
@@ -64,6 +65,8 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
         json_member_bool(&json, "enter", *enter);
     if (reason)
         json_member_text(&json, "reason", reason);
+    if (tenant)
+        json_member_text(&json, "tenant", tenant);
     json_object_end(&json);
     int code = buffer_status(&body) == STATUS_OK ? EXIT_DONE : cli_usage("dest", "--reason is too long");
     const struct action action = {
@@ -81,10 +84,13 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    const char *reason = NULL;
+    const char *reason = NULL, *tenant = NULL;
     bool leave = false;
     const struct option_row rows[] = {
-        { "reason", '\0', &reason, NULL }, { "leave", '\0', NULL, &leave }, { NULL, '\0', NULL, NULL }
+        { "reason", '\0', &reason, NULL },
+        { "tenant", 't', &tenant, NULL },
+        { "leave", '\0', NULL, &leave },
+        { NULL, '\0', NULL, NULL },
     };
     struct arguments arguments;
     int code;
@@ -103,6 +109,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage("dest", "--reason goes with pause and contingency");
     if (leave && !contingency)
         return cli_usage("dest", "--leave goes with contingency");
+    if (tenant && !pauses && !resumes)
+        return cli_usage("dest", "--tenant goes with pause and resume");
     if (lists && arguments.count == 2)
         return cli_usage("dest", "unexpected argument \"%s\"", arguments.items[1]);
     if (lists)
@@ -110,7 +118,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (arguments.count < 2)
         return cli_usage("dest", "name the destination");
     if (pauses || resumes || contingency)
-        return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason);
+        return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
     return show(cli, arguments.items[1]);
 }
 
@@ -119,13 +127,14 @@ const struct command command_dest = {
     .summary = "destinations: how they stand; hold them and let them go on",
     .help = "usage: insist dest list\n"
             "       insist dest show NAME\n"
-            "       insist dest pause NAME [--reason TEXT]\n"
-            "       insist dest resume NAME\n"
+            "       insist dest pause NAME [--tenant T] [--reason TEXT]\n"
+            "       insist dest resume NAME [--tenant T]\n"
             "       insist dest contingency NAME [--reason TEXT | --leave]\n\n"
             "Lists the destinations with their modes and counts, shows one, or holds one: while it is paused its\n"
             "jobs are kept, none is sent and no attempt is spent. In contingency the same, but the way back is a\n"
             "ramp: a few jobs first, then more. Both outlive a restart.\n\n"
             "Options:\n"
+            "  -t, --tenant T      pause, resume: only this tenant's jobs; the others go on\n"
             "      --reason TEXT   pause, contingency: a sentence for those who ask why\n"
             "      --leave         contingency: begin the way back\n"
             "  -o, --output json   the daemon's answer as it is\n\n"
@@ -133,6 +142,7 @@ const struct command command_dest = {
             "  insist dest list\n"
             "  insist dest pause claims --reason 'certificate is being renewed'\n"
             "  insist dest resume claims\n"
+            "  insist dest resume claims --tenant hospital-7\n"
             "  insist dest contingency claims --reason 'they called: down until noon'\n"
             "  insist dest contingency claims --leave\n",
     .run = run,

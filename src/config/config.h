@@ -38,6 +38,12 @@ enum transport_kind {
     TRANSPORT_PULL,
 };
 
+/* What is held when an answer says that credentials are refused. */
+enum blocked_scope {
+    BLOCKED_DESTINATION,
+    BLOCKED_TENANT, /* they are the tenant's own */
+};
+
 struct tls_config {
     const char *ca, *cert, *key; /* paths, or NULL */
     bool verify;
@@ -67,6 +73,7 @@ struct dead_config {
     int64_t max;
     int64_t redrive_after_ms; /* 0: no automatic redrive */
     int64_t redrive_times;
+    struct rate redrive_rate;
 };
 
 struct fairness_config {
@@ -146,7 +153,8 @@ struct destination_config {
     struct health_config health;
     struct contingency_config contingency;
     const char *fallback_url; /* NULL: none */
-    bool adaptive_backoff;
+    enum blocked_scope blocked;
+    bool adaptive_backoff; /* waits follow how retries fare: core/adaptive.h */
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
 };

@@ -18,6 +18,9 @@ static const struct choice unknowns[] = {
 static const struct choice doubts[] = {
     { "verify", DOUBT_VERIFY }, { "resend", DOUBT_RESEND }, { "park", DOUBT_PARK }, { NULL, 0 },
 };
+static const struct choice blocked_scopes[] = {
+    { "destination", BLOCKED_DESTINATION }, { "tenant", BLOCKED_TENANT }, { NULL, 0 },
+};
 static const struct choice health_kinds[] = {
     { "json", HEALTH_JSON }, { "http", HEALTH_HTTP }, { "wsdl", HEALTH_WSDL },
     { "tcp", HEALTH_TCP },   { "smtp", HEALTH_SMTP }, { NULL, 0 },
@@ -37,22 +40,28 @@ static const struct setting retry_rows[] = {
     { "max_attempts", SETTING_COUNT, offsetof(struct destination_draft, attempts_max), NULL, "1", "1000001",
       .meaning = "The same, counted with the first attempt: max_retries + 1. Give one of the two." },
     { "base", SETTING_DURATION, RETRY(base_ms), "30s", "1ms", "30d", .meaning = "The wait before the first retry." },
-    { "factor", SETTING_REAL, RETRY(factor), "2", "0.001", "1000", .meaning = "Each wait is this many times the one before." },
+    { "factor", SETTING_REAL, RETRY(factor), "2", "0.001", "1000",
+      .meaning = "Each wait is this many times the one before." },
     { "cap", SETTING_DURATION, RETRY(cap_ms), "1h", "1ms", "365d", .meaning = "No wait is longer." },
     { "floor", SETTING_DURATION, RETRY(floor_ms), "0s", "0s", "365d", .meaning = "No wait is shorter." },
-    { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1", .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
+    { "jitter", SETTING_REAL, RETRY(jitter), "0.2", "0", "1",
+      .meaning = "How far waits spread: 0.2 is from 20% less to 20% more." },
     { "clamp", SETTING_ENUM, RETRY(clamp), "after",
       .meaning =
           "Where floor and cap meet the spread. `after`: drawn evenly from what lies inside both. `before`: only the middle "
-      "is inside. `saturate`: drawn, then cut off.",
+          "is inside. `saturate`: drawn, then cut off.",
       .choices = clamps },
     { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
       .meaning = "No retry later than this after the first attempt. 0s: no such limit." },
     { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "24h", "0s", "365d",
       .meaning = "A destination's own wish (Retry-After) is believed up to this." },
-    { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d", .meaning = "The shortest wait after a throttled answer." },
+    { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d",
+      .meaning = "The shortest wait after a throttled answer." },
     { "throttled_counts", SETTING_BOOL, RETRY(throttled_spends), "true",
       .meaning = "Whether a throttled answer spends one of the retries." },
+    { "adaptive", SETTING_BOOL, AT(adaptive_backoff), "false",
+      .meaning =
+          "Wait up to twice as long while retries fail, down to half as long while they succeed; floor and cap stand." },
 };
 
 /* max_attempts is another way to say max_retries: the one that was written last counts. */
@@ -142,8 +151,10 @@ static const struct section sign_section = { .name = "sign", SECTION_ROWS(sign_r
 
 static const struct setting redrive_rows[] = {
     { "after", SETTING_DURATION, AT(dead.redrive_after_ms), "0s", "0s", "365d",
-      .meaning = "Send dead letters back to work by itself after this time. 0s: never." },
+      .meaning = "Send dead letters that used up their retries back to work by itself, this long after they died, while the "
+      "destination is well. 0s: never." },
     { "times", SETTING_COUNT, AT(dead.redrive_times), "1", "0", "1000", .meaning = "How often for one job." },
+    { "rate", SETTING_RATE, AT(dead.redrive_rate), "60/m", .meaning = "How fast they go back." },
 };
 static const struct section redrive_section = { .name = "dead.auto_redrive", SECTION_ROWS(redrive_rows) };
 static const struct setting dead_rows[] = {
@@ -311,7 +322,7 @@ static const struct setting destination_rows[] = {
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },
     { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
-    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time." },
+    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time. Pull workers are not bound by it." },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
@@ -327,6 +338,10 @@ static const struct setting destination_rows[] = {
       .check = check_error_code },
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
+    { "blocked", SETTING_ENUM, AT(blocked), "destination",
+      .meaning = "What an answer of the class blocked pauses until somebody resumes it. `destination`: all of it. `tenant`: "
+      "that tenant's jobs only, where each tenant has credentials of its own.",
+      .choices = blocked_scopes },
     { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
       .meaning =
           "Sent, and the answer is lost. `verify`: ask whether it arrived. `resend`: the destination tolerates the same job "
@@ -346,8 +361,6 @@ static const struct setting destination_rows[] = {
     { "health", SETTING_SECTION, 0, .meaning = "Health check.", .section = &health_section },
     { "contingency", SETTING_SECTION, 0, .meaning = "What to do in an outage.", .section = &contingency_section },
     { "fallback", SETTING_SECTION, 0, .meaning = "A second address.", .section = &fallback_section },
-    { "adaptive_backoff", SETTING_BOOL, AT(adaptive_backoff), "false",
-      .meaning = "Wait longer while most attempts of the destination fail." },
     { "alerts", SETTING_SECTION, 0, .meaning = "When to raise an alert.", .section = &alerts_section },
     { "status_words", SETTING_WORDS, AT(status_words),
       .meaning = "The word that a job shows as its status: `{ pending: PENDING, dead: FAILED }`.", .check = check_line },

@@ -31,6 +31,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
     *gate = (struct gate){
         .concurrency = rules->concurrency,
         .closed_until = INSTANT_NONE,
+        .ticked_at = INSTANT_NONE,
         .rules = rules,
         .was_open = true,
         .cycle_until = INSTANT_NONE,
@@ -86,7 +87,7 @@ static bool closed(const struct gate *gate, instant now)
 }
 
 /* A cycle that would end later than a whole one from now is of a clock that was set back. */
-static bool cycle_over(const struct gate *gate, instant now)
+bool gate_cycle_over(const struct gate *gate, instant now)
 {
     return gate->cycle_until == INSTANT_NONE || gate->cycle_until <= now ||
            gate->cycle_until > instant_add(now, gate->rules->cycle_every_ms);
@@ -116,10 +117,10 @@ static void narrow_by_rules(const struct gate *gate, instant now, struct gate_an
     if (closed(gate, now))
         gate_narrow(answer, HOLD_THROTTLE, 0, gate->closed_until);
     if (rules->cycle_every_ms > 0 && rules->cycle_batch > 0) {
-        int64_t taken = cycle_over(gate, now) ? 0 : gate->cycle_taken;
+        int64_t taken = gate_cycle_over(gate, now) ? 0 : gate->cycle_taken;
         gate_narrow(answer, HOLD_CYCLE, taken < rules->cycle_batch ? rules->cycle_batch - taken : 0, gate->cycle_until);
     }
-    int64_t limit = gate->adaptive.limit;
+    int64_t limit = rules->fixed_concurrency ? gate->concurrency : gate->adaptive.limit;
     gate_narrow(answer, HOLD_CONCURRENCY, gate->under_way < limit ? limit - gate->under_way : 0, INSTANT_NONE);
 }
 
@@ -146,6 +147,17 @@ bool gate_flows(const struct gate *gate, instant now)
         return false;
     return !gate->rules || (gate->rules->cycle_every_ms == 0 && mode_of(gate) == MODE_NORMAL &&
                             gate->breaker.kept.state == BREAKER_CLOSED);
+}
+
+bool gate_is_well(const struct gate *gate, instant now)
+{
+    return !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&
+           gate->breaker.kept.state == BREAKER_CLOSED && gate->health.failures == 0;
+}
+
+int64_t gate_signs(const struct gate *gate)
+{
+    return gate->contingency.signs_in_a_row;
 }
 
 static void earlier(instant *at, instant other, instant now)
@@ -180,11 +192,27 @@ static void breaker_changed(struct gate *gate, struct gate_news *news, struct br
         news->mode = contingency_breaker(&gate->contingency, &gate->rules->contingency, now);
 }
 
+/*
+ * A clock that was set back must not make a pause longer than was asked for: the pause goes back with it. Over a restart
+ * only the bound on what may be asked for is known.
+ */
+static void heed_clock(struct gate *gate, instant now)
+{
+    bool back = gate->ticked_at != INSTANT_NONE && now < gate->ticked_at;
+    int64_t most = gate->rules->closed_max_ms;
+    if (back && closed(gate, now))
+        gate->closed_until -= gate->ticked_at - now;
+    if (most > 0 && gate->closed_until != INSTANT_NONE && gate->closed_until > instant_add(now, most))
+        gate->closed_until = instant_add(now, most);
+    gate->ticked_at = now;
+}
+
 struct gate_news gate_tick(struct gate *gate, instant now)
 {
     struct gate_news news = no_news(gate);
     if (!gate->rules)
         return news;
+    heed_clock(gate, now);
     const struct gate_rules *rules = gate->rules;
     bool open = !gate->paused && !closed(gate, now);
     bool well = gate->health.up && gate->health.failures == 0;
@@ -202,7 +230,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
     gate->under_way += count;
     if (!gate->rules)
         return (struct gate_pass){ 0 };
-    if (cycle_over(gate, now)) {
+    if (gate_cycle_over(gate, now)) {
         gate->cycle_until = gate->rules->cycle_every_ms > 0 ? instant_add(now, gate->rules->cycle_every_ms) : INSTANT_NONE;
         gate->cycle_taken = 0;
         gate->cycle++;

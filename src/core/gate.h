@@ -37,7 +37,9 @@ enum gate_hold {
 /* How a destination is set. Made from its configuration by the gate's owner, which keeps it as long as the gate has it. */
 struct gate_rules {
     int64_t concurrency; /* limit */
+    bool fixed_concurrency; /* else a lower one is found by trying */
     int64_t cycle_every_ms, cycle_batch; /* 0: continuous */
+    int64_t closed_max_ms; /* the longest pause that a destination may ask for; 0: no bound */
     struct breaker_config breaker;
     struct contingency_rules contingency;
     int64_t health_every_ms; /* 0: no health check */
@@ -49,6 +51,7 @@ struct gate {
     int64_t under_way;   /* claimed or being sent */
     bool paused;
     instant closed_until; /* by a throttle; INSTANT_NONE: open */
+    instant ticked_at;    /* the last time; INSTANT_NONE: never */
     const struct gate_rules *rules; /* NULL: none */
     bool was_open; /* at the last tick: neither paused nor closed */
     instant cycle_until;
@@ -108,10 +111,17 @@ struct gate_news gate_tick(struct gate *gate, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
 /* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
 bool gate_flows(const struct gate *gate, instant now);
+/* Whether nothing says that the destination is away or wants to be left alone, full or not. */
+bool gate_is_well(const struct gate *gate, instant now);
+/* Signs of an outage in a row, with nothing good since. */
+int64_t gate_signs(const struct gate *gate);
 /* Another limit allows only `room`, more again at `until`; the tighter one is named. */
 void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, instant until);
 /* When gate_tick has something to do, or a hold ends by time alone; after gate_tick for `now`. INSTANT_NONE: never. */
 instant gate_next(const struct gate *gate, instant now);
+
+/* Whether gate->cycle selects no more: the next that is taken begins another. */
+bool gate_cycle_over(const struct gate *gate, instant now);
 
 /* `count` at most the room that was given. */
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now);

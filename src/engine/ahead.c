@@ -124,8 +124,9 @@ static const char no_slot[] = "no slot became free";
 /* Whether the one in front waits on; else *ret_why says why it is not sent at all, or is NULL. */
 static bool front_waits(const struct engine *engine, const struct dest *dest, instant now, const char **ret_why)
 {
-    const struct attempt *front = dest->ahead_last->ahead_next->ahead_first;
-    *ret_why = why_unsendable(engine, dest);
+    const struct lane_state *lane = dest->ahead_last->ahead_next;
+    const struct attempt *front = lane->ahead_first;
+    *ret_why = why_unsendable(engine, lane);
     if (!*ret_why && dest_dead_full(dest))
         *ret_why = "the destination's dead letters are full";
     if (*ret_why)
@@ -153,6 +154,7 @@ void ahead_send(struct engine *engine, struct dest *dest)
         } else {
             attempt->gate = &dest->gate;
             attempt->pass = gate_take(&dest->gate, 1, now);
+            dest_cycle_selected(dest, attempt->gate, attempt->pass, &attempt->job, 1, now); /* a reload brought cycles */
             attempt_send(attempt);
         }
     }

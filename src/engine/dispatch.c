@@ -2,7 +2,6 @@
  * Claim, send, settle: the way of one attempt.
  */
 #include "base/log.h"
-#include "core/redact.h"
 #include "engine/engine_private.h"
 
 #include <stddef.h>
@@ -155,48 +154,28 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
-/* What a settlement means for the whole destination. */
-static void heed_settlement(struct engine *engine, struct dest *dest, const struct settlement *settlement, struct slice text)
+static void heed(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant,
+                 const struct answer *answer, const struct settlement *settlement)
 {
-    if (settlement->blocks && !dest->gate.paused) {
-        struct buffer reason;
-        struct error error;
-        buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
-        redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
-        if (engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error) != STATUS_OK)
-            log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-        buffer_release(&reason);
+    if (answer->slow_all && answer->retry_after_ms > 0 && dest->config) {
+        int64_t asked = answer->retry_after_ms;
+        int64_t believed = dest->config->policy.retry.retry_after_max_ms;
+        gate_close_until(gate, instant_add(engine_now(engine), asked < believed ? asked : believed));
     }
+    if (settlement->blocks)
+        dest_block(engine, dest, tenant, answer->text);
     if (settlement->dead) {
         dest->dead++;
-        if (dest_dead_full(dest)) {
-            /* The store has not heard of this one yet: counting at once would forget it. */
-            engine->dead_count_at = instant_add(engine_now(engine), DEAD_COUNT_EVERY_MS);
-            log_event(LOG_ERROR, "dead_letters_full", FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
-        }
+        if (dest_dead_full(dest))
+            dest->dead_doubted = true; /* redrives, purges and ends of retention go past the engine: count before holding */
     }
 }
 
-/* What an answer means for the whole destination. */
-static void heed(struct engine *engine, struct attempt *attempt, const struct answer *answer,
-                 const struct settlement *settlement)
+void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+                  const struct settlement *settlement)
 {
-    struct dest *dest = attempt->dest;
-    instant now = engine_now(engine);
-    if (answer->slow_all && answer->retry_after_ms > 0) {
-        int64_t asked = answer->retry_after_ms;
-        int64_t believed = attempt->send.destination->policy.retry.retry_after_max_ms;
-        gate_close_until(attempt->gate, instant_add(now, asked < believed ? asked : believed));
-    }
-    heed_settlement(engine, dest, settlement, attempt->settle.settle.error);
-}
-
-void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement, struct slice error)
-{
-    struct dest *dest = dest_find(engine, destination);
     count_outcome(engine, settlement);
-    if (dest)
-        heed_settlement(engine, dest, settlement, error);
+    heed(engine, dest, &dest->gate, tenant, answer, settlement);
 }
 
 /* What the answer says about the destination; a question that was answered says that it is there. */
@@ -223,6 +202,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
+        .backoff_factor = dest_backoff_factor(attempt->dest, engine_now(engine)),
     };
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     if (!attempt->gate) {
@@ -236,15 +216,18 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     } else {
         gate_give_back(attempt->gate, attempt->pass, 1);
     }
+    dest_cycle_answered(attempt->dest, attempt->gate, attempt->pass,
+                        status == STATUS_OK && answer->attempted ? &settlement : NULL, input.now);
     if (status != STATUS_OK) {
         log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
         attempt_free(attempt);
         return;
     }
+    dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
     log_outcome(attempt, &settlement);
     count_outcome(engine, &settlement);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
-    heed(engine, attempt, answer, &settlement);
+    heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
     queue_settlement(attempt);
 }
 
@@ -291,20 +274,23 @@ void attempt_release(struct attempt *attempt, const char *why)
     attempt_answered(attempt, &answer);
 }
 
-const char *why_unsendable(const struct engine *engine, const struct dest *dest)
+const char *why_unsendable(const struct engine *engine, const struct lane_state *lane)
 {
+    const struct dest *dest = lane->dest;
     if (!dest->config)
         return "the destination is not configured";
     if (dest->config->transport == TRANSPORT_PULL)
         return "the destination is for pull workers now";
     if (dest->gate.paused)
         return "the destination is paused";
+    if (lane->held)
+        return "the tenant is paused";
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
 static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
 {
-    const char *why = why_unsendable(attempt->engine, attempt->dest);
+    const char *why = why_unsendable(attempt->engine, lane);
     if (why)
         attempt_release(attempt, why);
     else if (attempt->gate)
@@ -327,6 +313,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
     struct dest *dest = purpose->lane->dest;
     dispatch_unclaimed(purpose, (int64_t)(op->claim.max - op->claim.ret_count));
     engine->figures.claimed += (int64_t)op->claim.ret_count;
+    dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         if (!*claimed) {
             *claimed = calloc(1, sizeof **claimed);
@@ -337,6 +324,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
         if (!attempt) {
             if (purpose->gate)
                 gate_give_back(purpose->gate, purpose->pass, 1);
+            dest_cycle_answered(dest, purpose->gate, purpose->pass, NULL, engine_now(engine));
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */

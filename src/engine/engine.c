@@ -24,15 +24,64 @@ void engine_wake(struct engine *engine)
     engine->ports.wake_at(engine->ports.context, engine_now(engine));
 }
 
-/* Every configured destination is known from the start, with or without jobs. */
-static enum status dests_add(struct engine *engine, const struct config *config)
+/* What an earlier process, or an earlier configuration, left of it: dest->kept. Nothing when there is no store yet. */
+static enum status read_kept(const struct engine *engine, struct dest *dest, struct error *err)
+{
+    struct arena memory;
+    struct slice state;
+    if (dest->kept_read || !engine->reader)
+        return STATUS_OK;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status =
+        engine->reader->ops->reader_kept(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
+    if (status == STATUS_OK) {
+        dest->kept = strndup(state.data, state.len);
+        if (!dest->kept)
+            status = error_set(err, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
+    } else if (status == STATUS_NOT_FOUND) {
+        status = STATUS_OK;
+    }
+    dest->kept_read = status == STATUS_OK;
+    arena_release(&memory);
+    return status;
+}
+
+/* After dests_configure: what is kept is read by the rules. All are restored, whatever fails. */
+static enum status restore_kept(struct engine *engine, struct error *err)
+{
+    struct arena memory;
+    enum status failed = STATUS_OK;
+    arena_init(&memory, SIZE_MAX / 2);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!dest->kept_read || dest->restored)
+            continue;
+        if (dest->kept)
+            dest_restore(engine, dest, slice_from(dest->kept));
+        free(dest->kept);
+        dest->kept = NULL;
+        dest->restored = true;
+        enum status status = incident_restore(engine, dest, &memory, err);
+        if (status != STATUS_OK)
+            failed = status;
+    }
+    arena_release(&memory);
+    return failed;
+}
+
+/* Every configured destination is known from the start, with or without jobs. On failure the old configuration stands. */
+static enum status dests_add(struct engine *engine, const struct config *config, struct error *err)
 {
     for (size_t i = 0; i < config->destination_count; i++) {
         struct dest *dest;
         if (dest_get(engine, slice_from(config->destinations[i].name), &dest) != STATUS_OK)
-            return STATUS_NO_MEMORY;
+            return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+        enum status status = read_kept(engine, dest, err);
+        if (status != STATUS_OK)
+            return status;
     }
     dests_configure(engine, config);
+    if (restore_kept(engine, err) != STATUS_OK) /* too late to go back, and only a report says less */
+        log_event(LOG_ERROR, "incident_not_read", FIELD_CSTR("error", err->text));
     return STATUS_OK;
 }
 
@@ -47,10 +96,15 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->seed = settings->seed;
     engine->not_before = INSTANT_NONE;
     engine->promote_at = INSTANT_NONE;
+    engine->dead_counted_at = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
-    if (dests_add(engine, engine->config) != STATUS_OK || errors_new(settings->seed, &engine->errors) != STATUS_OK) {
+    map_init(&engine->leased, settings->seed);
+    enum status status = dests_add(engine, engine->config, err);
+    if (status == STATUS_OK && errors_new(settings->seed, &engine->errors) != STATUS_OK)
+        status = error_set(err, STATUS_NO_MEMORY, "no memory for the engine");
+    if (status != STATUS_OK) {
         engine_free(engine);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+        return status;
     }
     *ret_engine = engine;
     return STATUS_OK;
@@ -63,6 +117,7 @@ void engine_free(struct engine *engine)
     assert(engine_under_way(engine) == 0);
     outgoing_free(engine->outgoing);
     incidents_release(engine);
+    leased_release(engine);
     lanes_release(engine);
     errors_free(engine->errors);
     config_unref(engine->config);
@@ -71,21 +126,11 @@ void engine_free(struct engine *engine)
 
 static enum status load_states(struct engine *engine, struct error *err)
 {
-    struct arena memory;
     enum status status = STATUS_OK;
-    arena_init(&memory, SIZE_MAX / 2);
-    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next) {
-        struct slice state;
-        status = engine->reader->ops->reader_kept(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state,
-                                                  err);
-        if (status == STATUS_OK)
-            dest_restore(engine, dest, state);
-        else if (status == STATUS_NOT_FOUND)
-            status = STATUS_OK;
-        if (status == STATUS_OK)
-            status = incident_restore(engine, dest, &memory, err);
-    }
-    arena_release(&memory);
+    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
+        status = read_kept(engine, dest, err);
+    if (status == STATUS_OK)
+        status = restore_kept(engine, err);
     return status;
 }
 
@@ -140,19 +185,40 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     return STATUS_OK;
 }
 
-/* A destination that is held because its dead letters are full is counted again: somebody may have cleared them. */
+/* Says once that a destination is held by its dead letters, and once that it is no more. */
+static void tell_dead_full(struct dest *dest)
+{
+    bool full = dest_dead_full(dest);
+    if (full == dest->dead_told || dest->dead_doubted)
+        return;
+    dest->dead_told = full;
+    log_event(full ? LOG_ERROR : LOG_INFO, full ? "dead_letters_full" : "dead_letters_fit",
+              FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
+}
+
+/*
+ * A destination that seems to be full of dead letters is counted before it is held, and again while it is: somebody may
+ * have cleared them.
+ */
 static void count_dead(struct engine *engine)
 {
     instant now = engine_now(engine);
-    bool full = false;
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        full = full || dest_dead_full(dest);
-    if (!full || now < engine->dead_count_at)
+    bool full = false, doubted = false;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next) {
+        full = full || dest_dead_full(dest) || dest->dead_told;
+        doubted = doubted || (dest->dead_doubted && dest_dead_full(dest));
+    }
+    bool soon = engine->dead_counted_at != INSTANT_NONE && now < instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS) &&
+                now >= engine->dead_counted_at;
+    if (!full || soon || (!doubted && now < engine->dead_count_at))
         return;
     struct error error;
     if (dead_recount(engine, &error) != STATUS_OK)
         log_event(LOG_ERROR, "dead_count_failed", FIELD_CSTR("error", error.text));
+    engine->dead_counted_at = now;
     engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        tell_dead_full(dest);
 }
 
 /* A time that has come waits for a batch to come back, which wakes by itself. */
@@ -170,6 +236,8 @@ static instant next_time(const struct engine *engine, instant now)
     wake_no_later(&next, engine->promote_at, now);
     wake_no_later(&next, engine->not_before, now);
     wake_no_later(&next, leases_next(engine), now);
+    wake_no_later(&next, auto_redrive_next(engine, now), now);
+    wake_no_later(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         wake_no_later(&next, dest_next(dest, now), now);
     return next;
@@ -188,6 +256,8 @@ static void heed_clock(struct engine *engine, instant now)
     engine->trim_at = now;
     engine->incident_trim_at = now;
     engine->errors_at = now;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        turns_unpark_due(&dest->turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
 }
 
 void engine_run(struct engine *engine)
@@ -209,6 +279,7 @@ void engine_run(struct engine *engine)
         trim_events(engine);
         incidents_trim(engine);
         count_dead(engine);
+        auto_redrive(engine);
         probes_start(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
@@ -238,8 +309,9 @@ void engine_notice(struct engine *engine, struct notice *notice)
 
 enum status engine_reload(struct engine *engine, struct config *config, struct error *err)
 {
-    if (dests_add(engine, config) != STATUS_OK)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+    enum status status = dests_add(engine, config, err);
+    if (status != STATUS_OK)
+        return status;
     struct config *old = engine->config;
     engine->config = config_ref(config);
     config_unref(old); /* sends under way hold their own reference */
@@ -310,9 +382,11 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
-        .limit = dest->gate.adaptive.limit,
+        .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
+        .cycle = dest->cycles.last,
+        .tenants_paused = dest->held_lane_count,
     };
 }
 

@@ -12,6 +12,8 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "base/json.h"
+#include "core/cycle.h"
 #include "core/gate.h"
 #include "core/rate.h"
 #include "core/turns.h"
@@ -79,6 +81,8 @@ struct destination_status {
     int64_t limit;       /* of concurrency, as found by trying */
     const char *breaker; /* closed, open, half_open */
     size_t lanes_with_work;
+    struct cycle_figures cycle; /* of the last run; number 0: none */
+    size_t tenants_paused;      /* held for themselves */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 
@@ -107,9 +111,35 @@ struct queue_place {
  */
 struct queue_place engine_place(const struct engine *engine, int64_t lane, int64_t ahead, instant due);
 
+/* Writes a member "cycle". */
+void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
+
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+/*
+ * The same for one tenant's lane: the others go on. STATUS_NOT_FOUND also when the tenant never had a job there;
+ * STATUS_LIMIT when too many are held already.
+ */
+enum status engine_pause_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct slice reason,
+                                struct error *err) MUST_CHECK;
+enum status engine_resume_tenant(struct engine *engine, struct slice destination, struct slice tenant,
+                                 struct error *err) MUST_CHECK;
+
+/* Whether a lane, by the store's number, is held for itself. */
+struct lane_hold {
+    bool held;
+    instant since;
+    const char *reason; /* NULL: none; valid until the next call of the engine */
+};
+struct lane_hold engine_lane_hold(const struct engine *engine, int64_t lane);
+/* The tenants of a destination that are held for themselves, at most `max`; the texts as above. */
+struct tenant_hold {
+    const char *tenant;
+    struct lane_hold hold;
+};
+size_t engine_tenant_holds(const struct engine *engine, struct slice destination, struct tenant_hold *ret_holds, size_t max);
+
 /* The same for contingency: it is held until somebody leaves it, and comes back by its ramp. Nothing to do is STATUS_OK. */
 enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason,
                                      struct error *err) MUST_CHECK;
@@ -129,14 +159,31 @@ struct lease_request {
     struct lease_request *next; /* the engine's, as all below */
     struct engine *engine;
     struct batch *batch; /* holds the jobs */
+    struct gate_pass pass; /* of all that is claimed for it */
 };
 void engine_lease(struct engine *engine, struct lease_request *request);
 void lease_release(struct lease_request *request);
 
-/* A leased job was settled without the engine: counts it, and pauses its destination when it must be. */
+/*
+ * How leases end. Each is to be told once, so that the destination's gate learns from it; of a lease that it does not
+ * know (from before a restart) nothing is learnt.
+ */
+/* The store has recorded that it is done. */
+void engine_acked(struct engine *engine, int64_t seq, int64_t token);
+/* It was given back unused, or will be. */
+void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token);
+/*
+ * It failed. Decides as for a send of its own, fills `op` for the store, and heeds what it means for the destination.
+ * *ret_policy lives until the next call of the engine. STATUS_NOT_FOUND: the destination is not configured;
+ * STATUS_NO_MEMORY.
+ */
 struct settlement;
-void engine_settled(struct engine *engine, struct slice destination, const struct settlement *settlement,
-                    struct slice error);
+struct lease_nack {
+    const struct job *job; /* with its lease's token */
+    const struct answer *answer;
+};
+enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
+                        struct settlement *ret_settlement, const struct policy **ret_policy) MUST_CHECK;
 
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;

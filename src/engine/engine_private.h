@@ -5,12 +5,16 @@
 #define ENGINE_ENGINE_PRIVATE_H
 
 #include "base/map.h"
+#include "core/adaptive.h"
+#include "core/cycle.h"
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/incidents.h"
 #include "engine/settlement.h"
+
+#include <jansson.h>
 
 enum {
     OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
@@ -22,10 +26,15 @@ enum {
     ORPHANS_EVERY_MS = 1000,       /* how often lost leases are looked for */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     LEASE_MARGIN_MS = 60 * 1000,   /* an engine's lease outlives the destination's timeout by this */
+    LEASES_OUT_MAX = 100 * 1000,   /* of a destination with pull workers, at once */
+    LEASE_ANSWER_MAX_MS = 13 * 3600 * 1000, /* longer than the longest lease: a lost one is noticed by its own end */
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     AGAIN_MS = 1000,               /* after a batch that failed */
     PAUSE_REASON_BYTES_MAX = 512,
+    LANE_REASON_BYTES_MAX = 256,   /* of one tenant's hold */
+    HELD_LANES_MAX = 256,          /* tenants of one destination that are held for themselves */
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
+    DEAD_COUNT_LEAST_MS = 250,     /* and not more often than this, whatever is doubted */
     DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
@@ -35,7 +44,18 @@ enum {
 struct dest_change {
     const char *change;       /* paused, resumed, a mode's name, breaker_open... */
     const char *cause, *sign; /* NULL: none */
+    uint32_t cycle;           /* whose figures it tells; 0: of none */
+    const struct lane_state *lane; /* that it is about; NULL: the whole destination */
     instant at;
+};
+
+/* Where the search for dead letters to be redriven stands. */
+struct auto_redrive {
+    struct rate_limiter rate;
+    int64_t before_seq; /* the next page; 0: a new pass */
+    instant look_at;
+    instant next_due; /* of those that this pass has seen and left; INSTANT_NONE: none */
+    size_t out;       /* on their way to the store */
 };
 
 /* A destination: what is configured, and how it stands. */
@@ -48,6 +68,9 @@ struct dest {
     struct gate fallback; /* of the second address, where there is one: it has a breaker of its own and no mode */
     struct rate_limiter rate; /* of the whole destination */
     instant rate_kept; /* what the store has of it; INSTANT_NONE: nothing */
+    struct adaptive adaptive; /* how its retries fare */
+    struct cycles cycles;     /* what came of its runs, where it has some */
+    struct auto_redrive redrive;
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;
     struct config *probe_config; /* the one it began with */
@@ -57,12 +80,20 @@ struct dest {
     char *pause_reason;
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
+    bool kept_read; /* what the store has of it has been read */
+    bool restored;  /* and is how it stands */
+    char *kept;     /* that, until it is restored; NULL: nothing */
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     instant held_since; /* by the operator's pause */
     enum gate_hold hold; /* that the dispatcher met last, */
     instant hold_since;  /* and since when */
-    int64_t dead;
+    struct lane_state *held_lanes; /* tenants that are held for themselves */
+    size_t held_lane_count;
+    int64_t dead;      /* as last counted, and those since */
+    int64_t dead_counting; /* while they are being counted */
+    bool dead_doubted; /* perhaps they are fewer: count again soon, and before it is said that it is full */
+    bool dead_told;    /* that it is full */
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
     double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
@@ -82,6 +113,10 @@ struct lane_state {
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
     struct lane_state *ahead_next;           /* in the ring of those that have some */
     int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
+    bool held; /* until an operator resumes it; the rest is about that */
+    char *hold_reason;
+    instant held_since;
+    struct lane_state *next_held; /* in dest->held_lanes */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -153,13 +188,16 @@ struct engine {
     instant promote_at;
     instant orphans_at;
     bool orphans_out;
-    instant dead_count_at;
+    struct map leased; /* what pull workers hold: leased.c */
+    instant dead_count_at;   /* the next regular one */
+    instant dead_counted_at; /* INSTANT_NONE: never */
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
     struct errors *errors;
     bool errors_out;   /* a batch of theirs is with the writer */
     instant errors_at; /* no other earlier */
+    instant redrive_at; /* no look for dead letters before */
     struct engine_figures figures;
 };
 
@@ -206,8 +244,37 @@ void dest_keep_failed(struct engine *engine, struct dest *dest, const struct des
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+/* The factor of its waits now; 0: they do not adapt. */
+double dest_backoff_factor(const struct dest *dest, instant now);
+/* A job was answered, as it was claimed: notes how retries fare. */
+void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now);
 /* When something is to do for it although nothing happens; INSTANT_NONE: never. */
 instant dest_next(const struct dest *dest, instant now);
+
+/* cycles.c */
+/* Jobs were claimed through one of its gates. */
+void dest_cycle_selected(struct dest *dest, const struct gate *gate, struct gate_pass pass, const struct job *jobs,
+                         size_t count, instant now);
+/* One of them was answered; NULL: it never left. */
+void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate_pass pass,
+                         const struct settlement *settlement, instant now);
+/* Time has passed: tells of the runs that are over. */
+void dest_cycle_tick(struct dest *dest, instant now);
+/* What is kept of the last run: the member "cycle". */
+void cycle_read(const json_t *root, struct cycle_figures *figures);
+
+/* auto_redrive.c */
+void auto_redrive(struct engine *engine);
+/* One that it asked for has been applied, or not. */
+void auto_redrive_done(struct dest *dest, bool applied);
+instant auto_redrive_next(const struct engine *engine, instant now);
+
+/* lane_holds.c */
+/* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */
+void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text);
+/* What is kept of held tenants: a member of the state, and back. The lanes are known already. */
+void lane_holds_write(struct json_writer *json, const struct dest *dest);
+void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root);
 
 /* outgoing.c */
 /* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
@@ -231,10 +298,13 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
 /* `count` jobs of a claim were not there after all. */
 void dispatch_unclaimed(const struct purpose *purpose, int64_t count);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
+/* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
+void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+                  const struct settlement *settlement);
 void settle_answered(struct engine *engine);
 void claimed_leave(struct claimed *claimed);
-/* What keeps a claimed job of it from being sent at all, or NULL. */
-const char *why_unsendable(const struct engine *engine, const struct dest *dest);
+/* What keeps a claimed job of the lane from being sent at all, or NULL. */
+const char *why_unsendable(const struct engine *engine, const struct lane_state *lane);
 void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */
 void attempt_release(struct attempt *attempt, const char *why);
@@ -281,5 +351,13 @@ void leases_serve(struct engine *engine, struct dest *dest);
 void leases_expire(struct engine *engine);
 void leases_end(struct engine *engine);
 instant leases_next(const struct engine *engine);
+
+/* leased.c */
+/* Jobs were claimed with a pass for them and for `missing` more. */
+void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
+                    size_t missing);
+/* Nobody ended a lease in its time. Whether it was taken to see how the destination is. */
+bool lease_lost(struct engine *engine, const struct job *job);
+void leased_release(struct engine *engine);
 
 #endif

@@ -37,6 +37,9 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         incident_init(&dest->incident);
         dest->rate_kept = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        adaptive_init(&dest->adaptive);
+        rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        dest->redrive.next_due = INSTANT_NONE;
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
@@ -128,6 +131,10 @@ int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now)
 {
     int64_t max = wanted < lane->ready ? wanted : lane->ready;
     assert(max > 0);
+    if (lane->held) {
+        turns_park(&lane->dest->turns, &lane->turn, INSTANT_MAX);
+        return 0;
+    }
     int64_t room = rate_ask(&lane->rate, now, max).room;
     if (room == 0)
         turns_park(&lane->dest->turns, &lane->turn, rate_ask(&lane->rate, now, 1).at);
@@ -172,6 +179,8 @@ void dests_configure(struct engine *engine, const struct config *config)
         if (!dest->config)
             continue;
         rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));
+        rate_configure(&dest->redrive.rate, dest->config->dead.redrive_rate,
+                       burst_max(dest->config, dest->config->dead.redrive_rate));
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,
@@ -185,8 +194,10 @@ void dests_configure(struct engine *engine, const struct config *config)
 void lanes_release(struct engine *engine)
 {
     for (size_t i = 0; i < engine->lanes_capacity; i++) {
-        if (engine->lanes[i])
+        if (engine->lanes[i]) {
             free(engine->lanes[i]->tenant);
+            free(engine->lanes[i]->hold_reason);
+        }
         free(engine->lanes[i]);
     }
     free(engine->lanes);
@@ -196,6 +207,7 @@ void lanes_release(struct engine *engine)
         free(engine->dests->pause_reason);
         free(engine->dests->mode_reason);
         incident_release(&engine->dests->incident);
+        free(engine->dests->kept);
         free(engine->dests->name);
         free(engine->dests);
         engine->dests = next;
@@ -208,13 +220,22 @@ bool dest_dead_full(const struct dest *dest)
     return dest->config && dest->config->dead.max > 0 && dest->dead >= dest->config->dead.max;
 }
 
-/* Sums each destination's dead letters anew from the store. */
+static bool ends_dead(const struct attempt *attempt)
+{
+    return attempt->settle.kind == OP_SETTLE &&
+           (attempt->settle.settle.event == EVENT_GIVE_UP || attempt->settle.settle.event == EVENT_EXPIRE);
+}
+
+/*
+ * Sums each destination's dead letters anew from the store, and those that it may not have heard of yet. One that it has
+ * just heard of is counted twice: such a count is doubted.
+ */
 enum status dead_recount(struct engine *engine, struct error *err)
 {
     int64_t after = 0;
     size_t count;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        dest->dead = 0;
+        dest->dead_counting = 0;
     do {
         struct arena memory;
         struct lane *lanes;
@@ -224,12 +245,22 @@ enum status dead_recount(struct engine *engine, struct error *err)
         for (size_t i = 0; i < count && status == STATUS_OK; i++) {
             struct dest *dest = dest_find(engine, lanes[i].destination);
             if (dest)
-                dest->dead += lanes[i].counts.dead;
+                dest->dead_counting += lanes[i].counts.dead;
             after = lanes[i].id;
         }
         arena_release(&memory);
         if (status != STATUS_OK)
             return status;
     } while (count == LANES_PAGE);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        dest->dead = dest->dead_counting;
+        dest->dead_doubted = false;
+    }
+    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next) {
+        if (!ends_dead(attempt))
+            continue;
+        attempt->dest->dead++;
+        attempt->dest->dead_doubted = true;
+    }
     return STATUS_OK;
 }

@@ -51,6 +51,16 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
     return count;
 }
 
+/* All of the request's claims went through the gate together. */
+static void tell_gate(struct engine *engine, const struct lease_request *request, const struct batch *batch)
+{
+    struct dest *dest = dest_find(engine, request->destination);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct op_claim *claim = &batch->ops[i].claim;
+        leases_claimed(engine, dest, request->pass, claim->ret_jobs, claim->ret_count, claim->max - claim->ret_count);
+    }
+}
+
 static void on_claimed(struct batch *batch)
 {
     struct lease_request *request = batch->context;
@@ -58,6 +68,7 @@ static void on_claimed(struct batch *batch)
     const struct job *jobs = NULL;
     engine->batches_out--;
     size_t count = count_claimed(engine, batch);
+    tell_gate(engine, request, batch);
     if (batch->status == STATUS_OK && count == 0 && !engine->stopping && engine_now(engine) < request->wait_until) {
         batch_free(batch);
         wait_again(dest_find(engine, request->destination), request);
@@ -69,14 +80,14 @@ static void on_claimed(struct batch *batch)
     request->done(request, status, jobs, status == STATUS_OK ? count : 0);
 }
 
-/* Claims for one request from the lanes in turn. */
-static struct batch *claims_for(struct dest *dest, const struct lease_request *request, instant now)
+/* Claims for one request from the lanes in turn, as far as the gate has room. */
+static struct batch *claims_for(struct dest *dest, struct lease_request *request, int64_t room, instant now)
 {
     size_t claims_max = request->max < LEASE_CLAIMS_MAX ? request->max : LEASE_CLAIMS_MAX;
     struct batch *batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2);
-    size_t wanted = (size_t)rate_ask(&dest->rate, now, (int64_t)request->max).room;
+    size_t wanted = (int64_t)request->max < room ? request->max : (size_t)room;
     size_t claims = 0;
-    int64_t turn_max;
+    int64_t turn_max, taken = 0;
     struct turn *turn;
     while (batch && wanted > 0 && claims < claims_max && (turn = turns_front(&dest->turns, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
@@ -91,7 +102,10 @@ static struct batch *claims_for(struct dest *dest, const struct lease_request *r
         rates_leased(batch, lane, now);
         claims++;
         wanted -= (size_t)max;
+        taken += max;
     }
+    if (taken > 0)
+        request->pass = gate_take(&dest->gate, taken, now);
     return batch;
 }
 
@@ -100,9 +114,12 @@ void leases_serve(struct engine *engine, struct dest *dest)
     instant now = engine_now(engine);
     int64_t turn_max;
     turns_unpark_due(&dest->turns, now);
-    while (dest->waiting_first && turns_front(&dest->turns, &turn_max) && dest_ask(&dest->gate, &dest->rate, now).room > 0) {
+    while (dest->waiting_first && turns_front(&dest->turns, &turn_max)) {
         struct lease_request *request = dest->waiting_first;
-        struct batch *batch = claims_for(dest, request, now);
+        int64_t room = dest_ask(&dest->gate, &dest->rate, now).room;
+        if (room == 0)
+            return;
+        struct batch *batch = claims_for(dest, request, room, now);
         if (!batch || batch->count == 0) {
             batch_free(batch); /* everybody with work is at the limit of a rate */
             return;

@@ -5,8 +5,11 @@
 #include "engine/engine_private.h"
 #include "engine/gate_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { STATE_BYTES_MAX = 1 << 20 };
 
 struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config)
 {
@@ -14,16 +17,18 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
     const struct contingency_config *contingency = &config->contingency;
     bool has_health = engine->ports.probe && config->health.kind != HEALTH_NONE;
+    bool pulled = config->transport == TRANSPORT_PULL; /* how many at once is the workers' affair */
     return (struct gate_rules){
-        .concurrency = config->concurrency,
+        .concurrency = pulled ? LEASES_OUT_MAX : config->concurrency,
+        .fixed_concurrency = pulled,
         .cycle_every_ms = config->cycle_every_ms,
         .cycle_batch = config->cycle_batch,
+        .closed_max_ms = config->policy.retry.retry_after_max_ms,
         .breaker = config->breaker,
         .health_every_ms = has_health ? config->health.every_ms : 0,
         .health_failures = config->health.failures,
         .contingency = {
-            /* Pull workers' answers do not come through the gate: without a check nothing could lead back. */
-            .enabled = contingency->enabled && (has_health || config->transport != TRANSPORT_PULL),
+            .enabled = contingency->enabled,
             .has_health = has_health,
             .ramp = contingency->ramp,
             .ramp_count = contingency->ramp_count,
@@ -32,7 +37,7 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
             .windows = contingency->windows,
             .window_count = contingency->maintenance.count,
             .single_event = contingency->activate_on_single_event,
-            .answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS,
+            .answer_max_ms = pulled ? LEASE_ANSWER_MAX_MS : config->timeout_ms + LEASE_MARGIN_MS,
         },
     };
 }
@@ -42,6 +47,7 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
     if (!config)
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
     return (struct gate_rules){ .concurrency = config->concurrency, .breaker = config->breaker,
+                                .closed_max_ms = config->policy.retry.retry_after_max_ms,
                                 .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
 }
 
@@ -106,11 +112,12 @@ static void write_reason(struct json_writer *json, const char *name, const char 
         json_member_text(json, name, reason);
 }
 
-static struct slice state_text(const struct dest *dest, const struct dest_change *change, struct arena *memory)
+/* What an event tells, or the whole of what is kept: only that may be larger than an event. */
+static struct slice state_text(const struct dest *dest, const struct dest_change *change, bool whole, struct arena *memory)
 {
     struct buffer state;
     struct gate_kept kept = gate_keep(&dest->gate);
-    buffer_init(&state, EVENT_DATA_BYTES_MAX);
+    buffer_init(&state, whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&state);
     json_object_begin(&json);
     json_member_text(&json, "destination", dest->name);
@@ -121,6 +128,15 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
     write_reason(&json, "mode_reason", dest->mode_reason);
+    if (change->lane) {
+        json_member_text(&json, "tenant", change->lane->tenant);
+        if (change->lane->held)
+            write_reason(&json, "tenant_reason", change->lane->hold_reason);
+    }
+    if (whole)
+        lane_holds_write(&json, dest);
+    if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
+        cycle_write(&json, &dest->cycles.last);
     gate_state_write(&json, &kept);
     json_object_end(&json);
     struct slice text =
@@ -136,9 +152,10 @@ static bool keep_first(struct engine *engine, struct dest *dest)
     if (!op)
         return false; /* after the batch that is full now */
     op->kind = OP_DESTINATION;
-    op->data = state_text(dest, &dest->changes[0], outgoing_memory(engine));
-    op->keep = (struct op_keep){ .name = slice_from(dest->name), .value = op->data };
-    if (!op->data.data) {
+    op->data = state_text(dest, &dest->changes[0], false, outgoing_memory(engine));
+    op->keep = (struct op_keep){ .name = slice_from(dest->name),
+                                 .value = state_text(dest, &dest->changes[0], true, outgoing_memory(engine)) };
+    if (!op->data.data || !op->keep.value.data) {
         outgoing_drop_last(engine); /* no memory: in a moment */
         return false;
     }
@@ -187,6 +204,8 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
         dest->held_since = at;
     if (kept.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
+    cycle_read(root, &dest->cycles.last);
+    lane_holds_read(engine, dest, root);
     json_decref(root);
 }
 
@@ -209,6 +228,7 @@ void dests_tick(struct engine *engine)
         struct gate_news news = gate_tick(&dest->gate, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
+        dest_cycle_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
         tell_fallback(dest, &news);
     }
@@ -232,6 +252,26 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
             contingency_unspent(&dest->gate.contingency, 1);
     }
     return keep;
+}
+
+/* Rounded, so that what is told is what was applied. */
+double dest_backoff_factor(const struct dest *dest, instant now)
+{
+    if (!dest->config || !dest->config->adaptive_backoff)
+        return 0;
+    return floor(adaptive_factor(&dest->adaptive, now) * 1000 + 0.5) / 1000;
+}
+
+/* Only sends that say something about waiting longer: a job that is refused for its own sake would be so at any time. */
+void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now)
+{
+    enum verdict verdict = settlement->decision.verdict;
+    if (job->retry_count == 0 || job->step != STEP_SEND)
+        return;
+    if (verdict == VERDICT_COMPLETE || verdict == VERDICT_POLL)
+        adaptive_note(&dest->adaptive, true, now);
+    else if (verdict == VERDICT_RETRY || verdict == VERDICT_EXHAUSTED)
+        adaptive_note(&dest->adaptive, false, now);
 }
 
 struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now)

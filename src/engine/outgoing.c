@@ -134,6 +134,9 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         else
             engine->promote_at = instant_add(engine_now(engine), AGAIN_MS);
         break;
+    case OP_REDRIVE:
+        auto_redrive_done(purpose->dest, applied);
+        break;
     case OP_DESTINATION:
         if (!applied)
             dest_keep_failed(engine, purpose->dest, &purpose->change);

@@ -35,6 +35,7 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .answer = &answer,
         .seed = engine->seed,
         .now = engine_now(engine),
+        .unspent = lease_lost(engine, job),
     };
     struct settlement settlement;
     return settlement_make(&input, memory, op, &settlement);

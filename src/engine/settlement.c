@@ -79,6 +79,8 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
     /* An id that was accepted once stays acceptable, even if the policy's pattern changed since. */
     struct policy policy = input->destination->policy;
     policy.id_pattern = NULL;
+    if (input->backoff_factor > 0)
+        policy.retry.delay_factor[job->priority] *= input->backoff_factor;
     enum decide_problem problem = decide(&policy, &request, &decision);
     assert(problem == PROBLEM_NONE);
     (void)problem;
@@ -143,6 +145,11 @@ static struct decision decide_unattempted(const struct settlement_input *input)
     return decision;
 }
 
+static bool waits_by_policy(const struct settlement_input *input, enum verdict verdict)
+{
+    return input->answer->attempted && (verdict == VERDICT_RETRY || verdict == VERDICT_HOLD);
+}
+
 static void event_data(const struct settlement_input *input, const struct decision *decision, struct buffer *out)
 {
     const struct job *job = input->job;
@@ -175,6 +182,10 @@ static void event_data(const struct settlement_input *input, const struct decisi
             json_member_int(&json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
         }
         json_member_instant(&json, "next_at", decision->next_at);
+        if (input->backoff_factor > 0 && waits_by_policy(input, decision->verdict)) {
+            json_name(&json, "backoff_factor");
+            json_put_real(&json, input->backoff_factor);
+        }
     }
     json_object_end(&json);
 }

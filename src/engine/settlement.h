@@ -18,6 +18,7 @@ struct settlement_input {
     instant now;
     int64_t retention_ms; /* of a completed job; 0: for ever */
     bool unspent;         /* a failure that may pass is not the job's: it is held, and no try is spent */
+    double backoff_factor; /* of the waits, before the policy's bounds; 0: they do not adapt */
 };
 
 struct settlement {

@@ -251,6 +251,18 @@ void world_add(struct world *world, const char *destination, const char *tenant,
     batch_free(batch);
 }
 
+void world_apply(struct world *world, const struct store_op *op)
+{
+    struct batch *batch = batch_new(1, 1 << 20);
+    assert_non_null(batch);
+    batch->count = 1;
+    batch->ops[0] = *op;
+    apply(world, batch, &batch->memory);
+    assert_int_equal(batch->status, STATUS_OK);
+    assert_int_equal(batch->ops[0].status, STATUS_OK);
+    batch_free(batch);
+}
+
 /* Ends what is under way, so that its memory can be freed; none of it reaches the store. */
 static void abandon(struct world *world)
 {

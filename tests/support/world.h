@@ -58,6 +58,9 @@ void world_restart(struct world *world);
 /* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);
 
+/* One operation by somebody else than the engine. Fails the test unless the store takes it; its results are gone after. */
+void world_apply(struct world *world, const struct store_op *op);
+
 /* Lets one thing happen that is due now; false: nothing is. */
 bool world_step(struct world *world);
 /* Lets everything happen that is due, without the clock moving. */

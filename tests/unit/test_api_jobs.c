@@ -440,6 +440,50 @@ static void why_says_what_is_the_matter(void **state)
     run_cases(fixture, cases, COUNT_OF(cases));
 }
 
+/* The engine hears of a new tenant a moment after its first job is durable. */
+static void await_tenant(struct api_fixture *fixture, const char *body)
+{
+    int status = 404;
+    for (int i = 0; i < 1000 && status == 404; i++) {
+        struct reply reply = http_do(fixture, "POST", "/v1/destinations/yard/resume", body);
+        status = reply.status;
+        reply_release(&reply);
+    }
+    assert_int_equal(status, 200);
+}
+
+static void a_tenant_is_held_for_itself(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put_job(fixture, "yard", "acme", "hers", "x");
+    put_job(fixture, "yard", "", "nobodys", "x");
+    await_tenant(fixture, "{\"tenant\":\"acme\"}");
+    await_tenant(fixture, "{\"tenant\":\"\"}");
+    static const struct call_case cases[] = {
+        { "pause", "POST", "/v1/destinations/yard/pause", "{\"tenant\":\"acme\",\"reason\":\"unpaid\"}", 200, NULL,
+          "\"tenants_paused\":1,\"paused\":[{\"tenant\":\"acme\",\"since\":" },
+        { "the destination goes on", "GET", "/v1/destinations/yard", NULL, 200, NULL, "\"mode\":\"normal\"" },
+        { "with the reason", "GET", "/v1/destinations/yard", NULL, 200, NULL, "\"reason\":\"unpaid\"" },
+        { "the job shows it", "GET", "/v1/jobs/hers?tenant=acme", NULL, 200, NULL, "\"held_by\":\"tenant_paused\"" },
+        { "the list shows it", "GET", "/v1/jobs?tenant=acme", NULL, 200, NULL, "\"held_by\":\"tenant_paused\"" },
+        { "why", "GET", "/v1/jobs/hers/why?tenant=acme", NULL, 200, NULL, "tenant acme is paused at destination yard (unpaid)" },
+        { "next", "GET", "/v1/jobs/hers/why?tenant=acme", NULL, 200, NULL, "insist dest resume yard --tenant 'acme'" },
+        { "others wait for their turn", "GET", "/v1/jobs/nobodys/why", NULL, 200, NULL, "waits for its turn" },
+        { "others are leased", "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":10}", 200, NULL, "\"id\":\"nobodys\"" },
+        { "she is not", "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":10}", 200, NULL, "{\"leases\":[]}" },
+        { "whose name is empty", "POST", "/v1/destinations/yard/pause", "{\"tenant\":\"\"}", 200, NULL, "\"tenants_paused\":2" },
+        { "and back", "POST", "/v1/destinations/yard/resume", "{\"tenant\":\"\"}", 200, NULL, "\"tenants_paused\":1" },
+        { "nobody", "POST", "/v1/destinations/yard/pause", "{\"tenant\":\"nope\"}", 404, "tenant_not_found", NULL },
+        { "nobody", "POST", "/v1/destinations/yard/resume", "{\"tenant\":\"nope\"}", 404, "tenant_not_found", NULL },
+        { "no text", "POST", "/v1/destinations/yard/pause", "{\"tenant\":1}", 422, "invalid_member", NULL },
+        { "no reason to resume", "POST", "/v1/destinations/yard/resume", "{\"reason\":\"x\"}", 422, "unknown_member", NULL },
+        { "resume", "POST", "/v1/destinations/yard/resume", "{\"tenant\":\"acme\"}", 200, NULL, "\"mode\":\"normal\"" },
+        { "she waits for her turn", "GET", "/v1/jobs/hers/why?tenant=acme", NULL, 200, NULL, "waits for its turn" },
+        { "and is leased", "POST", "/v1/leases", "{\"destination\":\"yard\"}", 200, NULL, "\"id\":\"hers\"" },
+    };
+    run_cases(fixture, cases, COUNT_OF(cases));
+}
+
 static void a_full_queue_says_so(void **state)
 {
     (void)state;
@@ -474,6 +518,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_follow_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(one_job_is_acted_upon, setup, teardown),
         cmocka_unit_test_setup_teardown(why_says_what_is_the_matter, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_tenant_is_held_for_itself, setup, teardown),
         cmocka_unit_test(a_full_queue_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static struct tally run(struct concurrency *concurrency, const struct receiver *
     return tally;
 }
 
-/* Postfix publishes 16.5% for a receiver of five, its feedback at its best. */
+/* S3-085. Postfix publishes 16.5% for a receiver of five, its feedback at its best. */
 static void few_are_refused(void **state)
 {
     (void)state;

@@ -211,6 +211,7 @@ static void what_leads_back(void **state)
     run_scripts(cases, COUNT_OF(cases));
 }
 
+/* S3-046 S3-047 S3-049 */
 static void the_ramp(void **state)
 {
     (void)state;

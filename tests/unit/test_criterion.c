@@ -1,6 +1,7 @@
 #include "core/criterion.h"
 #include "support/check.h"
 
+/* S3-009 S3-012 */
 static void what_an_answer_shows(void **state)
 {
     (void)state;

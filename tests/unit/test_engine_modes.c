@@ -66,7 +66,7 @@ static void add_jobs(struct world *world, int count)
         world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
-/* Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
+/* S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
 static void an_outage_of_three_hours_costs_nothing(void **state)
 {
     struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
@@ -93,7 +93,7 @@ static void an_outage_of_three_hours_costs_nothing(void **state)
     world_end(&world);
 }
 
-/* C-55: the last try of a job fails in an outage that nobody has noticed yet. */
+/* S3-005. C-55: the last try of a job fails in an outage that nobody has noticed yet. */
 static void a_last_try_in_an_outage_is_held(void **state)
 {
     struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
@@ -111,7 +111,7 @@ static void a_last_try_in_an_outage_is_held(void **state)
     world_end(&world);
 }
 
-/* Behind an open breaker nobody's tries are spent. */
+/* S4-014. Behind an open breaker nobody's tries are spent. */
 static void an_open_breaker_spends_nothing(void **state)
 {
     struct outage outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };
@@ -149,6 +149,7 @@ static void a_good_destination_gets_all_its_concurrency(void **state)
     world_end(&world);
 }
 
+/* S3-037 S4-003 */
 static void a_cycle_sends_so_many(void **state)
 {
     struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
@@ -166,6 +167,7 @@ static void a_cycle_sends_so_many(void **state)
     world_end(&world);
 }
 
+/* S3-011 */
 static void a_maintenance_window_holds(void **state)
 {
     struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
@@ -423,7 +425,7 @@ static int64_t says_how_it_is(struct world *world, const struct probe *probe, st
     return 30;
 }
 
-/* With a health check no job is spent to look, and its end is seen at the next check. */
+/* S3-035. With a health check no job is spent to look, and its end is seen at the next check. */
 static void health_checks_begin_and_end_an_outage(void **state)
 {
     struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };

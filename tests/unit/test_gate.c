@@ -354,6 +354,78 @@ static void a_pause_on_the_way_back(void **state)
     assert_int_equal(gate_tick(&gate, now + 15 * MINUTE_MS).mode.to, MODE_NORMAL);
 }
 
+/* A pause that a destination asked for lasts as long as that, whatever happens to the clock. */
+static void a_clock_set_back_prolongs_no_pause(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t asked_ms, most_ms, back_ms;
+        bool restarted;
+        int64_t lasts_ms; /* from the first tick after it */
+    } cases[] = {
+        { "an hour back", MINUTE_MS, DAY_MS, HOUR_MS, false, MINUTE_MS },
+        { "a moment back", MINUTE_MS, DAY_MS, 5, false, MINUTE_MS },
+        { "not at all", MINUTE_MS, DAY_MS, 0, false, MINUTE_MS },
+        { "a restart knows only the bound", MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, true, 10 * MINUTE_MS },
+        { "a restart, and within the bound", MINUTE_MS, 10 * MINUTE_MS, 0, true, MINUTE_MS },
+        { "no bound", MINUTE_MS, 0, HOUR_MS, false, MINUTE_MS },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct gate_rules rules = { .concurrency = 5, .closed_max_ms = cases[i].most_ms,
+                                          .contingency.answer_max_ms = ANSWER_MS };
+        const instant start = 2 * HOUR_MS;
+        struct gate gate;
+        gate_init(&gate, &rules, start, INSTANT_NONE);
+        gate_tick(&gate, start);
+        gate_close_until(&gate, start + cases[i].asked_ms);
+        if (cases[i].restarted) {
+            struct gate_kept kept = gate_keep(&gate);
+            gate_init(&gate, &rules, start, INSTANT_NONE);
+            gate_restore(&gate, &kept, start);
+        }
+        instant now = start - cases[i].back_ms;
+        gate_tick(&gate, now);
+        check(gate_ask(&gate, now + cases[i].lasts_ms - 1).hold == HOLD_THROTTLE, "%s: too short", cases[i].name);
+        check(gate_ask(&gate, now + cases[i].lasts_ms).hold == HOLD_NONE, "%s: too long", cases[i].name);
+        gate_tick(&gate, now + 1); /* only once */
+        check(gate_ask(&gate, now + cases[i].lasts_ms - 1).hold == HOLD_THROTTLE, "%s: shortened again", cases[i].name);
+    }
+}
+
+static void who_is_well(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    assert_true(gate_is_well(&gate, START));
+    assert_int_equal(gate_signs(&gate), 0);
+    gate_take(&gate, 5, START); /* full is not unwell */
+    assert_true(gate_is_well(&gate, START));
+    gate.paused = true;
+    assert_false(gate_is_well(&gate, START));
+    gate.paused = false;
+    gate_close_until(&gate, START + 10);
+    assert_false(gate_is_well(&gate, START + 9));
+    assert_true(gate_is_well(&gate, START + 10));
+
+    gate = begin(&broken);
+    for (int i = 0; i < 19; i++)
+        send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    assert_true(gate_is_well(&gate, START));
+    assert_int_equal(gate_signs(&gate), 19);
+    send(&gate, OUTCOME_PERMANENT, "http:422", START); /* an answer about the job is a good one */
+    assert_int_equal(gate_signs(&gate), 0);
+    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
+    assert_int_equal(gate.breaker.kept.state, BREAKER_OPEN);
+    assert_false(gate_is_well(&gate, START));
+
+    gate = begin(&both);
+    gate_enter_contingency(&gate, START);
+    assert_false(gate_is_well(&gate, START));
+    gate_leave_contingency(&gate, START);
+    assert_false(gate_is_well(&gate, START)); /* on the way back others go first */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +442,8 @@ int main(void)
         cmocka_unit_test(maintenance_is_named),
         cmocka_unit_test(a_reload),
         cmocka_unit_test(a_pause_on_the_way_back),
+        cmocka_unit_test(a_clock_set_back_prolongs_no_pause),
+        cmocka_unit_test(who_is_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

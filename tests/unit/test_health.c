@@ -12,6 +12,7 @@ enum { LIMIT_MS = 5000 };
 #define ONE_SERVICE(value) "{\"status\":\"UP\",\"services\":{\"facturation\":" value "}}"
 #define PASS "{\"status\":\"pass\"}"
 
+/* S3-040 */
 static void answers(void **state)
 {
     (void)state;

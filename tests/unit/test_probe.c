@@ -45,6 +45,7 @@ static struct seen ask(struct rig *rig, struct prober *prober, const struct dest
     return seen;
 }
 
+/* S3-039 */
 static void each_kind_is_asked(void **state)
 {
     static const struct {
@@ -88,6 +89,7 @@ static void each_kind_is_asked(void **state)
     rig_close(&rig);
 }
 
+/* S3-044 */
 static void nobody_there(void **state)
 {
     struct rig rig;

@@ -1,0 +1,166 @@
+/*
+ * Lanes that are held for themselves: one tenant's jobs wait for an operator, the others go on.
+ */
+#include "base/log.h"
+#include "core/redact.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lane_state *lane_of(const struct engine *engine, const struct dest *dest, struct slice tenant)
+{
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i] && engine->lanes[i]->dest == dest && slice_equal(slice_from(engine->lanes[i]->tenant), tenant))
+            return engine->lanes[i];
+    return NULL;
+}
+
+static void link_held(struct lane_state *lane, struct slice reason, instant since)
+{
+    struct dest *dest = lane->dest;
+    size_t len = reason.len < LANE_REASON_BYTES_MAX ? reason.len : LANE_REASON_BYTES_MAX;
+    assert(!lane->held);
+    free(lane->hold_reason);
+    lane->hold_reason = reason.len > 0 ? strndup(reason.data, len) : NULL; /* without memory it is held and says less */
+    lane->held = true;
+    lane->held_since = since;
+    lane->next_held = dest->held_lanes;
+    dest->held_lanes = lane;
+    dest->held_lane_count++;
+}
+
+static void unlink_held(struct lane_state *lane)
+{
+    struct lane_state **link = &lane->dest->held_lanes;
+    while (*link != lane)
+        link = &(*link)->next_held;
+    *link = lane->next_held;
+    lane->dest->held_lane_count--;
+    lane->held = false;
+}
+
+/* The lane of an order; NULL: *err says why not. */
+static struct lane_state *ordered(const struct engine *engine, struct slice destination, struct slice tenant,
+                                  struct error *err)
+{
+    struct dest *dest = dest_find(engine, destination);
+    struct lane_state *lane = dest ? lane_of(engine, dest, tenant) : NULL;
+    if (!dest)
+        error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    else if (!lane)
+        error_set(err, STATUS_NOT_FOUND, "tenant \"%.*s\" never had a job at %s", SLICE_ARG(tenant), dest->name);
+    return lane;
+}
+
+static enum status hold_lane(struct engine *engine, struct lane_state *lane, struct slice reason, struct error *err)
+{
+    struct dest *dest = lane->dest;
+    if (lane->held)
+        return STATUS_OK;
+    if (dest->held_lane_count == HELD_LANES_MAX)
+        return error_set(err, STATUS_LIMIT, "%d tenants of %s are held already; pause the destination", HELD_LANES_MAX,
+                         dest->name);
+    link_held(lane, reason, engine_now(engine));
+    dest_changed(dest, (struct dest_change){ .change = "tenant_paused", .lane = lane, .at = lane->held_since });
+    log_event(LOG_WARN, "tenant_paused", FIELD_CSTR("destination", dest->name), FIELD_CSTR("tenant", lane->tenant),
+              FIELD_CSTR("reason", lane->hold_reason ? lane->hold_reason : ""));
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+enum status engine_pause_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct slice reason,
+                                struct error *err)
+{
+    struct lane_state *lane = ordered(engine, destination, tenant, err);
+    return lane ? hold_lane(engine, lane, reason, err) : STATUS_NOT_FOUND;
+}
+
+enum status engine_resume_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct error *err)
+{
+    struct lane_state *lane = ordered(engine, destination, tenant, err);
+    if (!lane)
+        return STATUS_NOT_FOUND;
+    if (!lane->held)
+        return STATUS_OK;
+    unlink_held(lane);
+    turns_unpark(&lane->dest->turns, &lane->turn);
+    dest_changed(lane->dest, (struct dest_change){ .change = "tenant_resumed", .lane = lane, .at = engine_now(engine) });
+    log_event(LOG_INFO, "tenant_resumed", FIELD_CSTR("destination", lane->dest->name), FIELD_CSTR("tenant", lane->tenant));
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+static struct lane_hold hold_of(const struct lane_state *lane)
+{
+    return (struct lane_hold){ .held = true, .since = lane->held_since, .reason = lane->hold_reason };
+}
+
+struct lane_hold engine_lane_hold(const struct engine *engine, int64_t lane_id)
+{
+    const struct lane_state *lane = lane_find(engine, lane_id);
+    return lane && lane->held ? hold_of(lane) : (struct lane_hold){ .since = INSTANT_NONE };
+}
+
+size_t engine_tenant_holds(const struct engine *engine, struct slice destination, struct tenant_hold *ret_holds, size_t max)
+{
+    const struct dest *dest = dest_find(engine, destination);
+    size_t count = 0;
+    for (const struct lane_state *lane = dest ? dest->held_lanes : NULL; lane && count < max; lane = lane->next_held)
+        ret_holds[count++] = (struct tenant_hold){ lane->tenant, hold_of(lane) };
+    return count;
+}
+
+/* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */
+void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text)
+{
+    struct buffer reason;
+    struct error error;
+    struct lane_state *lane =
+        dest->config && dest->config->blocked == BLOCKED_TENANT ? lane_of(engine, dest, tenant) : NULL;
+    if (dest->gate.paused || (lane && lane->held))
+        return;
+    buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
+    redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
+    enum status status = lane ? hold_lane(engine, lane, buffer_slice(&reason), &error) : STATUS_LIMIT;
+    if (status != STATUS_OK)
+        status = engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error);
+    if (status != STATUS_OK)
+        log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+    buffer_release(&reason);
+}
+
+/* ---- over a restart ---- */
+
+void lane_holds_write(struct json_writer *json, const struct dest *dest)
+{
+    json_name(json, "tenants_paused");
+    json_array_begin(json);
+    for (const struct lane_state *lane = dest->held_lanes; lane; lane = lane->next_held) {
+        json_object_begin(json);
+        json_member_text(json, "tenant", lane->tenant);
+        json_member_instant(json, "since", lane->held_since);
+        if (lane->hold_reason)
+            json_member_text(json, "reason", lane->hold_reason);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root)
+{
+    const json_t *held = json_object_get(root, "tenants_paused");
+    for (size_t i = 0; i < json_array_size(held) && dest->held_lane_count < HELD_LANES_MAX; i++) {
+        const json_t *one = json_array_get(held, i);
+        const char *tenant = json_string_value(json_object_get(one, "tenant"));
+        const char *reason = json_string_value(json_object_get(one, "reason"));
+        const char *since = json_string_value(json_object_get(one, "since"));
+        instant at = engine_now(engine);
+        struct lane_state *lane = tenant ? lane_of(engine, dest, slice_from(tenant)) : NULL;
+        if (since && instant_parse(slice_from(since), &at, NULL) != STATUS_OK)
+            at = engine_now(engine);
+        if (lane && !lane->held)
+            link_held(lane, slice_from(reason ? reason : ""), at);
+    }
+}

@@ -1,0 +1,160 @@
+/*
+ * What pull workers hold: the gate's pass of each lease, from its claim to its end.
+ *
+ * Every lease ends in one of these ways: acked, nacked, given back unused, or found lost when its time is over. The
+ * passes are in memory only: a lease that was taken before a restart counts for the job, but says nothing about the
+ * destination, and a new process's gate knows nothing of it. The room of the gate (LEASES_OUT_MAX) bounds them.
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct leased {
+    int64_t seq; /* the key */
+    int64_t token;
+    int64_t retry_count;
+    struct dest *dest;
+    struct gate_pass pass;
+};
+
+static struct slice key_of(const int64_t *seq)
+{
+    return (struct slice){ (const char *)seq, sizeof *seq };
+}
+
+/* It says nothing about the destination; another may take its place. */
+static void give_back(const struct leased *leased, instant now)
+{
+    gate_give_back(&leased->dest->gate, leased->pass, 1);
+    dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, NULL, now);
+}
+
+static void leased_add(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *job, instant now)
+{
+    struct leased *leased = malloc(sizeof *leased);
+    const struct leased wanted = { .seq = job->seq, .token = job->lease_token, .retry_count = job->retry_count,
+                                   .dest = dest, .pass = pass };
+    struct leased *before = map_remove(&engine->leased, key_of(&job->seq));
+    if (before)
+        give_back(before, now); /* whoever ended it did not say so */
+    free(before);
+    if (leased)
+        *leased = wanted;
+    if (!leased || map_put(&engine->leased, key_of(&leased->seq), leased) != STATUS_OK) {
+        give_back(&wanted, now); /* as if it came from before a restart */
+        free(leased);
+    }
+}
+
+void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
+                    size_t missing)
+{
+    instant now = engine_now(engine);
+    gate_give_back(&dest->gate, pass, (int64_t)missing);
+    dest_cycle_selected(dest, &dest->gate, pass, jobs, count, now);
+    for (size_t i = 0; i < count; i++)
+        leased_add(engine, dest, pass, &jobs[i], now);
+}
+
+/* NULL: not known. Else the caller's to free. */
+static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
+{
+    const struct leased *found = map_get(&engine->leased, key_of(&seq));
+    return found && found->token == token ? map_remove(&engine->leased, key_of(&seq)) : NULL;
+}
+
+bool lease_lost(struct engine *engine, const struct job *job)
+{
+    struct leased *leased = leased_take(engine, job->seq, job->lease_token);
+    bool probe = leased && leased->pass.probe;
+    if (leased)
+        give_back(leased, engine_now(engine));
+    free(leased);
+    return probe;
+}
+
+void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token)
+{
+    const struct job job = { .seq = seq, .lease_token = token };
+    lease_lost(engine, &job);
+    engine_wake(engine);
+}
+
+void engine_acked(struct engine *engine, int64_t seq, int64_t token)
+{
+    static const struct gate_result delivered = { .sent = true, .outcome = OUTCOME_DELIVERED };
+    static const struct settlement completed = { .decision.verdict = VERDICT_COMPLETE };
+    struct leased *leased = leased_take(engine, seq, token);
+    instant now = engine_now(engine);
+    if (!leased)
+        return;
+    const struct job job = { .retry_count = leased->retry_count, .step = STEP_SEND };
+    struct gate_news news = gate_note(&leased->dest->gate, leased->pass, &delivered, now);
+    dest_tell(leased->dest, &news);
+    dest_note_retry(leased->dest, &job, &completed, now);
+    dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
+    free(leased);
+    engine_wake(engine);
+}
+
+/* How long it took is the worker's affair: it may have had the job lying about. */
+static bool note_nack(struct leased *leased, const struct answer *answer, const struct settlement *settlement, instant now)
+{
+    struct dest *dest = leased->dest;
+    const struct gate_result result = { .sent = true, .outcome = settlement->decision.outcome, .code = answer->code };
+    struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
+    bool keep = false;
+    dest_tell(dest, &news);
+    if (settlement->may_pass) {
+        news = gate_exhausted(&dest->gate, now, &keep);
+        dest_tell(dest, &news);
+        if (keep)
+            contingency_unspent(&dest->gate.contingency, 1);
+    }
+    return keep;
+}
+
+enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
+                        struct settlement *ret_settlement, const struct policy **ret_policy)
+{
+    struct dest *dest = dest_find(engine, nack->job->destination);
+    instant now = engine_now(engine);
+    if (!dest || !dest->config)
+        return STATUS_NOT_FOUND;
+    struct leased *leased = leased_take(engine, nack->job->seq, nack->job->lease_token);
+    struct settlement_input input = {
+        .destination = dest->config, .job = nack->job, .answer = nack->answer, .seed = engine->seed, .now = now,
+        .retention_ms = engine->config->retention_completed_ms, .unspent = leased && leased->pass.probe,
+        .backoff_factor = dest_backoff_factor(dest, now),
+    };
+    enum status status = settlement_make(&input, memory, op, ret_settlement);
+    if (status == STATUS_OK && leased && note_nack(leased, nack->answer, ret_settlement, now)) {
+        input.unspent = true;
+        status = settlement_make(&input, memory, op, ret_settlement);
+    } else if (status != STATUS_OK && leased) {
+        gate_give_back(&dest->gate, leased->pass, 1);
+    }
+    if (leased)
+        dest_cycle_answered(dest, &dest->gate, leased->pass, status == STATUS_OK ? ret_settlement : NULL, now);
+    free(leased);
+    if (status != STATUS_OK)
+        return status;
+    struct answer answer = *nack->answer;
+    answer.slow_all = ret_settlement->decision.outcome == OUTCOME_THROTTLED; /* the whole destination said: too fast */
+    dest_note_retry(dest, nack->job, ret_settlement, now);
+    engine_learn(engine, nack->job, &op->settle, ret_settlement);
+    dest_settled(engine, dest, nack->job->tenant, &answer, ret_settlement);
+    *ret_policy = &dest->config->policy;
+    engine_wake(engine);
+    return STATUS_OK;
+}
+
+void leased_release(struct engine *engine)
+{
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->leased, &cursor));)
+        free(entry->value);
+    map_release(&engine->leased);
+}

@@ -1,0 +1,318 @@
+/*
+ * Pull workers go through the gate as sends do: windows, breaker, contingency and its ramp hold for them too.
+ */
+#include "engine/settlement.h"
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
+enum { MAX_TAKEN = 64 };
+
+#define PULL(more) "destinations: { d: { transport: pull, concurrency: 2" more " } }\n"
+#define RETRY ", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 3 }"
+
+/* Takes jobs, and says what came of them by what its own destination is like at the time. */
+struct worker {
+    struct world *world;
+    struct lease_request request;
+    bool asking;
+    instant from, until; /* its destination is away */
+    const struct job *jobs; /* held */
+    size_t count;
+    size_t taken, acked, nacked;
+    size_t most; /* at one time */
+};
+
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct worker *worker = request->context;
+    assert_int_equal(status, STATUS_OK);
+    worker->asking = false;
+    worker->jobs = jobs;
+    worker->count = count;
+    worker->taken += count;
+    worker->most = count > worker->most ? count : worker->most;
+}
+
+static void ask(struct worker *worker, size_t max)
+{
+    worker->request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = max,
+                                              .lease_ms = 30 * 1000, .wait_until = worker->world->now, .done = on_leased,
+                                              .context = worker };
+    worker->asking = true;
+    engine_lease(worker->world->engine, &worker->request);
+    world_settle(worker->world);
+    assert_false(worker->asking);
+}
+
+static void done_with_all(struct worker *worker)
+{
+    lease_release(&worker->request);
+    worker->count = 0;
+    world_settle(worker->world);
+}
+
+static void ack(struct worker *worker, const struct job *job)
+{
+    const struct store_op op = { .kind = OP_SETTLE,
+                                 .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER,
+                                             .outcome = OUTCOME_DELIVERED, .retry_count = job->retry_count,
+                                             .run_at = INSTANT_NONE, .dead_expires_at = INSTANT_NONE,
+                                             .forget_at = INSTANT_NONE } };
+    world_apply(worker->world, &op);
+    engine_acked(worker->world->engine, job->seq, job->lease_token);
+    worker->acked++;
+}
+
+static struct settlement nack(struct worker *worker, const struct job *job, const char *code, const char *text,
+                              int64_t retry_after_ms)
+{
+    const struct answer answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
+                                   .retry_after_ms = retry_after_ms };
+    struct arena memory;
+    struct store_op op;
+    struct settlement settlement;
+    const struct policy *policy;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(engine_nack(worker->world->engine, &(struct lease_nack){ job, &answer }, &memory, &op, &settlement, &policy),
+                     STATUS_OK);
+    world_apply(worker->world, &op);
+    arena_release(&memory);
+    worker->nacked++;
+    return settlement;
+}
+
+/* For so long: a round each second. */
+static void work(struct worker *worker, int64_t ms, size_t max)
+{
+    struct world *world = worker->world;
+    for (instant until = world->now + ms; world->now < until; world_run_for(world, 1000)) {
+        bool away = world->now >= worker->from && world->now < worker->until;
+        ask(worker, max);
+        for (size_t i = 0; i < worker->count; i++) {
+            if (away)
+                nack(worker, &worker->jobs[i], "http:503", "HTTP 503: away", -1);
+            else
+                ack(worker, &worker->jobs[i]);
+        }
+        done_with_all(worker);
+    }
+}
+
+static struct destination_status standing(struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+static void add_jobs(struct world *world, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+}
+
+static void how_many_is_the_workers_affair(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(""), began); /* concurrency: 2 */
+    add_jobs(&world, 40);
+    world_run_for(&world, 1000);
+    ask(&worker, 30);
+    assert_int_equal(worker.count, 30);
+    assert_int_equal(standing(&world).under_way, 30);
+    for (size_t i = 0; i < 20; i++)
+        ack(&worker, &worker.jobs[i]);
+    for (size_t i = 20; i < 25; i++)
+        nack(&worker, &worker.jobs[i], "", "INVALID", -1);
+    engine_lease_returned(world.engine, worker.jobs[25].seq, worker.jobs[25].lease_token);
+    engine_lease_returned(world.engine, worker.jobs[25].seq, worker.jobs[25].lease_token); /* told twice */
+    engine_acked(world.engine, worker.jobs[26].seq, worker.jobs[26].lease_token + 1);      /* another lease */
+    assert_int_equal(standing(&world).under_way, 4);
+    done_with_all(&worker);
+    world_run_for(&world, 40 * 1000); /* the rest is lost */
+    assert_int_equal(standing(&world).under_way, 0);
+    world_end(&world);
+}
+
+static void a_window_holds_workers(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(", contingency: { maintenance: ['Sun 10:30-11:00'], ramp: [5], stable: 1m, check: 1m }"), began);
+    add_jobs(&world, 20);
+    work(&worker, 19 * 60 * 1000, 10);
+    assert_int_equal(worker.taken, 0);
+    assert_string_equal(standing(&world).held_by, "maintenance");
+    work(&worker, 10 * 60 * 1000, 10);
+    assert_int_equal(worker.acked, 20);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+/* Invariants 4 and 8, for workers. */
+static void an_outage_holds_workers_and_costs_nothing(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world, .from = began, .until = began + INT64_C(3600) * 1000 };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", breaker: { min_calls: 10 }, contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 200);
+    work(&worker, 60 * 1000, MAX_TAKEN);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).held_by, "contingency");
+    size_t before = worker.taken;
+    work(&worker, worker.until - world.now, MAX_TAKEN);
+    assert_in_range(worker.taken - before, 10, 12); /* one look each five minutes */
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    worker.most = 0;
+    work(&worker, 6 * 60 * 1000, MAX_TAKEN);
+    assert_in_range(worker.most, 5, 10);
+    work(&worker, 20 * 60 * 1000, MAX_TAKEN);
+    assert_int_equal(worker.acked, 200);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+static void a_breaker_holds_workers(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world, .from = began, .until = began + 10 * 60 * 1000 };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", breaker: { min_calls: 10, open: 30s, open_max: 1m, probes: 3 }"), began);
+    add_jobs(&world, 100);
+    work(&worker, 5 * 1000, 10);
+    assert_string_equal(standing(&world).breaker, "open");
+    assert_string_equal(standing(&world).held_by, "breaker");
+    work(&worker, 30 * 60 * 1000, 10);
+    assert_int_equal(worker.acked, 100);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_string_equal(standing(&world).breaker, "closed");
+    world_end(&world);
+}
+
+/* A worker that dies with a look in its hands: nothing is spent, and another may look. */
+static void a_lost_look_is_taken_again(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    struct error error;
+    (void)state;
+    world_begin(&world, PULL(RETRY ", in_doubt: resend, contingency: { ramp: [5], stable: 1m, check: 1m }"), began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 5);
+    assert_int_equal(worker.count, 0);
+    done_with_all(&worker);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    ask(&worker, 5);
+    assert_int_equal(worker.count, 1);
+    done_with_all(&worker);
+    world_run_for(&world, 35 * 1000); /* its lease is over */
+    assert_int_equal(standing(&world).under_way, 0);
+    assert_string_equal(standing(&world).mode, "recovering");
+    assert_int_equal(world_job(&world, "t", "one").retry_count, 0);
+    work(&worker, 2 * 60 * 1000, 5);
+    assert_int_equal(worker.acked, 1);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* C-55 for workers: the last try fails while nothing else goes well. */
+static void a_last_try_in_an_outage_is_held(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world, .from = began, .until = began + INT64_C(3600) * 1000 };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
+    world_add(&world, "d", "t", "one", "x");
+    work(&worker, 30 * 60 * 1000, 5);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.retry_count, 3);
+    assert_true(job.state == STATE_WAITING || job.state == STATE_PENDING);
+    assert_string_equal(standing(&world).mode, "contingency");
+    work(&worker, INT64_C(3600) * 1000, 5);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+static void leases_outlive_a_restart(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", breaker: { min_calls: 2, probes: 1 }"), began);
+    add_jobs(&world, 4);
+    world_run_for(&world, 1000);
+    ask(&worker, 4);
+    world_crash(&world);
+    world_run_for(&world, 1000);
+    ack(&worker, &worker.jobs[0]);
+    for (size_t i = 1; i < 4; i++)
+        nack(&worker, &worker.jobs[i], "http:503", "HTTP 503: away", -1);
+    done_with_all(&worker);
+    assert_int_equal(standing(&world).under_way, 0);
+    assert_string_equal(standing(&world).breaker, "closed"); /* they say nothing about how it is now */
+    assert_int_equal(world_counts(&world, "d").waiting, 3);
+    work(&worker, 5 * 60 * 1000, 4);
+    assert_int_equal(world_counts(&world, "d").completed, 4);
+    world_end(&world);
+}
+
+static void too_fast_slows_all_workers(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", errors: { throttled: ['http:429'] }"), began);
+    add_jobs(&world, 4);
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    assert_int_equal(nack(&worker, &worker.jobs[0], "http:429", "slow down", 60 * 1000).decision.outcome, OUTCOME_THROTTLED);
+    done_with_all(&worker);
+    assert_string_equal(standing(&world).held_by, "throttle");
+    work(&worker, 55 * 1000, 4);
+    assert_int_equal(worker.acked, 0);
+    work(&worker, 60 * 1000, 4);
+    assert_int_equal(worker.acked, 4);
+    world_end(&world);
+}
+
+static void cycles_count_leases(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(", cycle: { every: 60s, batch: 3 }"), began);
+    add_jobs(&world, 10);
+    work(&worker, 30 * 1000, 10);
+    assert_int_equal(worker.acked, 3);
+    work(&worker, 40 * 1000, 10);
+    assert_int_equal(standing(&world).cycle.selected, 3);
+    assert_int_equal(standing(&world).cycle.succeeded, 3);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_many_is_the_workers_affair),
+        cmocka_unit_test(a_window_holds_workers),
+        cmocka_unit_test(an_outage_holds_workers_and_costs_nothing),
+        cmocka_unit_test(a_breaker_holds_workers),
+        cmocka_unit_test(a_lost_look_is_taken_again),
+        cmocka_unit_test(a_last_try_in_an_outage_is_held),
+        cmocka_unit_test(leases_outlive_a_restart),
+        cmocka_unit_test(too_fast_slows_all_workers),
+        cmocka_unit_test(cycles_count_leases),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
