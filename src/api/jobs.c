@@ -145,6 +145,7 @@ void handle_job_why(struct call *call)
         return;
     call->context = why;
     call_standing_add(call, why->job.destination);
+    call_lane_add(call, why->job.lane);
     why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
     if (!why->waits) {
         ask_standing(call);

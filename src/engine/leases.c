@@ -57,6 +57,8 @@ static void tell_gate(struct engine *engine, const struct lease_request *request
     struct dest *dest = dest_find(engine, request->destination);
     for (size_t i = 0; i < batch->count; i++) {
         const struct op_claim *claim = &batch->ops[i].claim;
+        if (batch->ops[i].kind != OP_CLAIM)
+            continue;
         leases_claimed(engine, dest, request->pass, claim->ret_jobs, claim->ret_count, claim->max - claim->ret_count);
     }
 }
