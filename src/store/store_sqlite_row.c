@@ -20,8 +20,9 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_LANE_INSERT] = "INSERT INTO lane VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)",
     [STATEMENT_LANE_UPDATE] = "UPDATE lane SET pending = ?2, running = ?3, waiting = ?4, completed = ?5, dead = ?6,"
                               " cancelled = ?7, ready = ?8 WHERE id = ?1",
-    [STATEMENT_JOB_BY_NAME] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
-                              " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
+    [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
+    [STATEMENT_JOB_BY_MADE_ID] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
+                                 " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
     [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE ", " SQL_NO_PAYLOAD
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [STATEMENT_JOB_CLAIM] =
@@ -268,18 +269,21 @@ int64_t sqlite_id_seq(struct slice id)
 enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
                                bool *ret_found)
 {
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_NAME];
+    int64_t made_seq = sqlite_id_seq(id);
+    enum statement which = made_seq > 0 ? STATEMENT_JOB_BY_MADE_ID : STATEMENT_JOB_BY_KEY;
+    sqlite3_stmt *statement = batch->store->statements[which];
     int64_t seq = 0;
     bool more;
     sqlite3_bind_int64(statement, 1, (int64_t)job_key(tenant, id));
-    sqlite3_bind_int64(statement, 2, sqlite_id_seq(id));
-    enum status status = sqlite_next(batch, STATEMENT_JOB_BY_NAME, &more);
+    if (made_seq > 0)
+        sqlite3_bind_int64(statement, 2, made_seq);
+    enum status status = sqlite_next(batch, which, &more);
     while (status == STATUS_OK && more && seq == 0) {
         const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, sqlite3_column_int64(statement, 1));
         if (lane && slice_equal(lane->lane.tenant, tenant) && slice_equal(sqlite_column_slice(statement, 2), id))
             seq = sqlite3_column_int64(statement, 0);
         else
-            status = sqlite_next(batch, STATEMENT_JOB_BY_NAME, &more);
+            status = sqlite_next(batch, which, &more);
     }
     sqlite3_reset(statement);
     *ret_found = false;
