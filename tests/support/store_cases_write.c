@@ -154,7 +154,7 @@ static void a_made_id_never_takes_one_in_use(void **state)
     assert_text(job.payload, "mine");
 }
 
-/* S2-076 A-16 */
+/* S2-072 S2-076 A-16 */
 static void a_full_store_refuses(void **state)
 {
     struct store_fixture *f = *state;

@@ -94,6 +94,7 @@ static void a_known_error_is_not_listed(void **state)
     reply_release(&reply);
 }
 
+/* S1-090 S2-122 */
 static void enough_recoveries_bring_a_proposal(void **state)
 {
     struct api_fixture *fixture = *state;

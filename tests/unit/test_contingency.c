@@ -142,6 +142,7 @@ static void run_scripts(const struct script_case *cases, size_t count)
     }
 }
 
+/* C-54 */
 static void what_leads_to_contingency(void **state)
 {
     (void)state;
@@ -211,7 +212,7 @@ static void what_leads_back(void **state)
     run_scripts(cases, COUNT_OF(cases));
 }
 
-/* S3-046 S3-047 S3-049 */
+/* C-67 S3-046 S3-047 S3-049 */
 static void the_ramp(void **state)
 {
     (void)state;
@@ -256,6 +257,7 @@ static void the_ramp(void **state)
     run_scripts(cases, COUNT_OF(cases));
 }
 
+/* C-55 */
 static void a_job_at_its_end(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void a_job_is_delivered_once(void **state)
     world_end(&world);
 }
 
-/* S0-055: exact numbers of sends for each preset, and how the last one ends. */
+/* S1-065 S1-079 S0-110 S0-055: exact numbers of sends for each preset, and how the last one ends. */
 static void a_failing_destination_gets_the_presets_sends(void **state)
 {
     static const struct { const char *name, *yaml, *id, *error; size_t sends; const char *dead_code; } cases[] = {
@@ -429,7 +429,7 @@ static void leases_are_taken_waited_for_and_lost(void **state)
     world_end(&world);
 }
 
-/* S1-069: what was delivered is not sent again because the disk was full when it was to be recorded. */
+/* C-25 S1-069: what was delivered is not sent again because the disk was full when it was to be recorded. */
 static void a_delivery_outlives_a_full_disk(void **state)
 {
     struct world world = { .destination = delivers };

@@ -66,7 +66,7 @@ static void add_jobs(struct world *world, int count)
         world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
-/* S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
+/* A-22 C-69 S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
 static void an_outage_of_three_hours_costs_nothing(void **state)
 {
     struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
@@ -471,6 +471,7 @@ static int64_t has_two_addresses(struct world *world, const struct send *send, s
     return 20;
 }
 
+/* S2-126 */
 static void the_second_address_is_used_in_contingency(void **state)
 {
     const int64_t hour = INT64_C(3600) * 1000;

@@ -174,7 +174,7 @@ static int64_t is_away(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
-/* S3-054 */
+/* S2-123 S1-091 S3-054 */
 static void waits_follow_how_retries_fare(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static int64_t is_mixed(struct world *world, const struct send *send, struct ans
     }
 }
 
-/* S4-026 S4-027 S4-028 S4-029 S4-030 S4-031 */
+/* A-21 S4-017 S4-045 S4-026 S4-027 S4-028 S4-029 S4-030 S4-031 */
 static void a_cycle_tells_what_came_of_it(void **state)
 {
     struct world world = { .destination = is_mixed };
@@ -402,6 +402,7 @@ static int64_t redriven(struct world *world, const char *tenant, const char *id)
     return world_job(world, tenant, id).redrives_auto;
 }
 
+/* S2-124 */
 static void dead_letters_go_back_by_themselves(void **state)
 {
     struct world world = { .destination = is_away };

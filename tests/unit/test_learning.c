@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Against the binomial sum, computed elsewhere. */
+/* S1-092. Against the binomial sum, computed elsewhere. */
 static void odds_are_the_beta_posterior(void **state)
 {
     static const struct { int64_t recovered, gave_up; double mean, low, high; } cases[] = {

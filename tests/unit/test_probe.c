@@ -45,7 +45,7 @@ static struct seen ask(struct rig *rig, struct prober *prober, const struct dest
     return seen;
 }
 
-/* S3-039 */
+/* C-62 S3-039 */
 static void each_kind_is_asked(void **state)
 {
     static const struct {

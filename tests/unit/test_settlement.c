@@ -261,7 +261,7 @@ static void settle_and_check(const struct config *config, const struct settle_ca
     arena_release(&memory);
 }
 
-/* S0-038 S0-089 S0-090 S0-091 S0-092 S1-025 S0-107 */
+/* S1-059 S3-090 S0-038 S0-089 S0-090 S0-091 S0-092 S1-025 S0-107 */
 static void each_outcome_is_settled(void **state)
 {
     struct config *config = config_from(slice_from(yaml), "test.yaml");

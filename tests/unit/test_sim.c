@@ -382,7 +382,7 @@ static void test_fairness(void **state)
     trial_end(&trial);
 }
 
-/* Four jobs, all figures by hand. */
+/* S1-044. Four jobs, all figures by hand. */
 static void test_figures_by_hand(void **state)
 {
     (void)state;
