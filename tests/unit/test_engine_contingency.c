@@ -1,0 +1,235 @@
+/*
+ * What begins a contingency, how often it is looked at meanwhile, and in which order the held jobs go on: the SIFEN preset
+ * through the real engine.
+ */
+#include "core/rank.h"
+#include "support/check.h"
+#include "support/world.h"
+
+#include <stdio.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
+
+#define SIFEN(more)                                                                                                         \
+    "destinations: { d: { preset: sifen, url: 'http://127.0.0.1:1/', allow_private: true, id_pattern: '.*'"                 \
+    ", verify: { url: 'http://127.0.0.1:1/v' }" more " } }\n"
+#define CHECKED ", health: { url: 'http://127.0.0.1:1/health' }"
+
+static struct destination_status standing(struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+/* How many events of destinations have this text. */
+static int told(struct world *world, const char *text)
+{
+    int count = 0;
+    int64_t after = 0;
+    size_t read;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
+        for (size_t i = 0; i < read; i++) {
+            after = events[i].number;
+            count += events[i].type == EVENT_TYPE_DESTINATION && memmem(events[i].data.data, events[i].data.len, text, strlen(text));
+        }
+        arena_release(&memory);
+    } while (read > 0);
+    return count;
+}
+
+/* What a send sees while SIFEN is away, and what a health check does. */
+struct failure {
+    const char *name;
+    enum outcome outcome;
+    const char *code, *text;
+    const char *more;   /* of the configuration */
+    bool checked;             /* health checks are made, and fail; nothing happens at the second one */
+    int64_t quiet_ms, by_ms;  /* nothing has happened until then; contingency has begun by then */
+    const char *expected;     /* of the event that tells it */
+};
+
+static int64_t fails_so(struct world *world, const struct send *send, struct answer *answer)
+{
+    const struct failure *failure = world->context;
+    (void)send;
+    answer->outcome = failure->outcome;
+    answer->code = slice_from(failure->code);
+    answer->text = slice_from(failure->text);
+    return 20;
+}
+
+static int64_t says_nothing(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    (void)world;
+    (void)probe;
+    answer->connected = false;
+    return 20;
+}
+
+#define SINGLE ", contingency: { activate_on_single_event: true }"
+
+static const struct failure failures[] = {
+    { "no answer within the limit", OUTCOME_IN_DOUBT, "curl:28", "timed out", SINGLE, false, 0, 1000,
+      "\"change\":\"contingency\",\"cause\":\"signal\",\"sign\":\"timeout\"" },
+    { "network or name service", OUTCOME_TRANSIENT, "curl:6", "could not resolve host", SINGLE, false, 0, 1000,
+      "\"change\":\"contingency\",\"cause\":\"signal\",\"sign\":\"connectivity\"" },
+    { "a server error", OUTCOME_NONE, "http:500", "HTTP 500", SINGLE, false, 0, 1000,
+      "\"change\":\"contingency\",\"cause\":\"signal\",\"sign\":\"service_error\"" },
+    { "it says that it is busy", OUTCOME_NONE, "http:429", "HTTP 429: Too Many Requests", SINGLE, false, 0, 1000,
+      "\"change\":\"contingency\",\"cause\":\"signal\",\"sign\":\"busy\"" },
+    { "a maintenance window", OUTCOME_DELIVERED, "sifen:0260", "", ", contingency: { maintenance: ['Sun 11:00-12:00'] }", false,
+      19 * MINUTE_MS, 21 * MINUTE_MS, "\"change\":\"contingency\",\"cause\":\"maintenance\",\"sign\":\"maintenance\"" },
+    { "three health checks in a row", OUTCOME_DELIVERED, "sifen:0260", "", CHECKED, true, 0, 91 * SECOND_MS,
+      "\"change\":\"contingency\",\"cause\":\"health\"" },
+    { "one sign is not enough by itself, a document at its end is", OUTCOME_NONE, "http:500", "HTTP 500", "", false,
+      350 * SECOND_MS, 430 * SECOND_MS,
+      "\"change\":\"contingency\",\"cause\":\"exhausted\"" },
+};
+
+/* each of the document's triggers, and that the change is told, once. */
+static void each_trigger_leads_to_contingency(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(failures); i++) {
+        const struct failure *failure = &failures[i];
+        struct world world = { .destination = fails_so, .health = failure->checked ? says_nothing : NULL,
+                               .context = (void *)(uintptr_t)failure };
+        char yaml[1024];
+        snprintf(yaml, sizeof yaml, SIFEN("%s"), failure->more);
+        world_begin(&world, yaml, began);
+        world_add(&world, "d", "t", "one", "x");
+        while (failure->checked && world.probe_count < 2)
+            world_run_for(&world, SECOND_MS);
+        world_run_until(&world, began + failure->quiet_ms);
+        check(told(&world, "\"change\":") == 0, "%s: too early", failure->name);
+        world_run_until(&world, began + failure->by_ms);
+        check(strcmp(standing(&world).mode, "contingency") == 0, "%s: %s", failure->name, standing(&world).mode);
+        check(told(&world, failure->expected) == 1, "%s: not told", failure->name);
+        world_run_for(&world, 4 * MINUTE_MS);
+        check(told(&world, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);
+        check(world_counts(&world, "d").dead == 0, "%s: dead", failure->name);
+        world_end(&world);
+    }
+}
+
+/* When sends began, while the destination was away. */
+struct looks {
+    instant back_at;
+    instant at[64];
+    size_t count;
+};
+
+static int64_t is_away_until(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct looks *looks = world->context;
+    (void)send;
+    if (world->now >= looks->back_at) {
+        answer->outcome = OUTCOME_DELIVERED;
+        return 20;
+    }
+    assert_true(looks->count < COUNT_OF(looks->at));
+    looks->at[looks->count++] = world->now;
+    answer->code = SLICE("http:503");
+    answer->text = SLICE("HTTP 503: away");
+    return 20;
+}
+
+/* S3-086: the longer a destination is away, the more rarely it is asked, down to the longest pause; back, it gets all. */
+static void looks_are_rarer_the_longer_it_is_away(void **state)
+{
+    struct looks looks = { .back_at = began + 2 * HOUR_MS };
+    struct world world = { .destination = is_away_until, .context = &looks };
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10"
+                        ", breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 1 } } }\n", began);
+    for (int i = 0; i < 100; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_until(&world, looks.back_at - 1);
+    assert_in_range(looks.count, 10 + 20, 10 + 30); /* 30 s, 1, 2, 4 minutes, then every five */
+    for (size_t i = 11; i < looks.count; i++) {
+        int64_t gap = looks.at[i] - looks.at[i - 1], before = looks.at[i - 1] - looks.at[i - 2];
+        int64_t doubled = before * 2 < 5 * MINUTE_MS ? before * 2 : 5 * MINUTE_MS;
+        check(gap >= doubled * 8 / 10 && gap <= 6 * MINUTE_MS, "look %zu after %lld ms", i, (long long)gap);
+    }
+    world_run_for(&world, 6 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    world_end(&world);
+}
+
+/* Ids of jobs in the order in which they were sent. */
+struct sent {
+    char ids[16][16];
+    char tenants[16];
+    size_t count;
+};
+
+static int64_t notes_order(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct sent *sent = world->context;
+    assert_true(sent->count < COUNT_OF(sent->ids));
+    snprintf(sent->ids[sent->count], sizeof sent->ids[0], "%.*s", SLICE_ARG(send->job->id));
+    sent->tenants[sent->count++] = send->job->tenant.data[0];
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+static void add(struct world *world, const char *tenant, const char *id, enum priority priority)
+{
+    const struct destination_config *config = config_destination(world->config, SLICE("d"));
+    struct store_op op = { .kind = OP_INSERT };
+    op.insert = (struct op_insert){
+        .destination = SLICE("d"),
+        .tenant = slice_from(tenant),
+        .id = slice_from(id),
+        .priority = priority,
+        .rank = rank_of(priority, world->now, config->aging_ms),
+        .run_at = world->now,
+        .deadline = INSTANT_NONE,
+        .payload = SLICE("x"),
+    };
+    world_apply(world, &op);
+}
+
+/* S3-050: urgent ones first, then the oldest, taxpayers in turn; what comes after the outage is last. */
+static void the_way_back_has_an_order(void **state)
+{
+    static const struct { const char *id; enum priority priority; } jobs[] = {
+        { "older", PRIORITY_NORMAL }, { "old", PRIORITY_NORMAL }, { "high", PRIORITY_HIGH }, { "critical", PRIORITY_CRITICAL },
+    };
+    struct sent sent = { .count = 0 };
+    struct world world = { .destination = notes_order, .context = &sent };
+    (void)state;
+    world_begin(&world, SIFEN(", concurrency: 1"), began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        add(&world, "A", jobs[i].id, jobs[i].priority);
+        add(&world, "B", jobs[i].id, jobs[i].priority);
+        world_run_for(&world, 10 * MINUTE_MS);
+    }
+    assert_int_equal(sent.count, 0);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
+    add(&world, "A", "new", PRIORITY_NORMAL);
+    add(&world, "B", "new", PRIORITY_NORMAL);
+    world_run_for(&world, MINUTE_MS);
+    static const char *const order[] = { "critical", "high", "older", "old", "new" };
+    assert_int_equal(sent.count, 2 * COUNT_OF(order));
+    for (size_t i = 0; i < sent.count; i++) {
+        check(strcmp(sent.ids[i], order[i / 2]) == 0, "number %zu is %s", i, sent.ids[i]);
+        check(i % 2 == 0 || sent.tenants[i] != sent.tenants[i - 1], "number %zu is of %c", i, sent.tenants[i]);
+    }
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_trigger_leads_to_contingency),
+        cmocka_unit_test(looks_are_rarer_the_longer_it_is_away),
+        cmocka_unit_test(the_way_back_has_an_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
