@@ -2,10 +2,13 @@
  * Claim, send, settle: the way of one attempt.
  */
 #include "base/log.h"
+#include "core/redact.h"
 #include "engine/engine_private.h"
 
 #include <stddef.h>
 #include <stdlib.h>
+
+enum { LOG_ERROR_BYTES_MAX = 256 };
 
 void claimed_leave(struct claimed *claimed)
 {
@@ -123,17 +126,31 @@ static void queue_settlement(struct attempt *attempt)
     engine_wake(attempt->engine);
 }
 
+/* What became of an attempt, in a line: who, from which state to which, why, and when again. */
 static void log_outcome(const struct attempt *attempt, const struct settlement *settlement)
 {
     const struct decision *decision = &settlement->decision;
-    if (decision->verdict == VERDICT_COMPLETE || !attempt->gate)
+    const struct job *job = &attempt->job;
+    bool done = decision->verdict == VERDICT_COMPLETE;
+    bool bad = settlement->dead || settlement->blocks;
+    struct buffer error;
+    if (!attempt->gate)
         return; /* one that never went through a gate was never tried */
-    log_event(settlement->dead || settlement->blocks ? LOG_ERROR : LOG_INFO,
-              settlement->dead ? "job_dead" : settlement->blocks ? "destination_blocked" : "retry_scheduled",
-              FIELD_TEXT("job", attempt->job.id), FIELD_TEXT("tenant", attempt->job.tenant),
-              FIELD_CSTR("destination", attempt->dest->name), FIELD_INT("attempt", attempt->job.attempts),
+    buffer_init(&error, LOG_ERROR_BYTES_MAX);
+    redact(&error, attempt->settle.settle.error, LOG_ERROR_BYTES_MAX);
+    log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : LOG_INFO,
+              done                 ? "job_completed"
+              : settlement->dead   ? "job_dead"
+              : settlement->blocks ? "destination_blocked"
+                                   : "retry_scheduled",
+              FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", attempt->dest->name),
+              FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(STATE_RUNNING)),
+              FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, attempt->settle.settle.event))),
+              FIELD_INT("attempt", job->attempts), FIELD_INT("retry_count", decision->retry_count),
               FIELD_CSTR("class", outcome_name(decision->outcome)), FIELD_TEXT("code", attempt->settle.settle.code),
-              FIELD_INT("delay_ms", decision->delay_ms), FIELD_INSTANT("next_at", decision->next_at));
+              FIELD_TEXT("error", buffer_slice(&error)), FIELD_INT("delay_ms", decision->delay_ms),
+              FIELD_INSTANT("next_at", decision->next_at));
+    buffer_release(&error);
 }
 
 static void count_outcome(struct engine *engine, const struct settlement *settlement)

@@ -4,40 +4,13 @@
 #include "base/log.h"
 
 #include "support/check.h"
+#include "support/said.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { SAID_BYTES_MAX = 1 << 20, THREADS = 4, LINES_EACH = 200 };
-
-static char said[SAID_BYTES_MAX];
-static int kept_stderr, said_fd;
-
-/* From here on standard error goes to a file that only this test knows. */
-static void listen_begin(void)
-{
-    char path[] = "/tmp/insist_log_XXXXXX";
-    said_fd = mkstemp(path);
-    assert_true(said_fd >= 0);
-    unlink(path);
-    kept_stderr = dup(STDERR_FILENO);
-    assert_true(kept_stderr >= 0);
-    assert_true(fcntl(said_fd, F_SETFL, O_APPEND) == 0);
-    assert_true(dup2(said_fd, STDERR_FILENO) >= 0);
-}
-
-static void listen_end(void)
-{
-    assert_true(dup2(kept_stderr, STDERR_FILENO) >= 0);
-    close(kept_stderr);
-    ssize_t len = pread(said_fd, said, sizeof said - 1, 0);
-    close(said_fd);
-    assert_true(len >= 0);
-    said[len] = '\0';
-}
+enum { THREADS = 4, LINES_EACH = 200 };
 
 static json_t *line_read(const char *line)
 {
@@ -57,12 +30,12 @@ static const char *text_of(const json_t *root, const char *name)
 static void a_line_has_its_facts(void **state)
 {
     (void)state;
-    listen_begin();
+    said_begin();
     instant before = clock_now();
     log_event(LOG_WARN, "retry_scheduled", FIELD_CSTR("job", "CLM-\"1\"\n\xff"), FIELD_TEXT("tenant", SLICE("acme inc")),
               FIELD_INT("delay_ms", -5), FIELD_INSTANT("next_at", 1736678400000), FIELD_INSTANT("never", INSTANT_NONE));
     instant after = clock_now();
-    listen_end();
+    char *said = said_end();
     assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1); /* one line */
     json_t *root = line_read(said);
     instant at;
@@ -87,12 +60,12 @@ static void the_level_decides_what_is_said(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char letters[8] = "";
-        listen_begin();
+        said_begin();
         log_set_level(cases[i].level);
         for (int level = LOG_DEBUG; level <= LOG_ERROR; level++)
             log_event((enum log_level)level, "said", FIELD_INT("n", level));
         log_set_level(LOG_INFO);
-        listen_end();
+        char *said = said_end();
         for (char *rest = said, *line; (line = strsep(&rest, "\n")) && *line;) {
             json_t *root = line_read(line);
             strncat(letters, text_of(root, "level"), 1);
@@ -122,9 +95,9 @@ static void a_huge_field_does_not_silence_the_event(void **state)
     static char huge[100 * 1024];
     (void)state;
     memset(huge, 'x', sizeof huge);
-    listen_begin();
+    said_begin();
     log_event(LOG_ERROR, "big", FIELD_TEXT("text", ((struct slice){ huge, sizeof huge })), FIELD_INT("n", 7));
-    listen_end();
+    char *said = said_end();
     json_t *root = line_read(said);
     assert_string_equal(text_of(root, "event"), "big");
     assert_int_equal(json_integer_value(json_object_get(root, "n")), 7);
@@ -145,14 +118,14 @@ static void threads_do_not_mix_their_lines(void **state)
     int who[THREADS];
     int64_t next[THREADS] = { 0 };
     (void)state;
-    listen_begin();
+    said_begin();
     for (int i = 0; i < THREADS; i++) {
         who[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, talk, &who[i]), 0);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    listen_end();
+    char *said = said_end();
     int lines = 0;
     for (char *rest = said, *line; (line = strsep(&rest, "\n")) && *line; lines++) {
         json_t *root = line_read(line);
