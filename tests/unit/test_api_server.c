@@ -105,7 +105,7 @@ static void very_many_jobs_are_taken(void **state)
 
 /* --- lists ------------------------------------------------------------------------------------------------ */
 
-/* C-49 S2-039 S2-108 */
+/* S3-071 C-49 S2-039 S2-108 */
 static void destinations_and_tenants_are_counted(void **state)
 {
     struct api_fixture *fixture = *state;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { SEED = 12345, BINS = 60 };
 
@@ -308,6 +309,19 @@ static void equal_inputs_give_equal_waits(void **state)
                      backoff_ms(&tiss_retry, 1, SLICE("CLM-2025-001"), 3, PRIORITY_CRITICAL)); /* equal factors */
 }
 
+/* S2-114: a wait is drawn in under a millisecond. */
+static void draws_are_quick(void **state)
+{
+    (void)state;
+    enum { DRAWS = 10000 };
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    draw_many(&email_retry, 5, DRAWS);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    double seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    check(seconds / DRAWS < 0.001, "%f s a wait", seconds / DRAWS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +337,7 @@ int main(void)
         cmocka_unit_test(what_a_destination_asks),
         cmocka_unit_test(a_least_wait_spreads_upwards),
         cmocka_unit_test(equal_inputs_give_equal_waits),
+        cmocka_unit_test(draws_are_quick),
     };
     return cmocka_run_group_tests_name("backoff", tests, NULL, NULL);
 }

@@ -212,7 +212,7 @@ static void what_leads_back(void **state)
     run_scripts(cases, COUNT_OF(cases));
 }
 
-/* C-67 S3-046 S3-047 S3-049 */
+/* S3-045 S3-048 C-67 S3-046 S3-047 S3-049 */
 static void the_ramp(void **state)
 {
     (void)state;

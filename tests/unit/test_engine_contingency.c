@@ -90,7 +90,7 @@ static const struct failure failures[] = {
       "\"change\":\"contingency\",\"cause\":\"exhausted\"" },
 };
 
-/* each of the document's triggers, and that the change is told, once. */
+/* S3-008 S3-009 S3-010 S3-011 S3-012 S3-014 A-18: each of the document's triggers, and that the change is told, once. */
 static void each_trigger_leads_to_contingency(void **state)
 {
     (void)state;
@@ -224,12 +224,38 @@ static void the_way_back_has_an_order(void **state)
     world_end(&world);
 }
 
+/* C-60: a class counts among a taxpayer's own documents. Who calls all of them critical does not hold up the others. */
+static void taxpayers_take_turns_whatever_the_class(void **state)
+{
+    struct sent sent = { .count = 0 };
+    struct world world = { .destination = notes_order, .context = &sent };
+    (void)state;
+    world_begin(&world, SIFEN(", concurrency: 1"), began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    for (int i = 0; i < 6; i++) {
+        char id[] = "c0";
+        id[1] = (char)('0' + i);
+        add(&world, "A", id, PRIORITY_CRITICAL);
+    }
+    add(&world, "B", "old", PRIORITY_NORMAL);
+    world_run_for(&world, 10 * MINUTE_MS);
+    add(&world, "B", "new", PRIORITY_NORMAL);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
+    world_run_for(&world, MINUTE_MS);
+    static const char *const order[] = { "c0", "old", "c1", "new", "c2", "c3", "c4", "c5" };
+    assert_int_equal(sent.count, COUNT_OF(order));
+    for (size_t i = 0; i < sent.count; i++)
+        check(strcmp(sent.ids[i], order[i]) == 0, "number %zu is %s", i, sent.ids[i]);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_trigger_leads_to_contingency),
         cmocka_unit_test(looks_are_rarer_the_longer_it_is_away),
         cmocka_unit_test(the_way_back_has_an_order),
+        cmocka_unit_test(taxpayers_take_turns_whatever_the_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void a_last_try_in_an_outage_is_held(void **state)
     world_end(&world);
 }
 
-/* S4-014. Behind an open breaker nobody's tries are spent. */
+/* S4-022 S4-014. Behind an open breaker nobody's tries are spent. */
 static void an_open_breaker_spends_nothing(void **state)
 {
     struct outage outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };

@@ -506,6 +506,48 @@ static void a_trial_goes_first(void **state)
     world_end(&world);
 }
 
+/* Events of the job that are still there. */
+static size_t events_of(struct world *world, const char *id)
+{
+    size_t count = 0, read;
+    int64_t after = 0;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
+        for (size_t i = 0; i < read; i++) {
+            after = events[i].number;
+            count += slice_equal(events[i].job, slice_from(id));
+        }
+        arena_release(&memory);
+    } while (read > 0);
+    return count;
+}
+
+/* S0-111 S0-112 S1-080 S1-081 S1-082: attempts, their classes and decisions are there for five years, the job itself is not. */
+static void the_trail_is_kept_for_five_years(void **state)
+{
+    const int64_t five_years_ms = (5 * 365 + 1) * (int64_t)DAY_MS;
+    struct world world = { .destination = is_away };
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    world_add(&world, "d", "t", "CLM-2025-1", "x");
+    world_run_for(&world, 6 * HOUR_MS);
+    assert_int_equal(world_job(&world, "t", "CLM-2025-1").state, STATE_DEAD);
+    size_t events = events_of(&world, "CLM-2025-1");
+    assert_true(events >= 1 + 6 * 2); /* taken, and six times claimed and settled */
+    world.now = began + five_years_ms - HOUR_MS;
+    world_run_for(&world, 30 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(events_of(&world, "CLM-2025-1") >= events);
+    world.now = began + five_years_ms + 6 * HOUR_MS;
+    world_run_for(&world, 30 * MINUTE_MS);
+    assert_true(events_of(&world, "CLM-2025-1") < events);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +565,7 @@ int main(void)
         cmocka_unit_test(dead_letters_wait_for_the_destination),
         cmocka_unit_test(dead_letters_go_back_slowly),
         cmocka_unit_test(a_trial_goes_first),
+        cmocka_unit_test(the_trail_is_kept_for_five_years),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

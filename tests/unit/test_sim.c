@@ -467,6 +467,33 @@ static void test_redriven(void **state)
     ledger_release(&ledger);
 }
 
+/* C-23: rules that set different targets, for the same figure or another statistic of it, are judged each by itself. */
+static void test_targets_of_each_rule(void **state)
+{
+    (void)state;
+    const struct report report = { .success_after_retry = 0.82, .lost = 0.04, .exhausted = 0.04, .permanent = 0.12,
+                                   .success_median_ms = 90 * MINUTE_MS, .success_mean_ms = 90 * MINUTE_MS };
+    static const struct { const char *rule, *name; double bound; enum figure_verdict verdict; } rows[] = {
+        { "S0-081", "successAfterRetry", 0.85, FIGURE_MISSED },
+        { "S1-051", "successAfterRetry", 0.80, FIGURE_MET },
+        { "S0-084", "timeToSuccessMedianMs", HOUR_MS, FIGURE_MISSED },
+        { "S1-052", "timeToSuccessMeanMs", 2 * HOUR_MS, FIGURE_MET },
+        { "S0-083", "lost", 0.03, FIGURE_MISSED },
+        { "S1-054", "exhausted", 0.05, FIGURE_MET },
+        { "S1-053", "permanent", 0.10, FIGURE_MISSED },
+        { "S0-085", "permanent", 0.10, FIGURE_MISSED },
+        { "S1-057", "permanent", 0.15, FIGURE_MET },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct figure *figure = figures;
+        while (figure->name && strcmp(figure->rule, rows[i].rule) != 0)
+            figure++;
+        check(figure->name && strcmp(figure->name, rows[i].name) == 0, "%s: no figure %s", rows[i].rule, rows[i].name);
+        check(fabs(figure->bound - rows[i].bound) < 1e-9, "%s: %f", rows[i].rule, figure->bound);
+        check(figure_judge(figure, &report) == rows[i].verdict, "%s: %s", rows[i].rule, rows[i].name);
+    }
+}
+
 static void test_texts(void **state)
 {
     (void)state;
@@ -548,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_blocked), cmocka_unit_test(test_health_in_the_run),
         cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_figures_by_hand), cmocka_unit_test(test_redriven), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_targets_of_each_rule),
         cmocka_unit_test(test_steps),           cmocka_unit_test(test_store_fails),
     };
     return cmocka_run_group_tests(tests, quiet, NULL);

@@ -4,6 +4,8 @@
 #include "core/turns.h"
 #include "support/check.h"
 
+#include <time.h>
+
 static const instant start = INT64_C(1736678400000);
 static const struct turns_settings email = { .round_robin = true, .batch = 3, .base_priority = 5 };
 
@@ -574,6 +576,25 @@ static void no_memory_is_said_when_room_is_made(void **state)
     turns_release(&turns);
 }
 
+/* S2-115: whose turn it is takes far less than 5 ms of a job, also with ten thousand companies. */
+static void turns_are_quick(void **state)
+{
+    (void)state;
+    enum { MANY = 10000, DISPATCHES = 100000 };
+    struct field field;
+    struct timespec before, after;
+    field_begin(&field, email, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        give(&field, i, 100);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    for (int i = 0; i < DISPATCHES; i++)
+        assert_true(dispatch(&field) >= 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    double seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    check(seconds / DISPATCHES < 0.0005, "%f s a job", seconds / DISPATCHES); /* a tenth: the rest is the store's */
+    field_end(&field);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +617,7 @@ int main(void)
         cmocka_unit_test(without_turns_who_came_first_is_first),
         cmocka_unit_test(settings_change_under_way),
         cmocka_unit_test(no_memory_is_said_when_room_is_made),
+        cmocka_unit_test(turns_are_quick),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }
