@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "core/redact.h"
+#include "lib/decision_reason.h"
 
 #include <assert.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
     const struct job *job = input->job;
     const struct answer *answer = input->answer;
     bool failed = decision->verdict != VERDICT_COMPLETE;
+    char reason[DECISION_REASON_BYTES_MAX];
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
     json_member_int(&json, "attempt", job->attempts);
@@ -177,6 +179,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
         json_member_bool(&json, "shouldRetry", verdict_goes_on(decision->verdict));
         json_member_int(&json, "retryCount", decision->retry_count);
         json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
+        json_member_string(&json, "retryReason", decision_reason(&input->destination->policy, decision, reason));
         if (decision->next_at != INSTANT_NONE) {
             json_member_int(&json, "backoffMs", decision->delay_ms);
             json_member_int(&json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);

@@ -1,13 +1,10 @@
 #include "lib/decision_json.h"
 
 #include "base/json.h"
+#include "lib/decision_reason.h"
 #include "lib/question.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
-
-enum { REASON_BYTES_MAX = 160 };
 
 static const char *const problem_names[QUESTION_PROBLEM_COUNT] = {
     [QUESTION_OK] = "OK",
@@ -58,79 +55,6 @@ void decision_json_problem(enum question_problem problem, struct slice detail, s
     json_object_end(&json);
 }
 
-/* What the retries are spent on, as the subject of "..., retry 2 of 5". */
-static const char *retry_subject(const struct decision *decision)
-{
-    if (!decision->known)
-        return "Unknown error";
-    switch (decision->outcome) {
-    case OUTCOME_THROTTLED:
-        return "Too many requests";
-    case OUTCOME_IN_DOUBT:
-        return "Answer lost";
-    default:
-        return "Transient error";
-    }
-}
-
-static const char *stop_reason(const struct decision *decision)
-{
-    bool duplicate = decision->outcome == OUTCOME_DUPLICATE;
-    switch (decision->verdict) {
-    case VERDICT_COMPLETE:
-        return duplicate ? "Arrived with an earlier attempt" : "Delivered";
-    case VERDICT_BLOCK:
-        return "Destination refuses us (credentials, certificate or account), an operator must act";
-    case VERDICT_SPLIT:
-        return "Taken in part, treat each part by its own outcome";
-    case VERDICT_EXPIRED:
-        return "Deadline exceeded, the next try would come after it";
-    case VERDICT_PARK:
-        return "Answer lost, a person must find out whether it arrived";
-    default:
-        if (!decision->known)
-            return "Unknown error, which this policy does not retry";
-        return duplicate ? "Destination has it already, not retried" : "Permanent error, not retried";
-    }
-}
-
-static struct slice reason_text(const struct policy *policy, const struct decision *decision, char text[REASON_BYTES_MAX])
-{
-    int64_t retries_max = policy->retry.retries_max;
-    char limit[UNITS_TEXT_BYTES];
-    bool throttled = decision->outcome == OUTCOME_THROTTLED;
-    int len;
-    switch (decision->verdict) {
-    case VERDICT_RETRY:
-        len = snprintf(text, REASON_BYTES_MAX, "%s, retry %" PRId64 " of %" PRId64, retry_subject(decision),
-                       decision->retry_count, retries_max);
-        break;
-    case VERDICT_HOLD:
-        len = snprintf(text, REASON_BYTES_MAX, "%s, waits without spending a retry, %" PRId64 " of %" PRId64 " used",
-                       throttled ? "Too many requests" : "Destination unavailable", decision->retry_count, retries_max);
-        break;
-    case VERDICT_VERIFY:
-        len = snprintf(text, REASON_BYTES_MAX, "%s, verify before sending again",
-                       decision->outcome == OUTCOME_DUPLICATE ? "Destination may have it already" : "Answer lost");
-        break;
-    case VERDICT_POLL:
-        len = snprintf(text, REASON_BYTES_MAX, "Accepted and not judged yet, poll for the result");
-        break;
-    case VERDICT_EXHAUSTED:
-        duration_format(policy->retry.elapsed_max_ms, limit);
-        if (decision->reason == REASON_ELAPSED)
-            len = snprintf(text, REASON_BYTES_MAX,
-                           "Maximum time exceeded, the next retry would come more than %s after the first attempt", limit);
-        else
-            len = snprintf(text, REASON_BYTES_MAX, "Maximum retries exceeded, %" PRId64 " allowed", retries_max);
-        break;
-    default:
-        return slice_from(stop_reason(decision));
-    }
-    assert(len > 0 && len < REASON_BYTES_MAX);
-    return (struct slice){ text, (size_t)len };
-}
-
 /* What was added to the documents' own members. */
 static void write_additions(struct json_writer *json, const struct decision *decision)
 {
@@ -143,14 +67,14 @@ static void write_additions(struct json_writer *json, const struct decision *dec
 static void write_next(struct json_writer *json, const struct policy *policy, struct slice error,
                        const struct decision *decision)
 {
-    char reason[REASON_BYTES_MAX];
+    char reason[DECISION_REASON_BYTES_MAX];
     json_member_bool(json, "shouldRetry", decision->verdict != VERDICT_POLL);
     json_member_int(json, "retryCount", decision->retry_count);
     json_member_int(json, "maxRetries", policy->retry.retries_max);
     json_member_int(json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
     json_member_int(json, "backoffMs", decision->delay_ms);
     json_member_instant(json, "nextRetryTime", decision->next_at);
-    json_member_string(json, "retryReason", reason_text(policy, decision, reason));
+    json_member_string(json, "retryReason", decision_reason(policy, decision, reason));
     json_member_text(json, "errorClassification", outcome_label(decision->outcome, decision->known));
     json_member_string(json, "originalError", error);
 }
@@ -158,7 +82,7 @@ static void write_next(struct json_writer *json, const struct policy *policy, st
 static void write_end(struct json_writer *json, const struct policy *policy, struct slice error,
                       const struct decision *decision)
 {
-    char reason[REASON_BYTES_MAX];
+    char reason[DECISION_REASON_BYTES_MAX];
     const char *code = decision_error_code(decision->verdict);
     json_member_bool(json, "shouldRetry", false);
     if (code)
@@ -166,7 +90,7 @@ static void write_end(struct json_writer *json, const struct policy *policy, str
     json_member_text(json, "errorClassification", outcome_label(decision->outcome, decision->known));
     json_member_int(json, "retryCount", decision->retry_count);
     json_member_int(json, "maxRetries", policy->retry.retries_max);
-    json_member_string(json, "retryReason", reason_text(policy, decision, reason));
+    json_member_string(json, "retryReason", decision_reason(policy, decision, reason));
     json_member_string(json, "originalError", error);
 }
 

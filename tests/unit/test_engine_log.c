@@ -1,5 +1,5 @@
 /*
- * What the engine's log says about each item.
+ * What the engine says about each item: in the log, and in the trail.
  */
 #include "base/log.h"
 #include "support/check.h"
@@ -96,8 +96,85 @@ static void an_item_has_its_line(void **state)
     world_end(&world);
 }
 
+/* Fails with what the claim's payload says. */
+static int64_t fails_as_told(struct world *world, const struct send *send, struct answer *answer)
+{
+    static const char *const errors[] = { "TIMEOUT", "WEIRD_FAILURE", "INVALID_PATIENT_DATA" };
+    (void)world;
+    for (size_t i = 0; i < COUNT_OF(errors); i++)
+        if (slice_equal(send->job->payload, slice_from(errors[i])))
+            answer->text = slice_from(errors[i]);
+    return 20;
+}
+
+struct trail_case {
+    const char *claim, *error, *classification, *reason;
+    int64_t retry_count, minutes_min, minutes_max; /* no minutes: not retried */
+    bool last; /* look at the last event of the claim, else at the first that tells of an attempt */
+};
+
+static void check_trail(const struct trail_case *c, const struct event *event)
+{
+    json_t *data = json_loadb(event->data.data, event->data.len, JSON_REJECT_DUPLICATES, NULL);
+    const char *reason = json_string_value(json_object_get(data, "retryReason"));
+    const char *next = json_string_value(json_object_get(data, "next_at"));
+    int64_t minutes = json_integer_value(json_object_get(data, "backoffMinutes"));
+    bool retried = c->minutes_max > 0;
+    instant next_at;
+    check(event->at >= began && slice_equal(event->job, slice_from(c->claim)), "%s: whose", c->claim);
+    check(strcmp(json_string_value(json_object_get(data, "error")), c->error) == 0, "%s: error", c->claim);
+    check(strcmp(json_string_value(json_object_get(data, "errorClassification")), c->classification) == 0, "%s: class", c->claim);
+    check(reason && strcmp(reason, c->reason) == 0, "%s: reason %s", c->claim, reason ? reason : "none");
+    check(json_integer_value(json_object_get(data, "retryCount")) == c->retry_count, "%s: retryCount", c->claim);
+    check(json_integer_value(json_object_get(data, "maxRetries")) == 5, "%s: maxRetries", c->claim);
+    check(json_is_true(json_object_get(data, "shouldRetry")) == retried, "%s: shouldRetry", c->claim);
+    check(minutes >= c->minutes_min && minutes <= c->minutes_max, "%s: %lld minutes", c->claim, (long long)minutes);
+    check((next != NULL) == retried, "%s: next_at", c->claim);
+    if (retried)
+        check(instant_parse(slice_from(next), &next_at, NULL) == STATUS_OK &&
+                  next_at - event->at == json_integer_value(json_object_get(data, "backoffMs")), "%s: %s", c->claim, next);
+    json_decref(data);
+}
+
+/* S1-094 S0-093 S1-024: when, whose, what was seen, how it was judged, what comes next and why. */
+static void a_decision_is_on_record(void **state)
+{
+    static const struct trail_case cases[] = {
+        { "CLM-1-1", "TIMEOUT", "TRANSIENT", "Transient error, retry 1 of 5", 1, 5, 6, false },
+        { "CLM-1-1", "TIMEOUT", "TRANSIENT", "Maximum retries exceeded, 5 allowed", 5, 0, 0, true },
+        { "CLM-1-2", "WEIRD_FAILURE", "UNKNOWN", "Unknown error, retry 1 of 5", 1, 5, 6, false },
+        { "CLM-1-3", "INVALID_PATIENT_DATA", "PERMANENT", "Permanent error, not retried", 0, 0, 0, true },
+    };
+    struct world world = { .destination = fails_as_told };
+    struct arena memory;
+    struct event *events;
+    struct error error;
+    size_t count;
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (i == 0 || strcmp(cases[i].claim, cases[i - 1].claim) != 0)
+            world_add(&world, "d", "t", cases[i].claim, cases[i].error);
+    world_run_for(&world, 6 * HOUR_MS);
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct event *found = NULL;
+        for (size_t j = 0; j < count; j++) {
+            bool tells = slice_equal(events[j].job, slice_from(cases[i].claim)) &&
+                         memmem(events[j].data.data, events[j].data.len, "shouldRetry", strlen("shouldRetry"));
+            if (tells && (cases[i].last || !found))
+                found = &events[j];
+        }
+        check(found, "%s: no event", cases[i].claim);
+        check_trail(&cases[i], found);
+    }
+    arena_release(&memory);
+    world_end(&world);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(an_item_has_its_line) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(an_item_has_its_line), cmocka_unit_test(a_decision_is_on_record) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
