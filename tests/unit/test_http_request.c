@@ -543,6 +543,43 @@ static void test_references(void **state)
     }
 }
 
+/* S1-045: a claim goes as it was written, as SOAP 1.1; a fault is read, and so is the receipt of the resubmission. */
+static void test_tiss_claim(void **state)
+{
+    (void)state;
+    static const struct receiver_reply replies[] = {
+        { .status = 500, .body = "<soap:Envelope xmlns:soap=\"http://schemas.xmlsoap.org/soap/envelope/\"><soap:Body><soap:Fault>"
+                                 "<faultcode>soap:Server</faultcode><faultstring>SERVICE_UNAVAILABLE</faultstring>"
+                                 "</soap:Fault></soap:Body></soap:Envelope>" },
+        { .body = "<soap:Envelope xmlns:soap=\"http://schemas.xmlsoap.org/soap/envelope/\"><soap:Body>"
+                  "<ans:protocoloRecebimento xmlns:ans=\"http://www.ans.gov.br/padroes/tiss/schemas\">"
+                  "<ans:numeroProtocolo>4711</ans:numeroProtocolo></ans:protocoloRecebimento></soap:Body></soap:Envelope>" },
+    };
+    static const char claim[] = "<?xml version=\"1.0\"?><soap:Envelope><soap:Body><ans:loteGuias/></soap:Body></soap:Envelope>";
+    struct receiver_request request;
+    struct rig_send send;
+    rig_configure(&rig, "preset: tiss, allow_private: true, url: 'http://127.0.0.1:%d/tiss'", receiver_port(receiver));
+    receiver_script(receiver, &replies[0], 1);
+    rig_prepare(&rig, &send);
+    send.job.payload = slice_from(claim);
+    rig_start(&rig, &send);
+    rig_wait(&rig, &send);
+    check(send.answer.outcome == OUTCOME_NONE && strcmp(send.code, "tiss:Server") == 0, "%s", send.code);
+    check(strstr(send.text, "SERVICE_UNAVAILABLE"), "%s", send.text);
+
+    receiver_script(receiver, &replies[1], 1);
+    rig_prepare(&rig, &send);
+    send.job.payload = slice_from(claim);
+    send.job.content_type = SLICE("");
+    send_prepared(&send, &request);
+    assert_string_equal(send.reference, "4711");
+    assert_string_equal(request.method.data, "POST");
+    check(slice_equal(buffer_slice(&request.body), slice_from(claim)), "%s", request.body.data);
+    check_header(&request, "Content-Type", "text/xml; charset=utf-8");
+    check_header(&request, "SOAPAction", "\"\"");
+    receiver_request_release(&request);
+}
+
 /* From the receipt of a lot to the question about it, as the preset has them. */
 static void test_sifen_lot(void **state)
 {
@@ -584,6 +621,7 @@ int main(void)
         TEST(test_fallback), TEST(test_refused), TEST(test_refused_settings), TEST(test_signature_vector), TEST(test_signed_request),
         TEST(test_questions),
         TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references), TEST(test_sifen_lot),
+        TEST(test_tiss_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
