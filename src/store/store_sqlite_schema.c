@@ -49,8 +49,7 @@ static const char *const migrations[] = {
     "INSERT INTO kept SELECT 'destination', name, state FROM destination;"
     "DROP TABLE destination;",
     /* An id that the store made holds the job's number and is found by that: its key is 0. */
-    "DROP INDEX job_key;"
-    "CREATE INDEX job_key ON job (key) WHERE key <> 0;",
+    "DROP INDEX job_key; CREATE INDEX job_key ON job (key) WHERE key <> 0;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };
