@@ -86,6 +86,7 @@ api_files := src/api/openapi.json src/api/root.html
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
+world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) tests/support/check.c tests/support/configs.c)
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 presets := $(sort $(wildcard presets/*.yaml))
 script_tests = $(sort $(shell find tests/$(1) -maxdepth 1 -type f -perm -u+x 2>/dev/null))
@@ -162,7 +163,12 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(test_support) $(everything)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
--include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(test_support:.o=.d) \
+# Plays simulated worlds against the invariants: tests/world.
+$(B)/worlds: $(world_objects) $(everything)
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
+
+-include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(test_support:.o=.d) $(world_objects:.o=.d) \
          $(patsubst $(B)/tests/%,$(B)/obj/tests/unit/%.d,$(unit_programs)) $(fuzz_names:%=$(B)/obj/tests/fuzz/fuzz_%.d)
 
 .PHONY: run

@@ -1,0 +1,375 @@
+/*
+ * The invariants that the store's transactions and events show: 1, 2, 3, 5, 9, and what an answer must lead to (4).
+ */
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20 };
+
+static const char secret[] = "s3cr3t", person[] = "529.982";
+
+/* ---- 2: one state, and every change an event ---- */
+
+/* What brings an event of that kind about; EVENT_COUNT: it changes no state. */
+static enum job_event cause_of(enum event_type type)
+{
+    switch (type) {
+    case EVENT_TYPE_CLAIMED:
+        return EVENT_CLAIM;
+    case EVENT_TYPE_COMPLETED:
+        return EVENT_DELIVER;
+    case EVENT_TYPE_RETRY_SCHEDULED:
+        return EVENT_RETRY;
+    case EVENT_TYPE_RELEASED:
+        return EVENT_RELEASE;
+    case EVENT_TYPE_DEAD:
+        return EVENT_GIVE_UP;
+    case EVENT_TYPE_EXPIRED:
+        return EVENT_EXPIRE;
+    case EVENT_TYPE_CANCELLED:
+        return EVENT_CANCEL;
+    case EVENT_TYPE_REDRIVEN:
+        return EVENT_REDRIVE;
+    default:
+        return EVENT_COUNT;
+    }
+}
+
+static bool is_open(enum job_state state)
+{
+    return state == STATE_PENDING || state == STATE_RUNNING || state == STATE_WAITING;
+}
+
+static void new_generation(struct shadow *shadow)
+{
+    shadow->refused = shadow->may_complete = false;
+    shadow->delivered_epoch = -1;
+    shadow->retry_count = 0;
+}
+
+/* Invariant 5: a dead letter says what it died of. */
+static void check_dead_letter(struct world *world, const struct event *event)
+{
+    struct arena memory;
+    struct job job;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    if (world->eye->ops->reader_job(world->eye, event->tenant, event->job, false, &memory, &job, &error) != STATUS_OK)
+        violated(world, INVARIANT_SILENCE, "the dead letter %.*s is not there: %s", SLICE_ARG(event->job), error.text);
+    if (job.state == STATE_DEAD && (job.last_error.len == 0 || job.dead_code.len == 0 || job.dead_at == INSTANT_NONE))
+        violated(world, INVARIANT_SILENCE, "the dead letter %.*s has error '%.*s', code '%.*s', died at %" PRId64,
+                 SLICE_ARG(event->job), SLICE_ARG(job.last_error), SLICE_ARG(job.dead_code), job.dead_at);
+    if (job.state == STATE_DEAD && !slice_equal(job.dead_code, SLICE("EXPIRED")) && job.attempts_total == 0)
+        violated(world, INVARIANT_SILENCE, "%.*s is dead of %.*s without an attempt", SLICE_ARG(event->job),
+                 SLICE_ARG(job.dead_code));
+    arena_release(&memory);
+}
+
+static void check_event_state(struct world *world, struct shadow *shadow, const struct event *event)
+{
+    enum job_event cause = cause_of(event->type);
+    enum job_state after = shadow->state;
+    if (event->type == EVENT_TYPE_ACCEPTED && shadow->state == STATE_NONE)
+        after = STATE_PENDING;
+    else if (cause != EVENT_COUNT)
+        after = job_state_after(shadow->state, cause);
+    if (after == STATE_NONE || after != event->state)
+        violated(world, INVARIANT_STATE, "%.*s was %s, then came %s and it is %s", SLICE_ARG(event->job),
+                 job_state_name(shadow->state), event_type_name(event->type), job_state_name(event->state));
+    if (event->previous != shadow->last_event)
+        violated(world, INVARIANT_STATE, "event %" PRId64 " of %.*s follows %" PRId64 ", not %" PRId64, event->number,
+                 SLICE_ARG(event->job), event->previous, shadow->last_event);
+    if (shadow->gone)
+        violated(world, INVARIANT_STATE, "%.*s was deleted, then came %s", SLICE_ARG(event->job), event_type_name(event->type));
+    world->open += is_open(after) - is_open(shadow->state);
+    if (shadow->state == STATE_DEAD && event->type == EVENT_TYPE_REDRIVEN)
+        new_generation(shadow);
+    shadow->state = after;
+    shadow->last_event = event->number;
+}
+
+static void check_job_event(struct world *world, const struct event *event)
+{
+    struct shadow *shadow = world_job(world, event->job);
+    check_event_state(world, shadow, event);
+    switch (event->type) {
+    case EVENT_TYPE_COMPLETED:
+        if (!shadow->may_complete)
+            violated(world, INVARIANT_STATE, "%.*s is complete, but nobody said so", SLICE_ARG(event->job));
+        break;
+    case EVENT_TYPE_DEAD:
+    case EVENT_TYPE_EXPIRED:
+        check_dead_letter(world, event);
+        break;
+    case EVENT_TYPE_DEAD_EXPIRED:
+    case EVENT_TYPE_PURGED:
+        if (shadow->state != STATE_DEAD)
+            violated(world, INVARIANT_SILENCE, "%.*s was deleted while it was %s", SLICE_ARG(event->job),
+                     job_state_name(shadow->state));
+        shadow->gone = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void check_event(struct world *world, const struct event *event)
+{
+    struct event again = *event;
+    event_chain(world->event_hash, &again);
+    if (event->number != world->event_number + 1)
+        violated(world, INVARIANT_STATE, "event %" PRId64 " is missing", world->event_number + 1);
+    if (memcmp(again.hash, event->hash, sizeof again.hash) != 0)
+        violated(world, INVARIANT_STATE, "the chain of events breaks at %" PRId64, event->number);
+    if (memmem(event->data.data, event->data.len, secret, sizeof secret - 1) ||
+        memmem(event->data.data, event->data.len, person, sizeof person - 1))
+        violated(world, INVARIANT_SECRETS, "in the trail: %.*s", SLICE_ARG(event->data));
+    world->event_number = event->number;
+    memcpy(world->event_hash, event->hash, sizeof world->event_hash);
+    world->figures->events++;
+    if (event->job.len > 0)
+        check_job_event(world, event);
+}
+
+static void read_events(struct world *world)
+{
+    size_t count;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->eye->ops->reader_events(world->eye, world->event_number, PAGE, &memory, &events, &count, &error),
+                         STATUS_OK);
+        for (size_t i = 0; i < count; i++)
+            check_event(world, &events[i]);
+        arena_release(&memory);
+    } while (count == PAGE);
+}
+
+/* ---- 1, 3, 4: what was applied ---- */
+
+static void check_inserted(struct world *world, const struct op_insert *insert)
+{
+    struct shadow *shadow = world_job(world, insert->id);
+    if (insert->ret_existed)
+        return;
+    if (shadow->state != STATE_PENDING)
+        violated(world, INVARIANT_DURABLE, "%.*s was acknowledged, but no event says so", SLICE_ARG(insert->id));
+    assert_true(insert->ret_seq > 0 && insert->ret_seq < (int64_t)COUNT_OF(world->job_of_seq) && insert->ret_lane <= LANES_MAX);
+    shadow->seq = insert->ret_seq;
+    world->job_of_seq[insert->ret_seq] = (int)(shadow - world->jobs);
+    world->lanes[insert->ret_lane].dest = shadow->dest;
+    world->lanes[insert->ret_lane].tenant = shadow->tenant;
+}
+
+static void check_claimed(struct world *world, const struct op_claim *claim)
+{
+    const struct lane_view *lane = &world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0];
+    for (size_t i = 0; i < claim->ret_count; i++) {
+        const struct job *job = &claim->ret_jobs[i];
+        struct shadow *shadow = world_job(world, job->id);
+        if (shadow->state != STATE_RUNNING || job->lease_token <= shadow->token)
+            violated(world, INVARIANT_LEASE, "%.*s is %s after its claim, token %" PRId64 " after %" PRId64, SLICE_ARG(job->id),
+                     job_state_name(shadow->state), job->lease_token, shadow->token);
+        shadow->token = job->lease_token;
+        shadow->lease_until_mono = world->mono + (claim->lease_until - world_now(world));
+        shadow->claim_mono = lane->claim_mono;
+        shadow->claim_held = lane->claim_held;
+        shadow->claim_calm = lane->claim_calm;
+        shadow->claim_probe = lane->claim_probe;
+        shadow->expected.set = false;
+    }
+}
+
+static void check_waits(struct world *world, const struct shadow *shadow, const struct op_settle *settle, bool spent)
+{
+    instant low = spent ? shadow->expected.run_low : INSTANT_MIN;
+    instant high = spent ? shadow->expected.run_high : shadow->expected.latest;
+    bool again = settle->event == EVENT_RETRY || settle->event == EVENT_RELEASE;
+    if (again && (settle->run_at < low || settle->run_at > high))
+        violated(world, INVARIANT_ATTEMPTS, "job %d is to be tried %" PRId64 " ms after %" PRId64 " .. %" PRId64,
+                 (int)(shadow - world->jobs), settle->run_at - low, (int64_t)0, high - low);
+}
+
+/* Invariant 4, of the answer that this settles. */
+static void check_outcome(struct world *world, const struct shadow *shadow, const struct op_settle *settle)
+{
+    int number = (int)(shadow - world->jobs);
+    bool again = settle->event == EVENT_RETRY || settle->event == EVENT_RELEASE;
+    bool spent = settle->retry_count > shadow->expected.retry_count;
+    if (shadow->expected.refused && again)
+        violated(world, INVARIANT_ATTEMPTS, "job %d was refused for good and is to be tried again", number);
+    if (shadow->expected.delivered && settle->event != EVENT_DELIVER)
+        violated(world, INVARIANT_ATTEMPTS, "job %d was delivered and is not complete", number);
+    if (shadow->expected.unspent && spent)
+        violated(world, INVARIANT_ATTEMPTS, "job %d lost a try while its destination was held", number);
+    if (shadow->expected.spent && again && !spent && shadow->expected.retry_count < shadow->expected.retries_max)
+        violated(world, INVARIANT_ATTEMPTS, "job %d failed and lost no try", number);
+    if (spent && (settle->retry_count != shadow->expected.retry_count + 1 || settle->retry_count > shadow->expected.retries_max))
+        violated(world, INVARIANT_ATTEMPTS, "job %d has %" PRId64 " retries, had %" PRId64 ", at most %" PRId64, number,
+                 settle->retry_count, shadow->expected.retry_count, shadow->expected.retries_max);
+    check_waits(world, shadow, settle, spent);
+}
+
+/* `before`: the last event before this transaction. */
+static void check_settled(struct world *world, const struct store_op *op, int64_t before)
+{
+    const struct op_settle *settle = &op->settle;
+    struct shadow *shadow = &world->jobs[world->job_of_seq[settle->seq]];
+    bool current = settle->token == shadow->token;
+    if (op->status == STATUS_OK && !current)
+        violated(world, INVARIANT_LEASE, "job %d was settled with the stale token %" PRId64 ", it has %" PRId64,
+                 (int)(shadow - world->jobs), settle->token, shadow->token);
+    if (op->status != STATUS_OK && current && shadow->state == STATE_RUNNING)
+        violated(world, INVARIANT_LEASE, "job %d has the token %" PRId64 ", but its settlement was refused",
+                 (int)(shadow - world->jobs), settle->token);
+    if (op->status != STATUS_OK)
+        return;
+    if (shadow->last_event <= before) /* it may have been claimed again in the same transaction, but its end was told */
+        violated(world, INVARIANT_STATE, "job %d was settled as %s, but no event says so", (int)(shadow - world->jobs),
+                 job_state_name(job_state_after(STATE_RUNNING, settle->event)));
+    if (shadow->expected.set && shadow->expected.token == settle->token)
+        check_outcome(world, shadow, settle);
+    shadow->expected.set = false;
+    shadow->retry_count = settle->retry_count;
+}
+
+static void check_op(struct world *world, const struct store_op *op, int64_t before)
+{
+    switch (op->kind) {
+    case OP_INSERT:
+        if (op->status == STATUS_OK)
+            check_inserted(world, &op->insert);
+        break;
+    case OP_CLAIM:
+        if (op->status == STATUS_OK)
+            check_claimed(world, &op->claim);
+        break;
+    case OP_SETTLE:
+        check_settled(world, op, before);
+        break;
+    default:
+        break;
+    }
+}
+
+static void look_at_lanes(struct world *world, int64_t ready[LANES_MAX + 1])
+{
+    struct arena memory;
+    struct lane *lanes;
+    size_t count;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
+    assert_true(count <= LANES_MAX);
+    memset(ready, 0, (LANES_MAX + 1) * sizeof *ready);
+    for (size_t i = 0; i < count; i++)
+        ready[lanes[i].id] = lanes[i].counts.ready;
+    arena_release(&memory);
+}
+
+static int64_t ready_before[LANES_MAX + 1]; /* of the transaction under way */
+
+static bool claims(const struct store_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].kind == OP_CLAIM)
+            return true;
+    return false;
+}
+
+void check_before_apply(struct world *world, const struct store_op *ops, size_t count)
+{
+    if (claims(ops, count))
+        look_at_lanes(world, ready_before);
+}
+
+void check_applied(struct world *world, const struct store_op *ops, size_t count)
+{
+    if (count == 1 && ops[0].kind == OP_ORPHANS)
+        return; /* changes nothing */
+    int64_t before = world->event_number;
+    read_events(world);
+    for (size_t i = 0; i < count; i++)
+        check_op(world, &ops[i], before);
+    if (claims(ops, count))
+        check_turns(world, ops, count, ready_before);
+}
+
+/* ---- 1, 2: everything that was acknowledged is there ---- */
+
+static void check_stored_job(struct world *world, const struct job *job, bool *seen)
+{
+    const struct shadow *shadow = world_job(world, job->id);
+    seen[shadow - world->jobs] = true;
+    if (job->state != shadow->state || job->last_event != shadow->last_event)
+        violated(world, INVARIANT_STATE, "%.*s is %s with event %" PRId64 ", its events say %s and %" PRId64, SLICE_ARG(job->id),
+                 job_state_name(job->state), job->last_event, job_state_name(shadow->state), shadow->last_event);
+    if (job->state == STATE_RUNNING && job->lease_token != shadow->token)
+        violated(world, INVARIANT_LEASE, "%.*s runs under another lease than was given", SLICE_ARG(job->id));
+}
+
+/* Deleted without a word may be only what has ended well long ago. */
+static void check_missing(struct world *world, const bool *seen)
+{
+    for (int i = 0; i < world->job_count; i++) {
+        const struct shadow *shadow = &world->jobs[i];
+        bool forgotten = shadow->state == STATE_COMPLETED || shadow->state == STATE_CANCELLED;
+        if (seen[i] || shadow->gone || forgotten)
+            continue;
+        if (shadow->acknowledged || shadow->state != STATE_NONE)
+            violated(world, INVARIANT_DURABLE, "job %d was acknowledged, was %s, and is not there any more", i,
+                     job_state_name(shadow->state));
+    }
+}
+
+void check_jobs(struct world *world)
+{
+    struct job_filter filter = { 0 };
+    bool seen[JOBS_MAX] = { false };
+    do {
+        struct arena memory;
+        struct job *jobs;
+        struct error error;
+        size_t count;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->eye->ops->reader_jobs(world->eye, &filter, PAGE, false, &memory, &jobs, &count,
+                                                      &filter.before_seq, &error), STATUS_OK);
+        for (size_t i = 0; i < count; i++)
+            check_stored_job(world, &jobs[i], seen);
+        arena_release(&memory);
+    } while (filter.before_seq > 0);
+    check_missing(world, seen);
+}
+
+/* ---- 6, 9 ---- */
+
+void check_engine_memory(struct world *world, size_t bytes)
+{
+    if (bytes > ENGINE_BYTES_MAX)
+        violated(world, INVARIANT_MEMORY, "the engine had %zu bytes with nothing under way, %d jobs open", bytes, world->open);
+}
+
+void check_log(struct world *world)
+{
+    char *text;
+    FILE *log = fdopen(world->log_fd, "r");
+    assert_non_null(log);
+    fseek(log, 0, SEEK_END);
+    long len = ftell(log);
+    rewind(log);
+    text = malloc((size_t)len + 1);
+    assert_non_null(text);
+    size_t got = fread(text, 1, (size_t)len, log);
+    const char *found = memmem(text, got, secret, sizeof secret - 1);
+    if (!found)
+        found = memmem(text, got, person, sizeof person - 1);
+    if (found)
+        violated(world, INVARIANT_SECRETS, "in the log, near: %.*s", 60, found);
+    free(text);
+    fclose(log);
+}

@@ -1,0 +1,387 @@
+/*
+ * The invariants that the receivers see: 3 (one send at a time, under a lease), 4 (what is held is not spent), 6, 7
+ * (turns), 8 (the ramp), 10 (limits); and that everything ends.
+ */
+#include "world.h"
+
+#include "core/classify.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ENGINE_OPS_MAX = 600 }; /* of its own batches, beside what is under way */
+
+/* ---- how a destination stands ---- */
+
+static int64_t grace_ms(const struct world *world)
+{
+    return HOLD_GRACE_MS + 4 * world->store_lag_ms;
+}
+
+/* For how long at least, whatever the clock did. */
+static int64_t stands_for(const struct world *world, instant since)
+{
+    int64_t ms = world_now(world) - since;
+    int64_t clock = world->mono - world->clock_jumped_mono, start = world->mono - world->changed_mono;
+    ms = ms < clock ? ms : clock;
+    return ms < start ? ms : start;
+}
+
+static bool mode_is(const struct destination_status *status, const char *mode)
+{
+    return strcmp(status->mode, mode) == 0;
+}
+
+void check_claims_submitted(struct world *world, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct store_op *op = &batch->ops[i];
+        if (op->kind != OP_CLAIM || op->claim.lane > LANES_MAX)
+            continue;
+        struct lane_view *lane = &world->lanes[op->claim.lane];
+        struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
+        int64_t stands = stands_for(world, status.mode_since);
+        bool settled = stands > grace_ms(world), half_open = strcmp(status.breaker, "half_open") == 0;
+        if (mode_is(&status, "paused") && stands_for(world, status.held_since) > grace_ms(world))
+            violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
+        if (!mode_is(&status, "normal") || strcmp(status.breaker, "closed") != 0)
+            world->dests[lane->dest].unclosed_mono = world->mono;
+        lane->claim_mono = world->mono;
+        lane->claim_held = (settled && (mode_is(&status, "contingency") || mode_is(&status, "recovering"))) ||
+                           (half_open && world->store_lag_ms == 0);
+        lane->claim_probe = settled && mode_is(&status, "contingency");
+        lane->claim_calm = world->mono - world->dests[lane->dest].unclosed_mono > grace_ms(world) &&
+                           stands_for(world, INSTANT_MIN / 2) > grace_ms(world);
+    }
+}
+
+void check_forget(struct world *world, bool restarted)
+{
+    for (int dest = 0; dest < DESTS; dest++) {
+        struct dest_view *view = &world->dests[dest];
+        view->rate_level = 0;
+        view->cycle_sends[0] = 0;
+        view->recovering_since = INSTANT_NONE;
+        view->probe_mono = -1;
+        view->unclosed_mono = world->mono;
+        if (restarted)
+            view->under_way[0] = view->under_way[1] = view->places[0] = view->places[1] = 0;
+    }
+    for (int lane = 0; lane <= LANES_MAX; lane++) {
+        world->lanes[lane].rate_level = 0;
+        world->lanes[lane].passed = 0;
+    }
+    for (int i = 0; i < world->job_count && restarted; i++) {
+        world->jobs[i].flight = NULL;
+        world->jobs[i].expected.set = false;
+    }
+    world->changed_mono = world->mono;
+}
+
+/* ---- 10: limits ---- */
+
+/* A bucket that the configured rate empties; it never holds more than a burst. */
+static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t concurrency, double *level, int64_t *at)
+{
+    if (rate.count == 0)
+        return;
+    int64_t second = rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1);
+    int64_t burst = second > concurrency ? second : concurrency;
+    burst = burst < rate.count ? burst : rate.count;
+    double slack = world->store_lag_ms > 0 ? (double)(2 * concurrency) : 1e-6;
+    double emptied = (double)(world->mono - *at) * (double)rate.count / (double)rate.per_ms;
+    *level = *level > emptied ? *level - emptied : 0;
+    *at = world->mono;
+    *level += 1;
+    if (*level > (double)burst + slack)
+        violated(world, INVARIANT_LIMITS, "%s: %g in a bucket of %" PRId64 ", %" PRId64 " per %" PRId64 " ms are allowed", whose,
+                 *level, burst, rate.count, rate.per_ms);
+}
+
+/* Two whole cycles may meet in one interval, never three. */
+static void check_cycle(struct world *world, struct dest_view *view, const struct destination_config *config)
+{
+    if (config->cycle_every_ms == 0 || config->cycle_batch == 0)
+        return;
+    if (world->mono - view->cycle_mono >= config->cycle_every_ms) {
+        view->cycle_mono = world->mono;
+        view->cycle_sends[0] = 0;
+    }
+    view->cycle_sends[0]++;
+    if (view->cycle_sends[0] > 2 * config->cycle_batch + (world->store_lag_ms > 0 ? config->concurrency : 0))
+        violated(world, INVARIANT_LIMITS, "%" PRId64 " sends in an interval of cycles of %" PRId64, view->cycle_sends[0],
+                 config->cycle_batch);
+}
+
+static void check_places(struct world *world, int dest, bool fallback, const struct destination_config *config)
+{
+    struct dest_view *view = &world->dests[dest];
+    int64_t now = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
+    if (view->under_way[fallback] == 0)
+        view->places[fallback] = now; /* nothing is left of an earlier configuration */
+    int64_t places = view->places[fallback] > now ? view->places[fallback] : now;
+    view->under_way[fallback]++;
+    if (view->under_way[fallback] > places)
+        violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, %" PRId64 " are allowed", dest_names[dest],
+                 view->under_way[fallback], places);
+}
+
+static void check_limits(struct world *world, const struct flight *flight)
+{
+    const struct destination_config *config = flight->send->destination;
+    const struct shadow *shadow = flight->shadow;
+    struct dest_view *view = &world->dests[shadow->dest];
+    struct lane_view *lane = &world->lanes[flight->send->job->lane];
+    check_places(world, shadow->dest, flight->send->use_fallback, config);
+    check_rate(world, "destination", config->rate_total, config->concurrency, &view->rate_level, &view->rate_mono);
+    check_rate(world, "tenant", config->rate_per_tenant, config->concurrency, &lane->rate_level, &lane->rate_mono);
+    if (!flight->send->use_fallback)
+        check_cycle(world, view, config);
+}
+
+/* ---- 8: after an outage ---- */
+
+static int64_t ramp_level(const struct world *world, const struct contingency_config *config, int64_t step)
+{
+    size_t last = config->ramp_count - 1;
+    int64_t level = config->ramp[step < (int64_t)last ? (size_t)step : last];
+    return world->sabotage == SABOTAGE_NO_RAMP ? level / 4 : level;
+}
+
+/* However fast it answers, so many steps of a second each can have been taken and no more. */
+static void check_ramp(struct world *world, const struct flight *flight, const struct destination_status *status)
+{
+    const struct contingency_config *config = &flight->send->destination->contingency;
+    struct dest_view *view = &world->dests[flight->shadow->dest];
+    int64_t since = world_now(world) - status->mode_since, step = since / RAMP_STEP_MS, allowed = 0;
+    if (stands_for(world, status->mode_since) < since || flight->shadow->claim_mono < world->mono - since || config->ramp_count == 0)
+        return;
+    if (view->recovering_since != status->mode_since) {
+        view->recovering_since = status->mode_since;
+        view->recovering_sent = 0;
+    }
+    view->recovering_sent++;
+    if (view->under_way[0] > ramp_level(world, config, step))
+        violated(world, INVARIANT_RAMP, "%" PRId64 " under way %" PRId64 " ms after the return, the step has %" PRId64,
+                 view->under_way[0], since, ramp_level(world, config, step));
+    for (int64_t i = 0; i <= step && i < (int64_t)config->ramp_count; i++)
+        allowed += ramp_level(world, config, i);
+    if (step < (int64_t)config->ramp_count && view->recovering_sent > allowed)
+        violated(world, INVARIANT_RAMP, "%" PRId64 " sent within %" PRId64 " ms of the return, the steps have %" PRId64,
+                 view->recovering_sent, since, allowed);
+}
+
+/* In contingency only looks go out: none where the health is checked, else one an interval. */
+static void check_look(struct world *world, const struct flight *flight)
+{
+    const struct destination_config *config = flight->send->destination;
+    struct dest_view *view = &world->dests[flight->shadow->dest];
+    if (config->health.kind != HEALTH_NONE)
+        violated(world, INVARIANT_RAMP, "a job goes to %s in contingency, although its health is checked", config->name);
+    if (view->probe_mono >= 0 && world->mono - view->probe_mono < config->contingency.check_ms)
+        violated(world, INVARIANT_RAMP, "a second look at %s after %" PRId64 " ms", config->name, world->mono - view->probe_mono);
+    view->probe_mono = world->mono;
+}
+
+/* ---- 3, 4: a send ---- */
+
+static void check_lease(struct world *world, const struct flight *flight)
+{
+    const struct shadow *shadow = flight->shadow;
+    const struct job *job = flight->send->job;
+    if (shadow->state != STATE_RUNNING || job->lease_token != shadow->token)
+        violated(world, INVARIANT_LEASE, "%.*s is sent without a lease: it is %s", SLICE_ARG(job->id), job_state_name(shadow->state));
+    if (world->mono > shadow->lease_until_mono)
+        violated(world, INVARIANT_LEASE, "%.*s is sent after the end of its lease", SLICE_ARG(job->id));
+    if (shadow->flight)
+        violated(world, INVARIANT_LEASE, "%.*s is sent twice at once", SLICE_ARG(job->id));
+}
+
+void check_send(struct world *world, struct flight *flight)
+{
+    struct shadow *shadow = flight->shadow;
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
+    bool first = !flight->send->use_fallback;
+    check_lease(world, flight);
+    if (flight->send->job->step == STEP_SEND && (shadow->refused || shadow->delivered_epoch == world->epoch))
+        violated(world, INVARIANT_ATTEMPTS, "job %d is sent again after its %s", (int)(shadow - world->jobs),
+                 shadow->refused ? "refusal" : "delivery");
+    check_limits(world, flight);
+    if (first && mode_is(&status, "recovering"))
+        check_ramp(world, flight, &status);
+    if (first && shadow->claim_probe)
+        check_look(world, flight);
+    int64_t most = ENGINE_OPS_MAX;
+    for (int dest = 0; dest < DESTS; dest++)
+        most += 2 * (status.concurrency > 30 ? status.concurrency : 30);
+    if (engine_under_way(world->engine) > (size_t)most)
+        violated(world, INVARIANT_MEMORY, "%zu things are under way", engine_under_way(world->engine));
+}
+
+/* ---- 4: an answer ---- */
+
+static enum outcome outcome_of(const struct flight *flight)
+{
+    const struct policy *policy = &flight->send->destination->policy;
+    const struct answer *answer = &flight->answer;
+    if (answer->outcome != OUTCOME_NONE)
+        return answer->outcome;
+    enum outcome found = classify(policy->classifier, (struct evidence){ answer->code, answer->text }).outcome;
+    return found != OUTCOME_NONE ? found : policy->unknown;
+}
+
+static int64_t at_least(int64_t value, double other)
+{
+    return other > (double)value ? (int64_t)other : value;
+}
+
+/* The policy's own words, computed apart from the program: how long a retry that spends may wait. */
+static void expect_waits(const struct world *world, struct shadow *shadow, const struct flight *flight, enum outcome outcome)
+{
+    const struct destination_config *config = flight->send->destination;
+    const struct retry_policy *retry = &config->policy.retry;
+    const struct job *job = flight->send->job;
+    double nominal = (double)retry->base_ms * retry->delay_factor[job->priority] * pow(retry->factor, (double)job->retry_count);
+    nominal = fmax(fmin(nominal, (double)retry->cap_ms), (double)retry->floor_ms);
+    double low = nominal * (1 - retry->jitter) - 1, high = nominal * (1 + retry->jitter) + 1;
+    if (retry->clamp != CLAMP_BEFORE) {
+        low = fmax(low, (double)retry->floor_ms);
+        high = fmin(high, (double)retry->cap_ms + 1);
+    }
+    double wish = fmin((double)flight->answer.retry_after_ms, (double)retry->retry_after_max_ms);
+    if (flight->answer.retry_after_ms > 0) {
+        low = fmax(low, wish);
+        high = fmax(high, fmin(wish * (1 + retry->jitter), (double)retry->retry_after_max_ms) + 1);
+    }
+    if (outcome == OUTCOME_THROTTLED) {
+        low = fmax(low, (double)retry->throttle_min_ms);
+        high = fmax(high, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
+    }
+    int64_t latest = at_least(SECOND_MS, high);
+    latest = at_least(latest, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
+    const int64_t others[] = { config->verify.after_ms, config->verify.every_ms, config->poll.after_ms, config->poll.every_ms, MINUTE_MS };
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        latest = at_least(latest, (double)others[i]);
+    shadow->expected.run_low = world_now(world) + (int64_t)low;
+    shadow->expected.run_high = world_now(world) + (int64_t)high;
+    shadow->expected.latest = world_now(world) + latest;
+}
+
+static bool may_pass(enum outcome outcome)
+{
+    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT || outcome == OUTCOME_IN_DOUBT;
+}
+
+static void expect(struct world *world, const struct flight *flight)
+{
+    struct shadow *shadow = flight->shadow;
+    const struct job *job = flight->send->job;
+    bool question = job->step != STEP_SEND, attempted = flight->answer.attempted;
+    enum outcome outcome = question ? OUTCOME_NONE : outcome_of(flight);
+    shadow->expected.set = true;
+    shadow->expected.outcome = outcome;
+    shadow->expected.token = job->lease_token;
+    shadow->expected.retry_count = job->retry_count;
+    shadow->expected.retries_max = flight->send->destination->policy.retry.retries_max;
+    shadow->expected.question = question;
+    shadow->expected.refused = attempted && !question && outcome == OUTCOME_PERMANENT;
+    shadow->expected.delivered = attempted && (question ? flight->answer.query == QUERY_DELIVERED : outcome == OUTCOME_DELIVERED);
+    shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->claim_held || flight->send->use_fallback));
+    shadow->expected.spent = attempted && !question && outcome == OUTCOME_TRANSIENT && shadow->claim_calm && !flight->send->use_fallback;
+    expect_waits(world, shadow, flight, question ? OUTCOME_TRANSIENT : outcome);
+}
+
+void check_answer(struct world *world, struct flight *flight)
+{
+    struct shadow *shadow = flight->shadow;
+    struct dest_view *view = &world->dests[shadow->dest];
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
+    enum outcome outcome = flight->send->job->step == STEP_SEND ? outcome_of(flight) : OUTCOME_NONE;
+    bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
+    if (strcmp(status.breaker, "closed") != 0 || !mode_is(&status, "normal"))
+        view->unclosed_mono = world->mono;
+    view->under_way[!first]--;
+    if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */
+        view->recovering_sent -= view->recovering_sent > 0;
+        view->cycle_sends[0] -= view->cycle_sends[0] > 0;
+        view->probe_mono = -1;
+    }
+    expect(world, flight);
+    if (shadow->expected.refused)
+        shadow->refused = true;
+    if (shadow->expected.delivered)
+        shadow->delivered_epoch = world->epoch;
+    bool says = shadow->expected.delivered || (attempted && (outcome == OUTCOME_ACCEPTED || outcome == OUTCOME_DUPLICATE));
+    shadow->may_complete = shadow->may_complete || says;
+}
+
+/* ---- 7: turns ---- */
+
+static int64_t share_of(const struct destination_config *config, int tenant)
+{
+    int64_t weight = 1;
+    char name[8];
+    snprintf(name, sizeof name, "t%d", tenant);
+    for (size_t i = 0; i < config->fairness.weights.count; i++)
+        if (strcmp(config->fairness.weights.items[i].name, name) == 0)
+            weight = atoll(config->fairness.weights.items[i].value);
+    return weight * config->fairness.batch;
+}
+
+static int64_t turns_bound(const struct world *world, const struct destination_config *config, int dest)
+{
+    int64_t bound = 2 * config->concurrency; /* what was claimed before it came */
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == dest)
+            bound += share_of(config, world->lanes[lane].tenant);
+    return bound;
+}
+
+static void pass_by(struct world *world, int lane, int64_t count, const int64_t ready[LANES_MAX + 1],
+                    const struct destination_config *config)
+{
+    int64_t bound = turns_bound(world, config, world->lanes[lane].dest);
+    for (int other = 1; other <= LANES_MAX; other++) {
+        struct lane_view *view = &world->lanes[other];
+        if (view->dest != world->lanes[lane].dest)
+            continue;
+        view->passed = other == lane || ready[other] == 0 ? 0 : view->passed + count;
+        if (view->passed > bound)
+            violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
+                     view->tenant, dest_names[view->dest], view->passed, bound);
+    }
+}
+
+void check_turns(struct world *world, const struct store_op *ops, size_t count, const int64_t ready[LANES_MAX + 1])
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct op_claim *claim = &ops[i].claim;
+        if (ops[i].kind != OP_CLAIM || ops[i].status != STATUS_OK || claim->ret_count == 0)
+            continue;
+        const struct destination_config *config = world_dest(world, world->lanes[claim->lane].dest);
+        if (config && config->fairness.round_robin && config->rate_per_tenant.count == 0)
+            pass_by(world, (int)claim->lane, (int64_t)claim->ret_count, ready, config);
+    }
+}
+
+/* ---- everything ends ---- */
+
+void check_progress(struct world *world)
+{
+    if (world->open > 0)
+        for (int i = 0; i < world->job_count; i++)
+            if (!world->jobs[i].gone && (world->jobs[i].state == STATE_PENDING || world->jobs[i].state == STATE_RUNNING ||
+                                         world->jobs[i].state == STATE_WAITING))
+                violated(world, INVARIANT_PROGRESS, "job %d of %s is still %s; %d are open", i, dest_names[world->jobs[i].dest],
+                         job_state_name(world->jobs[i].state), world->open);
+    for (int dest = 0; dest < DESTS; dest++) {
+        struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+        bool away = status.held_by && strcmp(status.held_by, "maintenance") == 0;
+        if (!away && (!mode_is(&status, "normal") || status.held_by || status.under_way > 0 || status.lanes_with_work > 0))
+            violated(world, INVARIANT_PROGRESS, "%s is in mode %s, held by %s, %" PRId64 " under way, %zu lanes with work",
+                     dest_names[dest], status.mode, status.held_by ? status.held_by : "nothing", status.under_way,
+                     status.lanes_with_work);
+    }
+}

@@ -1,0 +1,219 @@
+/*
+ * What a seed says: how long the world lasts, who lives in it, and what is configured, three times over for reloads.
+ */
+#include "support/configs.h"
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { TEXT_BYTES = 2048 };
+
+/* One destination's YAML, as a flow mapping that is still open. */
+struct text {
+    char data[TEXT_BYTES];
+    size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int len = vsnprintf(text->data + text->len, sizeof text->data - text->len, format, arguments);
+    va_end(arguments);
+    assert_true(len >= 0 && (size_t)len < sizeof text->data - text->len);
+    text->len += (size_t)len;
+}
+
+static size_t between(struct world *world, size_t low, size_t high)
+{
+    return low + below(world, high - low + 1);
+}
+
+static const char *one_of(struct world *world, const char *const *words, size_t count)
+{
+    return words[below(world, count)];
+}
+#define ONE_OF(world, ...)                                                                                             \
+    one_of(world, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+
+static void draw_retry(struct world *world, struct text *text)
+{
+    size_t base = between(world, 1, 60), cap = base * between(world, 1, 50);
+    put(text, ", retry: { max_retries: %zu, base: %zus, factor: %s, cap: %zus, floor: %zus, jitter: %s, clamp: %s",
+        between(world, 0, 8), base, ONE_OF(world, "1", "1.5", "2", "3"), cap, below(world, base + 1),
+        ONE_OF(world, "0", "0.1", "0.2", "1"), ONE_OF(world, "after", "before", "saturate"));
+    put(text, ", retry_after_max: %zus, throttle_min: %zus, throttled_counts: %s", between(world, 1, 7200),
+        below(world, 30), ONE_OF(world, "true", "false"));
+    if (once_in(world, 4))
+        put(text, ", max_elapsed: %zum", between(world, 1, 600));
+    put(text, " }");
+}
+
+/* Kept short enough that a year fits: what the presets bring is longer. */
+static void draw_questions(struct world *world, struct text *text)
+{
+    const char *doubt = ONE_OF(world, "resend", "verify", "park");
+    bool verify = strcmp(doubt, "verify") == 0 || once_in(world, 3);
+    put(text, ", in_doubt: %s", doubt);
+    if (verify)
+        put(text, ", verify: { url: 'https://x.example/{id}', after: %zus, every: %zus, times: %zu }", below(world, 60),
+            between(world, 1, 60), between(world, 1, 6));
+    if (once_in(world, 3))
+        put(text, ", poll: { url: 'https://x.example/{id}', after: %zus, every: %zus, times: %zu }", below(world, 60),
+            between(world, 1, 300), between(world, 1, 12));
+}
+
+/* Whether it goes by mail. */
+static bool draw_policy(struct world *world, struct text *text)
+{
+    static const char *const presets[] = { "tiss", "sifen", "provisioning", "http" };
+    size_t which = below(world, 9);
+    bool custom = which > 5;
+    bool mail = which == 4 || which == 5;
+    if (mail)
+        put(text, "preset: %s, url: 'smtp://x.example:25'", which == 4 ? "email" : "email-relay");
+    else if (!custom)
+        put(text, "preset: %s, url: 'https://x.example/'", presets[which]);
+    else
+        put(text, "url: 'https://x.example/', timeout: %zus", between(world, 1, 30));
+    if (which == 1)
+        put(text, ", verify: { url: 'https://x.example/' }, poll: { url: 'https://x.example/' }");
+    if (custom) {
+        draw_retry(world, text);
+        draw_questions(world, text);
+        put(text, ", dead: { ttl: %zuh, max: %zu }", between(world, 1, 900), once_in(world, 6) ? between(world, 1, 9) : 100000);
+        if (once_in(world, 3))
+            put(text, ", job_ttl: %zum", between(world, 5, 10000));
+    }
+    put(text, ", headers: { X-Key: 's3cr3t-of-the-header' }");
+    return mail;
+}
+
+static void draw_fairness(struct world *world, struct text *text)
+{
+    put(text, ", fairness: { round_robin: %s, batch: %zu, base_priority: %zu", once_in(world, 6) ? "false" : "true",
+        between(world, 1, 5), between(world, 1, 10));
+    if (once_in(world, 2))
+        put(text, ", weights: { t0: %zu, t1: %zu }", between(world, 1, 6), between(world, 1, 3));
+    put(text, " }");
+}
+
+static void draw_limits(struct world *world, struct text *text)
+{
+    put(text, ", concurrency: %zu", once_in(world, 4) ? 1 : between(world, 1, 30));
+    draw_fairness(world, text);
+    if (once_in(world, 3)) {
+        put(text, ", rate: { total: %zu/%s", between(world, 1, 40), ONE_OF(world, "s", "m", "m"));
+        if (once_in(world, 2))
+            put(text, ", per_tenant: %zu/%s", between(world, 1, 40), ONE_OF(world, "s", "m"));
+        put(text, " }");
+    }
+    if (once_in(world, 4))
+        put(text, ", cycle: { every: %zus, batch: %zu }", between(world, 1, 120), between(world, 1, 20));
+    if (once_in(world, 3))
+        put(text, ", priority: { aging: %zum }", between(world, 1, 600));
+}
+
+static void draw_holds(struct world *world, struct text *text, bool mail)
+{
+    static const char *const ramps[] = { "[1, 2, 4]", "[5, 10, 25]", "[1]", "[2, 20]" };
+    if (once_in(world, 2))
+        put(text, ", breaker: { window: %zus, min_calls: %zu, failure_rate: 0.%zu, open: %zus, open_max: %zus, probes: %zu }",
+            between(world, 5, 120), between(world, 1, 20), between(world, 1, 9), between(world, 1, 60),
+            between(world, 60, 600), between(world, 1, 6));
+    if (once_in(world, 3))
+        put(text, ", health: { url: 'https://x.example/health', every: %zus, timeout: 5s, failures: %zu, expect: { status: UP } }",
+            between(world, 10, 120), between(world, 1, 4));
+    if (once_in(world, 2)) {
+        put(text, ", contingency: { ramp: %s, stable: %zus, check: %zus", one_of(world, ramps, COUNT_OF(ramps)),
+            between(world, 1, 900), between(world, 5, 600));
+        if (once_in(world, 3))
+            put(text, ", activate_on_single_event: true");
+        if (once_in(world, 4))
+            put(text, ", maintenance: ['%s 0%zu:00-0%zu:30']", ONE_OF(world, "Sun", "Mon", "Thu"), between(world, 0, 3),
+                between(world, 4, 9));
+        put(text, " }");
+    }
+    if (once_in(world, 5))
+        put(text, ", fallback: { url: '%s://y.example/' }", mail ? "smtp" : "https");
+}
+
+static void draw_destination(struct world *world, int dest, struct text *text)
+{
+    text->len = 0;
+    if (dest == DESTS - 1 && once_in(world, 3)) {
+        put(text, "transport: pull");
+        draw_retry(world, text);
+        draw_limits(world, text);
+        return;
+    }
+    bool mail = draw_policy(world, text);
+    draw_limits(world, text);
+    draw_holds(world, text, mail);
+}
+
+/* The first has every destination; in the others some are missing and some are set otherwise. */
+static void draw_configs(struct world *world)
+{
+    struct text own[DESTS], now;
+    char yaml[DESTS * TEXT_BYTES + 256];
+    for (int dest = 0; dest < DESTS; dest++)
+        draw_destination(world, dest, &own[dest]);
+    for (int i = 0; i < CONFIGS; i++) {
+        size_t len = (size_t)snprintf(yaml, sizeof yaml, "retention: { completed: %zuh, audit: %s }\ndestinations:\n",
+                                      between(world, 1, 200), once_in(world, 4) ? "3d" : "1826d");
+        bool any = false;
+        for (int dest = 0; dest < DESTS; dest++) {
+            bool other = i > 0 && once_in(world, 2);
+            if (i > 0 && once_in(world, 4) && (any || dest < DESTS - 1))
+                continue;
+            any = true;
+            if (other)
+                draw_destination(world, dest, &now);
+            len += (size_t)snprintf(yaml + len, sizeof yaml - len, "  %s: { %s }\n", dest_names[dest],
+                                    other ? now.data : own[dest].data);
+        }
+        if (world->verbose)
+            printf("# configuration %d\n%s", i, yaml);
+        world->configs[i] = config_from((struct slice){ yaml, len }, "world.yaml");
+    }
+}
+
+/* Short and crowded, long and quiet, or between. */
+static void draw_pace(struct world *world)
+{
+    switch (below(world, 4)) {
+    case 0:
+        world->lasts_ms = (int64_t)between(world, 10, 240) * MINUTE_MS;
+        world->disturb_ms = (int64_t)between(world, 1, 60) * SECOND_MS;
+        break;
+    case 1:
+        world->lasts_ms = (int64_t)between(world, 4, 72) * HOUR_MS;
+        world->disturb_ms = (int64_t)between(world, 30, 1200) * SECOND_MS;
+        break;
+    default:
+        world->lasts_ms = (int64_t)between(world, 3, 40) * DAY_MS;
+        world->disturb_ms = (int64_t)between(world, 10, 400) * MINUTE_MS;
+        world->late_ms = once_in(world, 4) ? 0 : (int64_t)between(world, 1, 60) * SECOND_MS;
+        break;
+    }
+    world->jobs_max = (int)between(world, 20, JOBS_MAX);
+    world->arrive_ms = world->lasts_ms * 4 / 5 / world->jobs_max + 1;
+}
+
+void world_draw(struct world *world)
+{
+    draw_pace(world);
+    world->tenants = (int)between(world, 1, TENANTS_MAX);
+    world->clock_jumps = once_in(world, 2);
+    world->listens = once_in(world, 16) || world->sabotage == SABOTAGE_TALKATIVE;
+    world->store_lag_ms = once_in(world, 5) ? (int64_t)between(world, 1, 3000) : 0;
+    world->pending_max = once_in(world, 8) ? (int64_t)between(world, 5, 60) : 1000000000;
+    for (int dest = 0; dest < DESTS; dest++) {
+        struct receiver *receiver = &world->receivers[dest];
+        *receiver = (struct receiver){ .badness = below(world, 4) * 15, .how = (enum outage_kind)below(world, 3) };
+        receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
+    }
+    draw_configs(world);
+}

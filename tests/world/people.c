@@ -1,0 +1,251 @@
+/*
+ * Who sends jobs, who operates the daemon, and what goes wrong around it.
+ */
+#include "world.h"
+
+#include "store/store_faulty.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { ID_BYTES = 32, PAYLOAD_BYTES = 64 };
+
+static void name_job(int number, char id[ID_BYTES])
+{
+    snprintf(id, ID_BYTES, "CLM-W-%d", number);
+}
+
+/* A few tenants have most of the work. */
+static int draw_tenant(struct world *world)
+{
+    return once_in(world, 2) ? 0 : (int)below(world, (size_t)world->tenants);
+}
+
+static void insert(struct world *world, int number)
+{
+    struct shadow *shadow = &world->jobs[number];
+    const struct destination_config *config = world_dest(world, shadow->dest);
+    char id[ID_BYTES], tenant[8], payload[PAYLOAD_BYTES];
+    struct arena memory;
+    instant now = world_now(world);
+    enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
+    bool later = once_in(world, 8), limited = once_in(world, 6);
+    name_job(number, id);
+    snprintf(tenant, sizeof tenant, "t%d", shadow->tenant);
+    snprintf(payload, sizeof payload, "the s3cr3t payload of job %d", number);
+    instant run_at = later ? now + (int64_t)below(world, HOUR_MS) : now;
+    int64_t ttl = limited ? 1000 + (int64_t)below(world, 6 * HOUR_MS) : config->job_ttl_ms;
+    struct store_op op = {
+        .kind = OP_INSERT,
+        .insert = {
+            .destination = slice_from(dest_names[shadow->dest]),
+            .tenant = slice_from(tenant),
+            .id = slice_from(id),
+            .priority = priority,
+            .rank = rank_of(priority, now, config->aging_ms),
+            .run_at = run_at,
+            .deadline = ttl > 0 ? now + ttl : INSTANT_NONE,
+            .payload = slice_from(payload),
+        },
+    };
+    arena_init(&memory, SIZE_MAX / 4);
+    shadow->deadline = op.insert.deadline;
+    if (world_apply(world, &op, &memory) && op.status == STATUS_OK) {
+        shadow->acknowledged = true;
+        note(world, "accepted", number, op.insert.ret_lane);
+    }
+    arena_release(&memory);
+}
+
+void arrival_fire(struct world *world, struct timer *timer)
+{
+    size_t count = once_in(world, 8) ? 1 + below(world, 30) : 1;
+    for (size_t i = 0; i < count && world->job_count < world->jobs_max; i++) {
+        int dest = (int)below(world, DESTS);
+        if (!world_dest(world, dest))
+            continue; /* the API refuses it */
+        int number = world->job_count++;
+        world->jobs[number] = (struct shadow){ .dest = dest, .tenant = draw_tenant(world), .delivered_epoch = -1 };
+        insert(world, number);
+    }
+    workers_begin(world);
+    if (world->job_count < world->jobs_max)
+        timer_set(world, timer, world->mono + (int64_t)below(world, (size_t)(2 * world->arrive_ms) * count));
+}
+
+void world_reload(struct world *world, int config)
+{
+    struct error error;
+    if (world->config != config)
+        note(world, "reload", config, 0);
+    for (int dest = 0; dest < DESTS; dest++)
+        for (int second = 0; second < 2; second++) {
+            const struct destination_config *old = world_dest(world, dest);
+            struct dest_view *view = &world->dests[dest];
+            if (old && old->concurrency > view->places[second])
+                view->places[second] = old->concurrency; /* until what began under it has ended */
+        }
+    assert_int_equal(engine_reload(world->engine, world->configs[config], &error), STATUS_OK);
+    world->config = config;
+    check_forget(world, false);
+}
+
+/* ---- operators ---- */
+
+static void operate_job(struct world *world)
+{
+    static const enum op_kind kinds[] = { OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_REDRIVE, OP_PURGE };
+    if (world->job_count == 0)
+        return;
+    int number = (int)below(world, (size_t)world->job_count);
+    char id[ID_BYTES], tenant[8];
+    struct arena memory;
+    name_job(number, id);
+    snprintf(tenant, sizeof tenant, "t%d", world->jobs[number].tenant);
+    enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
+    struct store_op op = {
+        .kind = kinds[below(world, COUNT_OF(kinds))],
+        .job = { .tenant = slice_from(tenant), .id = slice_from(id), .priority = priority,
+                 .rank = rank_of(priority, world_now(world), HOUR_MS), .forget_at = world_now(world) + DAY_MS },
+    };
+    arena_init(&memory, SIZE_MAX / 4);
+    note(world, "operator, job", number, op.kind);
+    if (world_apply(world, &op, &memory))
+        injected(world, FAULT_OPERATOR);
+    arena_release(&memory);
+}
+
+/* Makes room where dead letters fill a destination's store. */
+void purge_dead(struct world *world, int dest)
+{
+    for (int i = 0; i < world->job_count; i++) {
+        const struct shadow *shadow = &world->jobs[i];
+        char id[ID_BYTES], tenant[8];
+        struct arena memory;
+        if (shadow->dest != dest || shadow->state != STATE_DEAD || shadow->gone)
+            continue;
+        name_job(i, id);
+        snprintf(tenant, sizeof tenant, "t%d", shadow->tenant);
+        struct store_op op = { .kind = OP_PURGE, .job = { .tenant = slice_from(tenant), .id = slice_from(id) } };
+        arena_init(&memory, SIZE_MAX / 4);
+        world_apply(world, &op, &memory);
+        arena_release(&memory);
+    }
+}
+
+static void operate_destination(struct world *world)
+{
+    struct slice name = slice_from(dest_names[below(world, DESTS)]);
+    struct error error;
+    enum status status;
+    size_t what = below(world, 6);
+    switch (what) {
+    case 0:
+        status = engine_pause(world->engine, name, SLICE("they asked for it"), &error);
+        break;
+    case 1:
+        status = engine_enter_contingency(world->engine, name, SLICE("they said so"), &error);
+        break;
+    case 2:
+        status = engine_leave_contingency(world->engine, name, &error);
+        break;
+    default:
+        status = engine_resume(world->engine, name, &error);
+        break;
+    }
+    note(world, "operator, destination", dest_number(name), (int64_t)what);
+    assert_true(status == STATUS_OK || status == STATUS_NOT_FOUND);
+    injected(world, FAULT_OPERATOR);
+}
+
+/* ---- what goes wrong around it ---- */
+
+static void jump_clock(struct world *world)
+{
+    static const int64_t most[] = { 2 * SECOND_MS, MINUTE_MS, HOUR_MS, 3 * DAY_MS };
+    int64_t by = 1 + (int64_t)below(world, (size_t)most[below(world, COUNT_OF(most))]);
+    bool back = once_in(world, 2);
+    if (!world->clock_jumps)
+        return;
+    world->offset += back ? -by : by;
+    world->clock_jumped_mono = world->mono;
+    injected(world, back ? FAULT_CLOCK_BACK : FAULT_CLOCK_FORWARD);
+    note(world, "clock jumps by ms", back ? -by : by, 0);
+    check_forget(world, false);
+}
+
+static void store_fails(struct world *world)
+{
+    static const enum status statuses[] = { STATUS_FULL, STATUS_NO_MEMORY, STATUS_BUSY };
+    size_t what = below(world, 10);
+    bool for_good = what < 3;
+    note(world, "store", (int64_t)what, for_good);
+    if (what == 9) {
+        world_break(world);
+    } else if (what == 8) {
+        injected(world, FAULT_STORE_READ);
+        store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), false, STATUS_IO);
+    } else {
+        injected(world, FAULT_STORE);
+        store_faulty_set(world->store, FAULTY_APPLY, 1 + (int64_t)below(world, 6), for_good, statuses[below(world, COUNT_OF(statuses))]);
+        if (for_good)
+            timer_set(world, &world->heal, world->mono + (int64_t)below(world, 5 * MINUTE_MS));
+    }
+}
+
+void heal_fire(struct world *world, struct timer *timer)
+{
+    (void)timer;
+    note(world, "store heals", 0, 0);
+    store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
+}
+
+static void disturb_receiver(struct world *world)
+{
+    struct receiver *receiver = &world->receivers[below(world, DESTS)];
+    note(world, "receiver", receiver - world->receivers, 0);
+    switch (below(world, 8)) {
+    case 0:
+        receiver->down = true;
+        break;
+    case 1:
+        receiver->flapping = !receiver->flapping;
+        break;
+    case 2:
+        receiver->slow = !receiver->slow;
+        break;
+    case 3:
+        receiver->capacity = receiver->capacity ? 0 : 1 + (int64_t)below(world, 4);
+        break;
+    case 4:
+        receiver->badness = below(world, 101);
+        break;
+    default:
+        receiver->down = receiver->flapping = false;
+        receiver->badness = below(world, 20);
+        break;
+    }
+}
+
+void disturbance_fire(struct world *world, struct timer *timer)
+{
+    size_t what = below(world, 100);
+    timer_set(world, timer, world->mono + 1 + (int64_t)below(world, (size_t)(2 * world->disturb_ms)));
+    if (what < 30)
+        disturb_receiver(world);
+    else if (what < 50)
+        operate_job(world);
+    else if (what < 65)
+        operate_destination(world);
+    else if (what < 75)
+        store_fails(world);
+    else if (what < 84)
+        jump_clock(world);
+    else if (what < 92)
+        world_crash(world);
+    else {
+        injected(world, FAULT_RELOAD);
+        world_reload(world, (int)below(world, CONFIGS));
+    }
+    workers_begin(world);
+}

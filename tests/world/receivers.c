@@ -1,0 +1,264 @@
+/*
+ * What answers: receivers that fail, lie, hang and break down, their health, and the workers of pull destinations.
+ */
+#include "world.h"
+
+#include "engine/settlement.h"
+
+#include <stdlib.h>
+
+enum { SLOW_MS_MAX = 200 * SECOND_MS, USUAL_MS_MAX = 3000, WORKER_LEASE_MS = 60 * SECOND_MS };
+
+#define PERSON "HTTP 500: of 529.982.247-25"
+
+struct reply {
+    enum outcome outcome; /* as a transport would be certain of; NONE: the rules judge */
+    const char *code, *text;
+    enum fault fault;
+};
+
+static const struct reply replies[] = {
+    { OUTCOME_NONE, "http:500", PERSON, FAULT_ERROR },
+    { OUTCOME_NONE, "http:503", "SERVICE_UNAVAILABLE", FAULT_ERROR },
+    { OUTCOME_NONE, "http:429", "RATE_LIMIT: too many requests", FAULT_ERROR },
+    { OUTCOME_NONE, "http:422", "INVALID_PATIENT_DATA of 529.982.247-25", FAULT_ERROR },
+    { OUTCOME_NONE, "http:200", "<faultcode>soap:Server</faultcode> TIMEOUT", FAULT_LIE },
+    { OUTCOME_NONE, "http:200", "DUPLICATE_CLAIM", FAULT_LIE },
+    { OUTCOME_NONE, "smtp:451", "451 4.3.0 try again later", FAULT_ERROR },
+    { OUTCOME_NONE, "smtp:550", "550 5.1.1 no such user", FAULT_ERROR },
+    { OUTCOME_NONE, "curl:7", "CONNECTION_ERROR: refused", FAULT_ERROR },
+    { OUTCOME_NONE, "", "something that no rule knows", FAULT_ERROR },
+    { OUTCOME_IN_DOUBT, "curl:28", "TIMEOUT: no answer", FAULT_ERROR },
+    { OUTCOME_IN_DOUBT, "curl:56", "CONNECTION_ERROR: broken", FAULT_LOST },
+    { OUTCOME_TRANSIENT, "http:502", "bad gateway", FAULT_ERROR },
+    { OUTCOME_THROTTLED, "http:429", "slow down", FAULT_ERROR },
+    { OUTCOME_WAIT, "http:503", "maintenance", FAULT_ERROR },
+    { OUTCOME_ACCEPTED, "http:202", "taken", FAULT_ERROR },
+    { OUTCOME_DUPLICATE, "http:409", "we have it", FAULT_LIE },
+    { OUTCOME_PERMANENT, "http:400", "INVALID_PROCEDURE_CODE", FAULT_ERROR },
+    { OUTCOME_PARTIAL, "sifen:0362", "some of it", FAULT_ERROR },
+    { OUTCOME_DELIVERED, "http:200", "", FAULT_LIE }, /* and it has nothing */
+    { OUTCOME_BLOCKED, "http:401", "unauthorized", FAULT_ERROR },
+};
+
+static void say(struct answer *answer, const struct reply *reply)
+{
+    answer->outcome = reply->outcome;
+    answer->code = slice_from(reply->code);
+    answer->text = slice_from(reply->text);
+}
+
+static void say_delivered(struct flight *flight)
+{
+    static const struct reply delivered = { OUTCOME_DELIVERED, "http:200", "", FAULT_COUNT };
+    say(&flight->answer, &delivered);
+    flight->answer.query = QUERY_DELIVERED;
+    flight->shadow->received = true;
+}
+
+static bool is_down(struct world *world, struct receiver *receiver)
+{
+    if (receiver->flapping && world->mono >= receiver->flaps_at) {
+        receiver->down = !receiver->down;
+        receiver->flaps_at = world->mono + (int64_t)below(world, 120 * SECOND_MS) + 1;
+    }
+    return receiver->down && !world->healthy;
+}
+
+static int64_t answer_down(struct world *world, struct flight *flight, enum outage_kind how)
+{
+    static const struct reply down[] = {
+        [DOWN_REFUSES] = { OUTCOME_NONE, "curl:7", "CONNECTION_ERROR: refused", FAULT_OUTAGE },
+        [DOWN_HANGS] = { OUTCOME_IN_DOUBT, "curl:28", "TIMEOUT: no answer", FAULT_OUTAGE },
+        [DOWN_SAYS_503] = { OUTCOME_NONE, "http:503", "SERVICE_UNAVAILABLE", FAULT_OUTAGE },
+    };
+    injected(world, FAULT_OUTAGE);
+    say(&flight->answer, &down[how]);
+    flight->answer.query = QUERY_UNCLEAR;
+    return how == DOWN_HANGS ? flight->send->destination->timeout_ms : 1 + (int64_t)below(world, 50);
+}
+
+static void answer_overload(struct world *world, struct flight *flight)
+{
+    static const struct reply overload = { OUTCOME_NONE, "http:503", "SERVICE_UNAVAILABLE", FAULT_COUNT };
+    injected(world, FAULT_OVERLOAD);
+    say(&flight->answer, &overload);
+    flight->answer.query = QUERY_UNCLEAR;
+}
+
+static void answer_question(struct world *world, struct flight *flight, bool bad)
+{
+    bool there = flight->shadow->received;
+    if (bad)
+        injected(world, FAULT_LIE);
+    flight->answer.code = SLICE("http:200");
+    flight->answer.text = SLICE("asked");
+    flight->answer.query = bad     ? (enum query_answer)below(world, QUERY_REJECTED + 1)
+                           : there ? QUERY_DELIVERED
+                                   : QUERY_ABSENT;
+}
+
+static void answer_badly(struct world *world, struct flight *flight)
+{
+    const struct reply *reply = &replies[below(world, COUNT_OF(replies))];
+    struct answer *answer = &flight->answer;
+    if (reply->outcome == OUTCOME_BLOCKED && !once_in(world, 5))
+        reply = &replies[0]; /* it stops everything until somebody looks: not too often */
+    injected(world, reply->fault);
+    say(answer, reply);
+    if (reply->fault == FAULT_LOST || reply->outcome == OUTCOME_ACCEPTED || (reply->outcome == OUTCOME_IN_DOUBT && once_in(world, 2)))
+        flight->shadow->received = true;
+    if (once_in(world, 4)) {
+        static const int64_t wishes[] = { 0, 1, 1000, 30000, 3600000, INT64_C(315360000000), INT64_MAX / 2 };
+        answer->retry_after_ms = wishes[below(world, COUNT_OF(wishes))];
+        answer->slow_all = once_in(world, 2);
+        if (answer->retry_after_ms == 0 || answer->retry_after_ms > DAY_MS)
+            injected(world, FAULT_ABSURD);
+    }
+    if (once_in(world, 20)) {
+        answer->attempted = false;
+        injected(world, FAULT_UNSENT);
+    }
+}
+
+static int64_t takes(struct world *world, const struct receiver *receiver, const struct send *send)
+{
+    if (world->healthy)
+        return 10;
+    if (once_in(world, receiver->slow ? 3 : 100)) {
+        injected(world, FAULT_SLOW);
+        return (int64_t)below(world, SLOW_MS_MAX) + send->destination->timeout_ms;
+    }
+    return (int64_t)below(world, USUAL_MS_MAX);
+}
+
+int64_t receive(struct world *world, struct flight *flight)
+{
+    struct receiver *receiver = &world->receivers[flight->shadow->dest];
+    bool fallback = flight->send->use_fallback;
+    receiver->at_once++;
+    int64_t duration = takes(world, receiver, flight->send);
+    if (!fallback && is_down(world, receiver))
+        return answer_down(world, flight, receiver->how);
+    bool bad = !world->healthy && below(world, 100) < receiver->badness;
+    if (receiver->capacity > 0 && receiver->at_once > receiver->capacity && !world->healthy)
+        answer_overload(world, flight);
+    else if (flight->send->job->step != STEP_SEND)
+        answer_question(world, flight, bad);
+    else if (bad)
+        answer_badly(world, flight);
+    else
+        say_delivered(flight);
+    return duration;
+}
+
+int64_t receive_check(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    struct receiver *receiver = &world->receivers[dest_number(slice_from(probe->destination->name))];
+    bool up = !is_down(world, receiver);
+    if (!world->healthy && once_in(world, 50)) {
+        injected(world, FAULT_HEALTH);
+        up = !up;
+    }
+    *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0,
+                                      .body = up ? SLICE("{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\",\"batch\":\"UP\"}}")
+                                                 : SLICE("") };
+    return up ? 5 : 1 + (int64_t)below(world, 8000);
+}
+
+/* ---- pull workers ---- */
+
+static void task_end(struct task *task)
+{
+    *task->link = task->next;
+    if (task->next)
+        task->next->link = task->link;
+    free(task);
+}
+
+/* What the API does with a worker's word. */
+static void task_settle(struct world *world, const struct job *job, const struct answer *answer)
+{
+    const struct destination_config *destination = world_dest(world, dest_number(job->destination));
+    struct arena memory;
+    struct settlement settlement;
+    struct store_op op;
+    struct settlement_input input = { .destination = destination, .job = job, .answer = answer, .seed = world->seed,
+                                      .now = world_now(world) };
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(settlement_make(&input, &memory, &op, &settlement), STATUS_OK);
+    int epoch = world->epoch;
+    if (world_apply(world, &op, &memory) && op.status == STATUS_OK && world->epoch == epoch)
+        engine_settled(world->engine, job->destination, &settlement, SLICE("the worker says so"));
+    arena_release(&memory);
+}
+
+void task_fire(struct world *world, struct timer *timer)
+{
+    struct task *task = (struct task *)timer;
+    struct arena memory;
+    struct job job;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    bool found = world->eye->ops->reader_job_seq(world->eye, task->seq, false, &memory, &job, &error) == STATUS_OK;
+    bool vanishes = !world->healthy && once_in(world, 10);
+    if (found && !vanishes && world_dest(world, dest_number(job.destination))) {
+        bool bad = !world->healthy && once_in(world, 4);
+        const struct reply *reply = &replies[below(world, 4)];
+        struct answer answer = { .attempted = true, .outcome = bad ? OUTCOME_NONE : OUTCOME_DELIVERED, .retry_after_ms = -1,
+                                 .query = bad ? QUERY_UNCLEAR : QUERY_DELIVERED };
+        if (bad) {
+            answer.code = slice_from(reply->code);
+            answer.text = slice_from(reply->text);
+        }
+        job.lease_token = task->token; /* as it was told the worker, stale or not */
+        if (bad)
+            injected(world, FAULT_WORKER);
+        else
+            world_job(world, job.id)->may_complete = true;
+        task_settle(world, &job, &answer);
+    } else if (vanishes) {
+        injected(world, FAULT_WORKER);
+    }
+    arena_release(&memory);
+    task_end(task);
+}
+
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct world *world = request->context;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct task *task = calloc(1, sizeof *task);
+        assert_non_null(task);
+        *task = (struct task){ .timer.fire = task_fire, .seq = jobs[i].seq, .token = jobs[i].lease_token,
+                               .next = world->tasks, .link = &world->tasks };
+        if (task->next)
+            task->next->link = &task->next;
+        world->tasks = task;
+        bool late = !world->healthy && once_in(world, 10); /* its lease is over by then */
+        if (late)
+            injected(world, FAULT_WORKER);
+        timer_set(world, &task->timer, world->mono + (int64_t)below(world, late ? 5 * WORKER_LEASE_MS : WORKER_LEASE_MS / 2));
+    }
+    lease_release(request);
+    world->asking = false;
+}
+
+void workers_begin(struct world *world)
+{
+    int dest = DESTS - 1;
+    const struct destination_config *config = world_dest(world, dest);
+    if (world->asking || !config || config->transport != TRANSPORT_PULL)
+        return;
+    world->asking = true;
+    world->request = (struct lease_request){
+        .destination = slice_from(dest_names[dest]),
+        .worker = SLICE("worker"),
+        .max = 1 + below(world, 8),
+        .lease_ms = WORKER_LEASE_MS,
+        .wait_until = world_now(world) + 30 * SECOND_MS,
+        .done = on_leased,
+        .context = world,
+    };
+    engine_lease(world->engine, &world->request);
+}

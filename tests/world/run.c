@@ -1,0 +1,410 @@
+/*
+ * Time, the store and the engine's ports.
+ */
+#include "world.h"
+
+#include "base/log.h"
+#include "store/store_faulty.h"
+#include "store/store_memory.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+enum { ABANDON_STEPS_MAX = 100000 };
+
+static const instant began = (instant)1736678400 * 1000;
+
+struct probe_flight {
+    struct timer timer; /* first */
+    struct probe *probe;
+    struct health_answer answer;
+    struct probe_flight *next, **link;
+};
+
+instant world_now(const struct world *world)
+{
+    return began + world->mono + world->offset;
+}
+
+/* ---- timers ---- */
+
+/* Those of the same moment fire in an order of their own. */
+void timer_set(struct world *world, struct timer *timer, int64_t mono)
+{
+    uint64_t tie = random_next(&world->random);
+    if (timer->node.position > 0)
+        heap_move(&world->timers, &timer->node, mono, tie);
+    else
+        assert_int_equal(heap_push(&world->timers, &timer->node, mono, tie), STATUS_OK);
+}
+
+void timer_clear(struct world *world, struct timer *timer)
+{
+    heap_remove(&world->timers, &timer->node);
+}
+
+void world_run_until(struct world *world, int64_t mono)
+{
+    struct heap_node *first;
+    while ((first = heap_first(&world->timers)) && first->key <= mono) {
+        struct timer *timer = (struct timer *)first;
+        heap_remove(&world->timers, first);
+        if (first->key > world->mono)
+            world->mono = first->key;
+        world->figures->steps++;
+        timer->fire(world, timer);
+    }
+    world->mono = mono > world->mono ? mono : world->mono;
+}
+
+/* ---- the store ---- */
+
+static void commit_soon(struct world *world)
+{
+    if (world->batches && world->commit.node.position == 0)
+        timer_set(world, &world->commit, world->mono + (world->store_lag_ms > 0 ? (int64_t)below(world, (size_t)world->store_lag_ms) : 0));
+}
+
+static void sabotage_op(struct world *world, struct store_op *op)
+{
+    struct shadow *shadow = op->kind == OP_SETTLE ? &world->jobs[world->job_of_seq[op->settle.seq]] : NULL;
+    bool retry = op->kind == OP_SETTLE && op->settle.event == EVENT_RETRY;
+    if (world->sabotage == SABOTAGE_UNFAIR && op->kind == OP_CLAIM && op->claim.lane == 1)
+        op->claim.lane = 1000000; /* a lane that never was */
+    if (!shadow || !once_in(world, 3))
+        return;
+    if (world->sabotage == SABOTAGE_STALE_SETTLE)
+        op->settle.token = shadow->token;
+    if (world->sabotage == SABOTAGE_SPEND_HELD && shadow->expected.unspent && op->settle.event == EVENT_RELEASE)
+        op->settle.retry_count++;
+    if (world->sabotage == SABOTAGE_EARLY_RETRY && retry && op->settle.retry_count > shadow->retry_count)
+        op->settle.run_at -= (op->settle.run_at - world_now(world)) / 2;
+    if (world->sabotage == SABOTAGE_RETRY_REFUSED && op->settle.event == EVENT_GIVE_UP && op->settle.outcome == OUTCOME_PERMANENT) {
+        op->settle.event = EVENT_RETRY;
+        op->settle.run_at = world_now(world) + SECOND_MS;
+    }
+    if (world->sabotage == SABOTAGE_NAMELESS_DEAD && op->settle.event == EVENT_GIVE_UP)
+        op->settle.dead_code = SLICE("");
+}
+
+/* Whether it is left out, although it will be said to be done. */
+static bool sabotage_loses(struct world *world, const struct store_op *ops, size_t count)
+{
+    bool settles = world->sabotage == SABOTAGE_LOST_SETTLE && ops[0].kind == OP_SETTLE;
+    bool inserts = world->sabotage == SABOTAGE_LOST_INSERT && ops[0].kind == OP_INSERT;
+    return count == 1 && (settles || inserts) && once_in(world, 5);
+}
+
+static enum status apply(struct world *world, struct store_op *ops, size_t count, struct arena *memory, struct error *err)
+{
+    for (size_t i = 0; i < count && world->sabotage != SABOTAGE_NONE; i++)
+        sabotage_op(world, &ops[i]);
+    check_before_apply(world, ops, count);
+    if (sabotage_loses(world, ops, count)) {
+        ops[0].status = STATUS_OK;
+        check_applied(world, ops, count);
+        return STATUS_OK;
+    }
+    enum status status = world->store->ops->apply(world->store, world_now(world), ops, count, memory, err);
+    if (status == STATUS_OK)
+        check_applied(world, ops, count);
+    else if (status == STATUS_IO)
+        world->broken = true;
+    return status;
+}
+
+static void tell(struct world *world, const struct store_op *ops, size_t count)
+{
+    struct notice *notice;
+    assert_int_equal(notice_of(ops, count, world_now(world), &notice), STATUS_OK);
+    if (notice)
+        engine_notice(world->engine, notice);
+}
+
+static struct batch *take_batch(struct world *world)
+{
+    struct batch *batch = world->batches;
+    world->batches = batch->next_pending;
+    if (!world->batches)
+        world->batches_end = &world->batches;
+    return batch;
+}
+
+static void commit_fire(struct world *world, struct timer *timer)
+{
+    (void)timer;
+    struct batch *batch = take_batch(world);
+    batch->status = apply(world, batch->ops, batch->count, &batch->memory, &batch->error);
+    if (batch->status == STATUS_OK)
+        tell(world, batch->ops, batch->count);
+    batch->done(batch);
+    if (world->broken)
+        world_crash(world); /* nothing may be done with the store any more: the process ends */
+    commit_soon(world);
+}
+
+bool world_apply(struct world *world, struct store_op *op, struct arena *memory)
+{
+    struct error error;
+    bool applied = apply(world, op, 1, memory, &error) == STATUS_OK;
+    if (applied)
+        tell(world, op, 1);
+    if (world->broken)
+        world_crash(world);
+    return applied;
+}
+
+void world_break(struct world *world)
+{
+    injected(world, FAULT_STORE_BROKEN);
+    store_faulty_set(world->store, FAULTY_APPLY, 1 + (int64_t)below(world, 10), true, STATUS_IO);
+}
+
+/* ---- the engine's ports ---- */
+
+static instant port_now(void *context)
+{
+    return world_now(context);
+}
+
+static void port_submit(void *context, struct batch *batch)
+{
+    struct world *world = context;
+    batch->next_pending = NULL;
+    *world->batches_end = batch;
+    world->batches_end = &batch->next_pending;
+    if (world->abandoning)
+        return;
+    check_claims_submitted(world, batch);
+    commit_soon(world);
+}
+
+static void flight_unlink(struct world *world, struct flight *flight)
+{
+    timer_clear(world, &flight->timer);
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+    flight->shadow->flight = NULL;
+}
+
+static void flight_fire(struct world *world, struct timer *timer)
+{
+    struct flight *flight = (struct flight *)timer;
+    struct send *send = flight->send;
+    if (world->sabotage == SABOTAGE_NO_ANSWER && once_in(world, 20))
+        return;
+    note(world, "answer", flight->shadow - world->jobs, flight->answer.outcome);
+    check_answer(world, flight);
+    world->receivers[flight->shadow->dest].at_once--;
+    flight_unlink(world, flight);
+    send->done(send, &flight->answer);
+    free(flight);
+}
+
+static void port_send(void *context, struct send *send)
+{
+    struct world *world = context;
+    struct flight *flight = calloc(1, sizeof *flight);
+    assert_non_null(flight);
+    flight->timer.fire = flight_fire;
+    flight->send = send;
+    flight->shadow = world_job(world, send->job->id);
+    flight->answer = (struct answer){ .attempted = true, .retry_after_ms = -1 };
+    world->figures->sends++;
+    note(world, "send", flight->shadow - world->jobs, send->job->step);
+    check_send(world, flight);
+    flight->next = world->flights;
+    flight->link = &world->flights;
+    if (flight->next)
+        flight->next->link = &flight->next;
+    world->flights = flight;
+    flight->shadow->flight = flight;
+    if (world->sabotage == SABOTAGE_DOUBLE_SEND && once_in(world, 20))
+        check_send(world, flight);
+    if (world->sabotage == SABOTAGE_TALKATIVE)
+        log_event(LOG_INFO, "sending", FIELD_TEXT("body", send->job->payload));
+    flight->answer.duration_ms = receive(world, flight);
+    timer_set(world, &flight->timer, world->mono + flight->answer.duration_ms);
+}
+
+static void probe_fire(struct world *world, struct timer *timer)
+{
+    struct probe_flight *flight = (struct probe_flight *)timer;
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+    (void)world;
+    flight->probe->done(flight->probe, &flight->answer);
+    free(flight);
+}
+
+static void port_probe(void *context, struct probe *probe)
+{
+    struct world *world = context;
+    struct probe_flight *flight = calloc(1, sizeof *flight);
+    assert_non_null(flight);
+    flight->timer.fire = probe_fire;
+    flight->probe = probe;
+    flight->next = world->probes;
+    flight->link = &world->probes;
+    if (flight->next)
+        flight->next->link = &flight->next;
+    world->probes = flight;
+    flight->answer.latency_ms = receive_check(world, probe, &flight->answer);
+    timer_set(world, &flight->timer, world->mono + flight->answer.latency_ms);
+}
+
+/* The daemon's timers run by a clock that is never set; a busy machine wakes late. */
+static void port_wake_at(void *context, instant at)
+{
+    struct world *world = context;
+    int64_t wait = at > world_now(world) ? at - world_now(world) : 0;
+    if (world->abandoning || (world->sabotage == SABOTAGE_NO_WAKE && once_in(world, 50)))
+        return;
+    if (wait > 0 && world->late_ms > 0) {
+        wait += (int64_t)below(world, (size_t)world->late_ms);
+        if (once_in(world, 1000))
+            injected(world, FAULT_LATE);
+    }
+    if (world->wake.node.position == 0 || world->wake.node.key > world->mono + wait)
+        timer_set(world, &world->wake, world->mono + wait);
+}
+
+static void wake_fire(struct world *world, struct timer *timer)
+{
+    (void)timer;
+    engine_run(world->engine);
+}
+
+/* ---- beginning and end of a process ---- */
+
+static void start_engine(struct world *world)
+{
+    struct error error;
+    struct engine_settings settings = {
+        .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .probe = port_probe,
+                   .wake_at = port_wake_at },
+        .config = world->configs[world->config],
+        .seed = world->seed,
+    };
+    world->batches = NULL;
+    world->batches_end = &world->batches;
+    assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
+    while (engine_start(world->engine, world->reader, &error) != STATUS_OK) {
+        engine_free(world->engine); /* the store could not be read: whoever watches over it starts it again */
+        world->mono += SECOND_MS;
+        store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
+        assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
+    }
+    check_forget(world, true);
+}
+
+/* Whatever is on its way is answered, so that its memory can be freed; none of it reaches the store. */
+static void abandon_once(struct world *world)
+{
+    while (world->flights) {
+        struct flight *flight = world->flights;
+        struct answer answer = { .attempted = true, .outcome = OUTCOME_IN_DOUBT, .text = SLICE("x"), .retry_after_ms = -1 };
+        flight_unlink(world, flight);
+        flight->send->done(flight->send, &answer);
+        free(flight);
+    }
+    while (world->probes) {
+        struct timer *timer = &world->probes->timer;
+        timer_clear(world, timer);
+        timer->fire(world, timer);
+    }
+    while (world->batches) {
+        struct batch *batch = take_batch(world);
+        batch->status = error_set(&batch->error, STATUS_FULL, "the process is gone");
+        batch->done(batch);
+    }
+}
+
+static void abandon(struct world *world)
+{
+    int64_t mono = world->mono;
+    world->abandoning = true;
+    timer_clear(world, &world->wake);
+    timer_clear(world, &world->commit);
+    engine_stop(world->engine);
+    for (int i = 0; i < ABANDON_STEPS_MAX; i++) {
+        abandon_once(world);
+        if (engine_under_way(world->engine) == 0)
+            break;
+        world->mono += SECOND_MS;
+        engine_run(world->engine);
+    }
+    world->mono = mono;
+    size_t before = mallinfo2().uordblks;
+    if (world->sabotage == SABOTAGE_HOARD)
+        free(world->hoard);
+    world->hoard = NULL;
+    engine_free(world->engine);
+    size_t after = mallinfo2().uordblks;
+    check_engine_memory(world, before > after ? before - after : 0);
+    world->engine = NULL;
+    world->abandoning = false;
+    for (int dest = 0; dest < DESTS; dest++)
+        world->receivers[dest].at_once = 0;
+}
+
+/* What was on its way to the store has arrived there, but nobody lives to hear of it. */
+static void commit_unheard(struct world *world)
+{
+    for (struct batch *batch = world->batches; batch && !world->broken; batch = batch->next_pending) {
+        struct error error;
+        if (apply(world, batch->ops, batch->count, &batch->memory, &error) != STATUS_OK)
+            return;
+    }
+}
+
+void world_crash(struct world *world)
+{
+    injected(world, FAULT_CRASH);
+    note(world, "crash", world->epoch, world->broken);
+    if (!world->broken && once_in(world, 2))
+        commit_unheard(world);
+    abandon(world);
+    store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
+    world->broken = false;
+    world->epoch++;
+    check_jobs(world);
+    if (world->sabotage == SABOTAGE_HOARD)
+        world->hoard = malloc(4 << 20);
+    start_engine(world);
+}
+
+void world_start(struct world *world)
+{
+    struct error error;
+    struct store_settings settings = { .sync_always = true, .pending_max = world->pending_max };
+    heap_init(&world->timers);
+    world->wake.fire = wake_fire;
+    world->commit.fire = commit_fire;
+    world->arrival.fire = arrival_fire;
+    world->disturbance.fire = disturbance_fire;
+    world->heal.fire = heal_fire;
+    assert_int_equal(store_memory_open(SLICE(""), &settings, &world->inner, &error), STATUS_OK);
+    assert_int_equal(world->inner->ops->reader(world->inner, &world->eye, &error), STATUS_OK);
+    assert_int_equal(store_faulty_wrap(world->inner, &world->store, &error), STATUS_OK);
+    assert_int_equal(world->store->ops->reader(world->store, &world->reader, &error), STATUS_OK);
+    start_engine(world);
+}
+
+void world_stop(struct world *world)
+{
+    abandon(world);
+    while (world->tasks) {
+        struct task *next = world->tasks->next;
+        free(world->tasks);
+        world->tasks = next;
+    }
+    world->reader->ops->reader_close(world->reader);
+    world->eye->ops->reader_close(world->eye);
+    world->store->ops->close(world->store);
+    heap_release(&world->timers);
+    for (int i = 0; i < CONFIGS; i++)
+        config_unref(world->configs[i]);
+}

@@ -1,0 +1,309 @@
+/*
+ * world.h - one world: the real engine and the memory store in virtual time, among receivers, operators, workers and
+ * a machine that all misbehave as the world's seed says.
+ *
+ * Two clocks: `mono` only runs forward and is what timers and answers go by; the wall clock that the engine is shown is
+ * set forward and back. Everything that happens is a timer; those of the same moment fire in an order drawn anew, so
+ * that a seed is also an interleaving. Nothing is drawn from anywhere but the seed: it plays again exactly.
+ */
+#ifndef WORLD_WORLD_H
+#define WORLD_WORLD_H
+
+#include "base/heap.h"
+#include "engine/engine.h"
+#include "support/check.h"
+
+enum {
+    DESTS = 4,
+    TENANTS_MAX = 6,
+    LANES_MAX = DESTS * TENANTS_MAX,
+    JOBS_MAX = 512,
+    CONFIGS = 3,
+    STEPS_KEPT = 60,
+    RAMP_MAX = 8,
+    HOLD_GRACE_MS = 2000, /* what was on its way when a hold began may still go */
+};
+
+/* What goes wrong, for the figures. */
+enum fault {
+    FAULT_CRASH,
+    FAULT_STORE,        /* a transaction that fails, and may be tried again */
+    FAULT_STORE_BROKEN, /* one after which the process must end */
+    FAULT_STORE_READ,
+    FAULT_CLOCK_FORWARD,
+    FAULT_CLOCK_BACK,
+    FAULT_LATE,      /* the process slept longer than it wished */
+    FAULT_ERROR,     /* an answer that says so */
+    FAULT_SLOW,      /* longer than the timeout, or than the lease */
+    FAULT_LOST,      /* delivered, the answer lost */
+    FAULT_LIE,       /* 200 with a failure inside, delivered and not, "never arrived" of one that did */
+    FAULT_ABSURD,    /* a Retry-After of years, or of nothing */
+    FAULT_OUTAGE,    /* a request into an outage */
+    FAULT_OVERLOAD,  /* a request beyond what the receiver bears */
+    FAULT_UNSENT,    /* it never left, for a reason of our own */
+    FAULT_HEALTH,    /* a check that says something else than is */
+    FAULT_WORKER,    /* a pull worker that fails, is late or vanishes */
+    FAULT_RELOAD,
+    FAULT_OPERATOR,
+    FAULT_COUNT
+};
+const char *fault_name(enum fault fault);
+
+/* The ten of the architecture, in its order, and that everything ends once the faults do. */
+enum invariant {
+    INVARIANT_NONE,
+    INVARIANT_DURABLE,
+    INVARIANT_STATE,
+    INVARIANT_LEASE,
+    INVARIANT_ATTEMPTS,
+    INVARIANT_SILENCE,
+    INVARIANT_MEMORY,
+    INVARIANT_TURNS,
+    INVARIANT_RAMP,
+    INVARIANT_SECRETS,
+    INVARIANT_LIMITS,
+    INVARIANT_PROGRESS,
+    INVARIANT_COUNT
+};
+const char *invariant_name(enum invariant invariant);
+
+/* Something that is broken on purpose, to see that it is found. */
+enum sabotage {
+    SABOTAGE_NONE,
+    SABOTAGE_LOST_INSERT,  /* acknowledged, but not stored */
+    SABOTAGE_LOST_SETTLE,  /* said to be recorded, but is not */
+    SABOTAGE_DOUBLE_SEND,
+    SABOTAGE_STALE_SETTLE, /* a stale token is taken for the right one */
+    SABOTAGE_SPEND_HELD,   /* a held job loses a try */
+    SABOTAGE_RETRY_REFUSED, /* a permanent error is tried again */
+    SABOTAGE_EARLY_RETRY,  /* sooner than the policy says */
+    SABOTAGE_NAMELESS_DEAD,
+    SABOTAGE_HOARD,        /* the engine's memory grows */
+    SABOTAGE_UNFAIR,       /* one tenant's claims find nothing for a long time */
+    SABOTAGE_NO_RAMP,      /* the engine believes in a steeper ramp than was configured */
+    SABOTAGE_TALKATIVE,    /* a payload in the log */
+    SABOTAGE_NO_LIMIT,     /* the engine believes in more places than were configured */
+    SABOTAGE_NO_ANSWER,    /* a send whose end is never told */
+    SABOTAGE_NO_WAKE,      /* a wish to be woken is forgotten */
+    SABOTAGE_COUNT
+};
+const char *sabotage_name(enum sabotage sabotage);
+
+struct world;
+
+struct timer {
+    struct heap_node node; /* first; by mono */
+    void (*fire)(struct world *world, struct timer *timer);
+};
+
+/* What the receiver and the checks know of a job. */
+struct shadow {
+    int dest, tenant;
+    bool acknowledged;
+    bool gone; /* deleted, and it was said why */
+    enum job_state state;
+    int64_t seq, last_event, token;
+    instant deadline;
+    int64_t lease_until_mono;
+    int64_t retry_count;
+    /* of this generation */
+    bool refused, may_complete;
+    int delivered_epoch; /* of the engine that heard so; -1: none */
+    /* the claim */
+    int64_t claim_mono;
+    bool claim_held; /* the destination was in contingency, recovering or half-open for a while already */
+    bool claim_calm; /* and it was nothing of the kind */
+    bool claim_probe; /* in contingency, and for a while */
+    /* the send */
+    struct flight *flight;
+    /* what its answer must lead to */
+    struct {
+        bool set, unspent, spent, question, refused, delivered;
+        enum outcome outcome;
+        int64_t token, retry_count, retries_max;
+        instant run_low, run_high, latest; /* of a retry that spends; of any other try */
+    } expected;
+    bool received; /* the receiver has it */
+};
+
+struct flight {
+    struct timer timer; /* first */
+    struct send *send;
+    struct answer answer;
+    struct shadow *shadow;
+    struct flight *next, **link;
+};
+
+/* A job that a pull worker has. */
+struct task {
+    struct timer timer; /* first */
+    int64_t seq, token;
+    struct task *next, **link;
+};
+
+struct receiver {
+    bool down, slow, flapping;
+    int64_t flaps_at;    /* mono */
+    int64_t capacity;    /* requests at once; 0: any */
+    size_t badness;      /* of 100 requests so many fail somehow */
+    enum outage_kind { DOWN_REFUSES, DOWN_HANGS, DOWN_SAYS_503 } how;
+    int64_t at_once;
+};
+
+/* What the checks know of a destination. */
+struct dest_view {
+    int64_t places[2];      /* allowed at once, first address and second: largest of the configurations still in use */
+    int64_t under_way[2];
+    double rate_level;      /* what a bucket of the configured rate holds */
+    int64_t rate_mono;
+    int64_t cycle_sends[2]; /* in this and the last interval */
+    int64_t cycle_mono;
+    instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
+    int64_t recovering_sent;
+    int64_t unclosed_mono;  /* when it was last seen in another mode than normal, or its breaker not closed */
+    int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
+};
+
+struct lane_view {
+    int dest, tenant; /* dest -1: not known yet */
+    int64_t passed;   /* dispatches of others while it had work */
+    double rate_level;
+    int64_t rate_mono;
+    int64_t claim_mono;
+    bool claim_held, claim_calm, claim_probe;
+};
+
+struct figures {
+    int64_t worlds, jobs, sends, steps, simulated_ms;
+    int64_t ended[STATE_COUNT];
+    int64_t faults[FAULT_COUNT];
+    int64_t crashes_recovered, events;
+};
+
+struct step {
+    int64_t mono;
+    const char *what;
+    int64_t a, b;
+};
+
+struct world {
+    uint64_t seed;
+    struct random random;
+    enum sabotage sabotage;
+    bool verbose;
+    const char *replay; /* the program's name, for the message */
+
+    /* drawn */
+    int64_t lasts_ms, disturb_ms, arrive_ms, late_ms, store_lag_ms;
+    int tenants, jobs_max;
+    bool clock_jumps, listens; /* listens: the log is read too */
+    int64_t pending_max;
+    struct config *configs[CONFIGS];
+    int config;
+    struct receiver receivers[DESTS];
+
+    /* running */
+    int64_t mono, offset;
+    int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload */
+    struct heap timers;
+    struct timer wake, commit, arrival, disturbance, heal;
+    struct store *inner, *store;
+    struct store_reader *reader; /* the engine's */
+    struct store_reader *eye;    /* the checks' own, of the store inside */
+    struct engine *engine;
+    int epoch;
+    bool healthy, abandoning, broken;
+    struct batch *batches, **batches_end;
+    struct flight *flights;
+    struct probe_flight *probes;
+    struct task *tasks;
+    struct lease_request request; /* of the one pull worker */
+    bool asking;
+    int asked_dest;
+    char asked_name[2];
+    void *hoard;
+    int log_fd, stderr_fd;
+
+    /* known */
+    struct shadow jobs[JOBS_MAX];
+    int job_count;
+    int job_of_seq[4 * JOBS_MAX];
+    struct lane_view lanes[LANES_MAX + 1];
+    struct dest_view dests[DESTS];
+    int64_t event_number;
+    unsigned char event_hash[EVENT_HASH_BYTES];
+    int open; /* jobs that have not ended */
+
+    struct figures *figures;
+    struct step steps[STEPS_KEPT];
+    size_t step_count;
+};
+
+static inline size_t below(struct world *world, size_t bound)
+{
+    return random_below(&world->random, bound);
+}
+/* Once in `of` times. */
+static inline bool once_in(struct world *world, size_t of)
+{
+    return random_below(&world->random, of) == 0;
+}
+
+extern const char *const dest_names[DESTS];
+int dest_number(struct slice name);
+instant world_now(const struct world *world);
+const struct destination_config *world_dest(const struct world *world, int dest); /* NULL: not configured now */
+struct shadow *world_job(struct world *world, struct slice id);
+
+void note(struct world *world, const char *what, int64_t a, int64_t b);
+void injected(struct world *world, enum fault fault);
+/* Prints what was violated, the last steps and how to see it again; ends the process. */
+__attribute__((format(printf, 3, 4), noreturn)) void violated(const struct world *world, enum invariant invariant,
+                                                              const char *format, ...);
+
+/* draw.c: what the seed says. */
+void world_draw(struct world *world);
+
+/* run.c: time, the store, the engine's ports. */
+void timer_set(struct world *world, struct timer *timer, int64_t mono);
+void timer_clear(struct world *world, struct timer *timer);
+void world_start(struct world *world);
+void world_run_until(struct world *world, int64_t mono);
+void world_stop(struct world *world);
+/* The process ends as if the machine had; a new one starts on what is durable. */
+void world_crash(struct world *world);
+/* One transaction of somebody else's than the engine: the API. False: the store refused it. */
+bool world_apply(struct world *world, struct store_op *op, struct arena *memory);
+void world_break(struct world *world); /* the store fails for good: the process must end */
+
+/* receivers.c: what answers. */
+int64_t receive(struct world *world, struct flight *flight); /* how long it takes */
+int64_t receive_check(struct world *world, const struct probe *probe, struct health_answer *answer);
+void workers_begin(struct world *world);
+void task_fire(struct world *world, struct timer *timer);
+
+/* people.c: who sends jobs, and who meddles. */
+void arrival_fire(struct world *world, struct timer *timer);
+void disturbance_fire(struct world *world, struct timer *timer);
+void heal_fire(struct world *world, struct timer *timer);
+void world_reload(struct world *world, int config);
+void purge_dead(struct world *world, int dest);
+
+/* checks*.c: the invariants. */
+void check_claims_submitted(struct world *world, const struct batch *batch);
+void check_before_apply(struct world *world, const struct store_op *ops, size_t count);
+void check_applied(struct world *world, const struct store_op *ops, size_t count);
+void check_send(struct world *world, struct flight *flight);
+void check_answer(struct world *world, struct flight *flight);
+void check_forget(struct world *world, bool restarted); /* after a crash, a reload or a jump of the clock */
+void check_jobs(struct world *world);
+void check_progress(struct world *world);
+void check_log(struct world *world);
+void check_engine_memory(struct world *world, size_t bytes);
+/* checks_turns.c */
+void check_turns(struct world *world, const struct store_op *ops, size_t count, const int64_t ready[LANES_MAX + 1]);
+
+
+
+
+#endif
