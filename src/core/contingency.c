@@ -411,8 +411,10 @@ struct mode_change contingency_enter(struct contingency *contingency, const stru
 {
     contingency->kept.forced = true;
     contingency->kept.ignore_until = INSTANT_NONE;
-    if (contingency->kept.mode == MODE_CONTINGENCY)
+    if (contingency->kept.mode == MODE_CONTINGENCY) {
+        contingency->kept.cause = CAUSE_OPERATOR; /* from now on it is the operator who holds it */
         return none(contingency);
+    }
     return hold(contingency, rules, CAUSE_OPERATOR, CRITERION_NONE, now);
 }
 

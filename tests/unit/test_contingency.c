@@ -485,6 +485,18 @@ static void when_something_is_due(void **state)
     }
 }
 
+/* Who asks why it is held must hear that it is the operator, or it is waited for in vain. */
+static void an_operator_takes_over(void **state)
+{
+    (void)state;
+    struct model model = begin(&checked);
+    play(&model, "D E U 3600");
+    assert_string_equal(model.changes, "C");
+    assert_int_equal(model.contingency.kept.mode, MODE_CONTINGENCY);
+    assert_int_equal(model.contingency.kept.cause, CAUSE_OPERATOR);
+    assert_int_equal(model.contingency.kept.incident.cause, CAUSE_HEALTH); /* of the whole it is what began it */
+}
+
 static void a_reload(void **state)
 {
     (void)state;
@@ -529,6 +541,7 @@ int main(void)
         cmocka_unit_test(odd_values_from_the_store),
         cmocka_unit_test(a_clock_that_jumps),
         cmocka_unit_test(when_something_is_due),
+        cmocka_unit_test(an_operator_takes_over),
         cmocka_unit_test(a_reload),
         cmocka_unit_test(names_go_round),
     };
