@@ -45,8 +45,8 @@ static bool is_open(enum job_state state)
 
 static void new_generation(struct shadow *shadow)
 {
-    shadow->refused = shadow->may_complete = false;
-    shadow->delivered_epoch = -1;
+    shadow->may_complete = false;
+    shadow->delivered_epoch = shadow->refused_epoch = -1;
     shadow->retry_count = 0;
 }
 
@@ -176,7 +176,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim)
             violated(world, INVARIANT_LEASE, "%.*s is %s after its claim, token %" PRId64 " after %" PRId64, SLICE_ARG(job->id),
                      job_state_name(shadow->state), job->lease_token, shadow->token);
         shadow->token = job->lease_token;
-        shadow->lease_until_mono = world->mono + (claim->lease_until - world_now(world));
+        shadow->lease_until_mono = lane->lease_until_mono;
         shadow->claim_mono = lane->claim_mono;
         shadow->claim_held = lane->claim_held;
         shadow->claim_calm = lane->claim_calm;
@@ -208,7 +208,9 @@ static void check_outcome(struct world *world, const struct shadow *shadow, cons
     if (shadow->expected.unspent && spent)
         violated(world, INVARIANT_ATTEMPTS, "job %d lost a try while its destination was held", number);
     if (shadow->expected.spent && again && !spent && shadow->expected.retry_count < shadow->expected.retries_max)
-        violated(world, INVARIANT_ATTEMPTS, "job %d failed and lost no try", number);
+        violated(world, INVARIANT_ATTEMPTS, "job %d of %s failed and lost no try: event %d, outcome %d, step %d, %" PRId64 " of %" PRId64,
+                 number, dest_names[shadow->dest], settle->event, settle->outcome, settle->step, settle->retry_count,
+                 shadow->expected.retries_max);
     if (spent && (settle->retry_count != shadow->expected.retry_count + 1 || settle->retry_count > shadow->expected.retries_max))
         violated(world, INVARIANT_ATTEMPTS, "job %d has %" PRId64 " retries, had %" PRId64 ", at most %" PRId64, number,
                  settle->retry_count, shadow->expected.retry_count, shadow->expected.retries_max);

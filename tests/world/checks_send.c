@@ -49,11 +49,12 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
         if (!mode_is(&status, "normal") || strcmp(status.breaker, "closed") != 0)
             world->dests[lane->dest].unclosed_mono = world->mono;
         lane->claim_mono = world->mono;
+        lane->lease_until_mono = world->mono + (op->claim.lease_until - world_now(world));
         lane->claim_held = (settled && (mode_is(&status, "contingency") || mode_is(&status, "recovering"))) ||
                            (half_open && world->store_lag_ms == 0);
         lane->claim_probe = settled && mode_is(&status, "contingency");
         lane->claim_calm = world->mono - world->dests[lane->dest].unclosed_mono > grace_ms(world) &&
-                           stands_for(world, INSTANT_MIN / 2) > grace_ms(world);
+                           settled && mode_is(&status, "normal");
     }
 }
 
@@ -115,12 +116,25 @@ static void check_cycle(struct world *world, struct dest_view *view, const struc
                  config->cycle_batch);
 }
 
-static void check_places(struct world *world, int dest, bool fallback, const struct destination_config *config)
+static int64_t most_places(const struct world *world, int dest)
 {
+    int64_t most = 0;
+    for (int i = 0; i < CONFIGS; i++) {
+        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[dest]));
+        most = config && config->concurrency > most ? config->concurrency : most;
+    }
+    return most;
+}
+
+static void check_places(struct world *world, const struct flight *flight, const struct destination_config *config)
+{
+    int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
     int64_t now = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
-    if (view->under_way[fallback] == 0)
-        view->places[fallback] = now; /* nothing is left of an earlier configuration */
+    if (flight->shadow->claim_mono <= world->changed_mono)
+        view->places[fallback] = most_places(world, dest); /* it was claimed under an earlier configuration */
+    else if (view->under_way[fallback] == 0)
+        view->places[fallback] = now; /* nothing is left of one */
     int64_t places = view->places[fallback] > now ? view->places[fallback] : now;
     view->under_way[fallback]++;
     if (view->under_way[fallback] > places)
@@ -134,7 +148,7 @@ static void check_limits(struct world *world, const struct flight *flight)
     const struct shadow *shadow = flight->shadow;
     struct dest_view *view = &world->dests[shadow->dest];
     struct lane_view *lane = &world->lanes[flight->send->job->lane];
-    check_places(world, shadow->dest, flight->send->use_fallback, config);
+    check_places(world, flight, config);
     check_rate(world, "destination", config->rate_total, config->concurrency, &view->rate_level, &view->rate_mono);
     check_rate(world, "tenant", config->rate_per_tenant, config->concurrency, &lane->rate_level, &lane->rate_mono);
     if (!flight->send->use_fallback)
@@ -205,9 +219,9 @@ void check_send(struct world *world, struct flight *flight)
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
     bool first = !flight->send->use_fallback;
     check_lease(world, flight);
-    if (flight->send->job->step == STEP_SEND && (shadow->refused || shadow->delivered_epoch == world->epoch))
+    if (flight->send->job->step == STEP_SEND && (shadow->refused_epoch == world->epoch || shadow->delivered_epoch == world->epoch))
         violated(world, INVARIANT_ATTEMPTS, "job %d is sent again after its %s", (int)(shadow - world->jobs),
-                 shadow->refused ? "refusal" : "delivery");
+                 shadow->refused_epoch == world->epoch ? "refusal" : "delivery");
     check_limits(world, flight);
     if (first && mode_is(&status, "recovering"))
         check_ramp(world, flight, &status);
@@ -289,7 +303,9 @@ static void expect(struct world *world, const struct flight *flight)
     shadow->expected.refused = attempted && !question && outcome == OUTCOME_PERMANENT;
     shadow->expected.delivered = attempted && (question ? flight->answer.query == QUERY_DELIVERED : outcome == OUTCOME_DELIVERED);
     shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->claim_held || flight->send->use_fallback));
-    shadow->expected.spent = attempted && !question && outcome == OUTCOME_TRANSIENT && shadow->claim_calm && !flight->send->use_fallback;
+    /* One that has run out of time may be held for the destination's sake, too. */
+    shadow->expected.spent = attempted && outcome == OUTCOME_TRANSIENT && shadow->claim_calm && !flight->send->use_fallback &&
+                             flight->send->destination->policy.retry.elapsed_max_ms == 0;
     expect_waits(world, shadow, flight, question ? OUTCOME_TRANSIENT : outcome);
 }
 
@@ -310,7 +326,7 @@ void check_answer(struct world *world, struct flight *flight)
     }
     expect(world, flight);
     if (shadow->expected.refused)
-        shadow->refused = true;
+        shadow->refused_epoch = world->epoch;
     if (shadow->expected.delivered)
         shadow->delivered_epoch = world->epoch;
     bool says = shadow->expected.delivered || (attempted && (outcome == OUTCOME_ACCEPTED || outcome == OUTCOME_DUPLICATE));
@@ -330,12 +346,24 @@ static int64_t share_of(const struct destination_config *config, int tenant)
     return weight * config->fairness.batch;
 }
 
+/* A share of an earlier configuration is still used up after a reload. */
+static int64_t largest_share(const struct world *world, const struct lane_view *lane)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < CONFIGS; i++) {
+        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[lane->dest]));
+        int64_t share = config ? share_of(config, lane->tenant) : 0;
+        largest = share > largest ? share : largest;
+    }
+    return largest;
+}
+
 static int64_t turns_bound(const struct world *world, const struct destination_config *config, int dest)
 {
     int64_t bound = 2 * config->concurrency; /* what was claimed before it came */
     for (int lane = 1; lane <= LANES_MAX; lane++)
         if (world->lanes[lane].dest == dest)
-            bound += share_of(config, world->lanes[lane].tenant);
+            bound += largest_share(world, &world->lanes[lane]);
     return bound;
 }
 
@@ -368,18 +396,46 @@ void check_turns(struct world *world, const struct store_op *ops, size_t count, 
 
 /* ---- everything ends ---- */
 
+/*
+ * Normal, or away as announced, or in contingency without anything to look with: there a job is the check. A pull
+ * destination learns of a cancelled job when somebody asks.
+ */
+bool dest_rests(const struct world *world, int dest)
+{
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    bool pull = world_dest(world, dest)->transport == TRANSPORT_PULL;
+    if (status.lanes_with_work > 0 && !pull)
+        return false;
+    if (status.held_by)
+        return strcmp(status.held_by, "maintenance") == 0;
+    return mode_is(&status, "normal") || mode_is(&status, "contingency");
+}
+
+static void check_ended(struct world *world, int number)
+{
+    const struct shadow *shadow = &world->jobs[number];
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
+    struct arena memory;
+    struct job job;
+    struct error error;
+    if (shadow->gone || (shadow->state != STATE_PENDING && shadow->state != STATE_RUNNING && shadow->state != STATE_WAITING))
+        return;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->eye->ops->reader_job_seq(world->eye, shadow->seq, false, &memory, &job, &error), STATUS_OK);
+    violated(world, INVARIANT_PROGRESS,
+             "job %d of %s is still %s, due %" PRId64 " ms ago, lease over %" PRId64 " ms ago; the destination is %s, held by %s, "
+             "%zu lanes with work", number, dest_names[shadow->dest], job_state_name(shadow->state), world_now(world) - job.run_at,
+             job.lease_until == INSTANT_NONE ? 0 : world_now(world) - job.lease_until, status.mode,
+             status.held_by ? status.held_by : "nothing", status.lanes_with_work);
+}
+
 void check_progress(struct world *world)
 {
-    if (world->open > 0)
-        for (int i = 0; i < world->job_count; i++)
-            if (!world->jobs[i].gone && (world->jobs[i].state == STATE_PENDING || world->jobs[i].state == STATE_RUNNING ||
-                                         world->jobs[i].state == STATE_WAITING))
-                violated(world, INVARIANT_PROGRESS, "job %d of %s is still %s; %d are open", i, dest_names[world->jobs[i].dest],
-                         job_state_name(world->jobs[i].state), world->open);
+    for (int i = 0; i < world->job_count && world->open > 0; i++)
+        check_ended(world, i);
     for (int dest = 0; dest < DESTS; dest++) {
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-        bool away = status.held_by && strcmp(status.held_by, "maintenance") == 0;
-        if (!away && (!mode_is(&status, "normal") || status.held_by || status.under_way > 0 || status.lanes_with_work > 0))
+        if (!dest_rests(world, dest) || status.under_way > 0)
             violated(world, INVARIANT_PROGRESS, "%s is in mode %s, held by %s, %" PRId64 " under way, %zu lanes with work",
                      dest_names[dest], status.mode, status.held_by ? status.held_by : "nothing", status.under_way,
                      status.lanes_with_work);

@@ -183,21 +183,19 @@ static void draw_configs(struct world *world)
 /* Short and crowded, long and quiet, or between. */
 static void draw_pace(struct world *world)
 {
-    switch (below(world, 4)) {
-    case 0:
+    size_t pace = below(world, 8);
+    if (pace < 5) {
         world->lasts_ms = (int64_t)between(world, 10, 240) * MINUTE_MS;
         world->disturb_ms = (int64_t)between(world, 1, 60) * SECOND_MS;
-        break;
-    case 1:
+    } else if (pace < 7) {
         world->lasts_ms = (int64_t)between(world, 4, 72) * HOUR_MS;
         world->disturb_ms = (int64_t)between(world, 30, 1200) * SECOND_MS;
-        break;
-    default:
+    } else {
         world->lasts_ms = (int64_t)between(world, 3, 40) * DAY_MS;
-        world->disturb_ms = (int64_t)between(world, 10, 400) * MINUTE_MS;
-        world->late_ms = once_in(world, 4) ? 0 : (int64_t)between(world, 1, 60) * SECOND_MS;
-        break;
+        world->disturb_ms = (int64_t)between(world, 10, 200) * MINUTE_MS;
     }
+    if (pace > 4 && !once_in(world, 6))
+        world->late_ms = (int64_t)between(world, 10, 60) * SECOND_MS;
     world->jobs_max = (int)between(world, 20, JOBS_MAX);
     world->arrive_ms = world->lasts_ms * 4 / 5 / world->jobs_max + 1;
 }
@@ -212,7 +210,7 @@ void world_draw(struct world *world)
     world->pending_max = once_in(world, 8) ? (int64_t)between(world, 5, 60) : 1000000000;
     for (int dest = 0; dest < DESTS; dest++) {
         struct receiver *receiver = &world->receivers[dest];
-        *receiver = (struct receiver){ .badness = below(world, 4) * 15, .how = (enum outage_kind)below(world, 3) };
+        *receiver = (struct receiver){ .badness = below(world, 5) * 20, .how = (enum outage_kind)below(world, 3) };
         receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
     }
     draw_configs(world);

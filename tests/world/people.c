@@ -65,7 +65,7 @@ void arrival_fire(struct world *world, struct timer *timer)
         if (!world_dest(world, dest))
             continue; /* the API refuses it */
         int number = world->job_count++;
-        world->jobs[number] = (struct shadow){ .dest = dest, .tenant = draw_tenant(world), .delivered_epoch = -1 };
+        world->jobs[number] = (struct shadow){ .dest = dest, .tenant = draw_tenant(world), .delivered_epoch = -1, .refused_epoch = -1 };
         insert(world, number);
     }
     workers_begin(world);
@@ -147,6 +147,7 @@ static void operate_destination(struct world *world)
         status = engine_enter_contingency(world->engine, name, SLICE("they said so"), &error);
         break;
     case 2:
+    case 3:
         status = engine_leave_contingency(world->engine, name, &error);
         break;
     default:
@@ -207,6 +208,7 @@ static void disturb_receiver(struct world *world)
     switch (below(world, 8)) {
     case 0:
         receiver->down = true;
+        receiver->up_at = world->mono + (int64_t)below(world, (size_t)(1 + 3 * world->disturb_ms));
         break;
     case 1:
         receiver->flapping = !receiver->flapping;

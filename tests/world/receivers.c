@@ -60,8 +60,11 @@ static bool is_down(struct world *world, struct receiver *receiver)
 {
     if (receiver->flapping && world->mono >= receiver->flaps_at) {
         receiver->down = !receiver->down;
+        receiver->up_at = INT64_MAX;
         receiver->flaps_at = world->mono + (int64_t)below(world, 120 * SECOND_MS) + 1;
     }
+    if (receiver->down && world->mono >= receiver->up_at)
+        receiver->down = false;
     return receiver->down && !world->healthy;
 }
 
@@ -156,7 +159,7 @@ int64_t receive_check(struct world *world, const struct probe *probe, struct hea
 {
     struct receiver *receiver = &world->receivers[dest_number(slice_from(probe->destination->name))];
     bool up = !is_down(world, receiver);
-    if (!world->healthy && once_in(world, 50)) {
+    if (!world->healthy && once_in(world, 200)) {
         injected(world, FAULT_HEALTH);
         up = !up;
     }

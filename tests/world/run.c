@@ -69,7 +69,7 @@ static void sabotage_op(struct world *world, struct store_op *op)
 {
     struct shadow *shadow = op->kind == OP_SETTLE ? &world->jobs[world->job_of_seq[op->settle.seq]] : NULL;
     bool retry = op->kind == OP_SETTLE && op->settle.event == EVENT_RETRY;
-    if (world->sabotage == SABOTAGE_UNFAIR && op->kind == OP_CLAIM && op->claim.lane == 1)
+    if (world->sabotage == SABOTAGE_UNFAIR && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
         op->claim.lane = 1000000; /* a lane that never was */
     if (!shadow || !once_in(world, 3))
         return;
@@ -262,11 +262,8 @@ static void port_wake_at(void *context, instant at)
     int64_t wait = at > world_now(world) ? at - world_now(world) : 0;
     if (world->abandoning || (world->sabotage == SABOTAGE_NO_WAKE && once_in(world, 50)))
         return;
-    if (wait > 0 && world->late_ms > 0) {
+    if (wait > 0 && world->late_ms > 0)
         wait += (int64_t)below(world, (size_t)world->late_ms);
-        if (once_in(world, 1000))
-            injected(world, FAULT_LATE);
-    }
     if (world->wake.node.position == 0 || world->wake.node.key > world->mono + wait)
         timer_set(world, &world->wake, world->mono + wait);
 }

@@ -32,7 +32,6 @@ enum fault {
     FAULT_STORE_READ,
     FAULT_CLOCK_FORWARD,
     FAULT_CLOCK_BACK,
-    FAULT_LATE,      /* the process slept longer than it wished */
     FAULT_ERROR,     /* an answer that says so */
     FAULT_SLOW,      /* longer than the timeout, or than the lease */
     FAULT_LOST,      /* delivered, the answer lost */
@@ -107,8 +106,8 @@ struct shadow {
     int64_t lease_until_mono;
     int64_t retry_count;
     /* of this generation */
-    bool refused, may_complete;
-    int delivered_epoch; /* of the engine that heard so; -1: none */
+    bool may_complete;
+    int delivered_epoch, refused_epoch; /* of the engine that heard so; -1: none */
     /* the claim */
     int64_t claim_mono;
     bool claim_held; /* the destination was in contingency, recovering or half-open for a while already */
@@ -143,7 +142,7 @@ struct task {
 
 struct receiver {
     bool down, slow, flapping;
-    int64_t flaps_at;    /* mono */
+    int64_t flaps_at, up_at; /* mono */
     int64_t capacity;    /* requests at once; 0: any */
     size_t badness;      /* of 100 requests so many fail somehow */
     enum outage_kind { DOWN_REFUSES, DOWN_HANGS, DOWN_SAYS_503 } how;
@@ -169,7 +168,7 @@ struct lane_view {
     int64_t passed;   /* dispatches of others while it had work */
     double rate_level;
     int64_t rate_mono;
-    int64_t claim_mono;
+    int64_t claim_mono, lease_until_mono;
     bool claim_held, claim_calm, claim_probe;
 };
 
@@ -298,6 +297,7 @@ void check_answer(struct world *world, struct flight *flight);
 void check_forget(struct world *world, bool restarted); /* after a crash, a reload or a jump of the clock */
 void check_jobs(struct world *world);
 void check_progress(struct world *world);
+bool dest_rests(const struct world *world, int dest);
 void check_log(struct world *world);
 void check_engine_memory(struct world *world, size_t bytes);
 /* checks_turns.c */
