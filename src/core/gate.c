@@ -272,10 +272,12 @@ struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struc
     enum criterion criterion = criterion_of(result->outcome, result->code);
     bool failed = criterion != CRITERION_NONE, normal = mode_of(gate) == MODE_NORMAL;
     assert(gate->under_way > 0);
+    /* While the ramp holds the rest back, a limit that is not used up has not been tried. */
+    bool tried = normal || gate->under_way >= gate->adaptive.limit;
     if (failed)
         concurrency_bad(&gate->adaptive);
     else
-        concurrency_good(&gate->adaptive, result->latency_ms, gate->under_way);
+        concurrency_good(&gate->adaptive, result->latency_ms, tried ? gate->under_way : 0);
     gate->under_way--;
     if (failed && pass.probe)
         contingency_unspent(&gate->contingency, 1);

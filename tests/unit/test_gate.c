@@ -426,6 +426,27 @@ static void who_is_well(void **state)
     assert_false(gate_is_well(&gate, START)); /* on the way back others go first */
 }
 
+/* What the ramp did not let through has not been tried: normal must not begin with twice as many at once. */
+static void the_limit_on_the_way_back(void **state)
+{
+    (void)state;
+    static const struct gate_rules wide = { .concurrency = 100, .breaker = BREAKER, .contingency = CONTINGENCY };
+    struct gate gate = begin(&wide);
+    instant now = START;
+    gate_enter_contingency(&gate, now);
+    gate_leave_contingency(&gate, now);
+    for (int round = 0; round < 300; round++, now += 2 * SECOND_MS) {
+        gate_tick(&gate, now);
+        int64_t room = gate_ask(&gate, now).room;
+        assert_true(room > 0);
+        struct gate_pass pass = gate_take(&gate, room, now);
+        for (int64_t i = 0; i < room; i++)
+            answer(&gate, pass, OUTCOME_DELIVERED, "http:200", now);
+    }
+    assert_int_equal(gate.contingency.kept.mode, MODE_RECOVERING);
+    assert_in_range(gate.adaptive.limit, 25, 26);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_pause_on_the_way_back),
         cmocka_unit_test(a_clock_set_back_prolongs_no_pause),
         cmocka_unit_test(who_is_well),
+        cmocka_unit_test(the_limit_on_the_way_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
