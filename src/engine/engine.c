@@ -198,12 +198,12 @@ static void tell_dead_full(struct dest *dest)
 
 /*
  * A destination that seems to be full of dead letters is counted before it is held, and again while it is: somebody may
- * have cleared them.
+ * have cleared them. So are all when some died unseen, or the limit would be passed.
  */
 static void count_dead(struct engine *engine)
 {
     instant now = engine_now(engine);
-    bool full = false, doubted = false;
+    bool full = engine->dead_uncounted, doubted = false;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next) {
         full = full || dest_dead_full(dest) || dest->dead_told;
         doubted = doubted || (dest->dead_doubted && dest_dead_full(dest));
@@ -215,6 +215,8 @@ static void count_dead(struct engine *engine)
     struct error error;
     if (dead_recount(engine, &error) != STATUS_OK)
         log_event(LOG_ERROR, "dead_count_failed", FIELD_CSTR("error", error.text));
+    else
+        engine->dead_uncounted = false;
     engine->dead_counted_at = now;
     engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS);
     for (struct dest *dest = engine->dests; dest; dest = dest->next)

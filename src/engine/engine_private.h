@@ -191,6 +191,7 @@ struct engine {
     struct map leased; /* what pull workers hold: leased.c */
     instant dead_count_at;   /* the next regular one */
     instant dead_counted_at; /* INSTANT_NONE: never */
+    bool dead_uncounted;     /* some died whose destination was not told: expired while they waited, or interrupted */
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;

@@ -96,6 +96,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
         assert(lane); /* every lane is known from the start or from a notice */
         lane_ready_add(engine, lane, promote->ret_ready[i].count);
     }
+    engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;
     size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)

@@ -38,7 +38,9 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .unspent = lease_lost(engine, job),
     };
     struct settlement settlement;
-    return settlement_make(&input, memory, op, &settlement);
+    enum status status = settlement_make(&input, memory, op, &settlement);
+    engine->dead_uncounted = engine->dead_uncounted || (status == STATUS_OK && settlement.dead);
+    return status;
 }
 
 /*

@@ -1,6 +1,7 @@
 /*
  * The engine from end to end, without a network and without waiting.
  */
+#include "store/store_faulty.h"
 #include "support/configs.h"
 #include "support/world.h"
 
@@ -303,6 +304,51 @@ static void a_full_dead_letter_store_holds_the_destination(void **state)
     assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
     world_run_for(&world, 2 * 3600 * 1000); /* the time to live ends and makes room */
     assert_true(world_counts(&world, "d").pending < 3);
+    world_end(&world);
+}
+
+/* Those that expired while they waited fill it, too. */
+static void expired_jobs_fill_the_dead_letters(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ", job_ttl: 1m, dead: { max: 2, ttl: 1h }"), began);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("a while"), &error), STATUS_OK);
+    for (int i = 0; i < 3; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 3 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 3);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
+    world_end(&world);
+}
+
+/* A store that cannot be read for a moment does not make it forget how many there are. */
+static void a_failed_count_keeps_the_dead_letters(void **state)
+{
+    struct world world = { .destination = fails_as, .context = (void *)(uintptr_t) "HTTP 422: no" };
+    struct store *faulty;
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("http", ", concurrency: 1, dead: { max: 2, ttl: 1h }"), began);
+    world.reader->ops->reader_close(world.reader);
+    assert_int_equal(store_faulty_wrap(world.store, &faulty, &error), STATUS_OK);
+    world.store = faulty;
+    assert_int_equal(faulty->ops->reader(faulty, &world.reader, &error), STATUS_OK);
+    world_crash(&world); /* the next process reads through it */
+    for (int i = 0; i < 5; i++)
+        world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 60 * 1000);
+    size_t sent = world.send_count;
+    store_faulty_set(faulty, FAULTY_READ, 1, true, STATUS_IO);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, sent);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
+    store_faulty_set(faulty, FAULTY_READ, 0, false, STATUS_IO);
     world_end(&world);
 }
 
@@ -654,6 +700,8 @@ int main(void)
         cmocka_unit_test(retry_after_holds_the_destination),
         cmocka_unit_test(blocked_credentials_pause_and_spend_nothing),
         cmocka_unit_test(a_full_dead_letter_store_holds_the_destination),
+        cmocka_unit_test(expired_jobs_fill_the_dead_letters),
+        cmocka_unit_test(a_failed_count_keeps_the_dead_letters),
         cmocka_unit_test(doubt_is_verified_before_a_resend),
         cmocka_unit_test(a_deadline_that_passes_is_an_expiry),
         cmocka_unit_test(a_full_disk_loses_nothing),
