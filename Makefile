@@ -11,6 +11,7 @@ SANITIZE ?=
 COVERAGE ?=
 COVERAGE_BRANCHES_MIN ?= 95
 FUZZ_SECONDS ?= 60
+WORLDS_SECONDS ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 comma := ,
 
@@ -187,20 +188,20 @@ parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) --output-sync=t
 define stages
 	@rm -f $(RESULTS)
 	@mkdir -p $(dir $(RESULTS))
-	+@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(1) || tools/runtests --results $(RESULTS) --broken stages
+	+@$(MAKE) -k --no-print-directory $(parallel) RESULTS=$(RESULTS) $(2) $(1) || tools/runtests --results $(RESULTS) --broken stages
 	@tools/runtests --sum $(RESULTS)
 endef
 
 .PHONY: test check
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
 
 check:
 	@tools/deps check
-	$(call stages,stage-unit stage-house stage-cases)
+	$(call stages,stage-unit stage-house stage-cases stage-worlds,WORLDS_SECONDS=5)
 
-.PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 stage-unit: $(unit_programs)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_programs)
 
@@ -219,8 +220,16 @@ stage-install: all
 stage-crash: $(B)/insist
 	@$(if $(SANITIZE),CRASH_ROUNDS=20) $(runtests) --stage crash$(variant) --limit 300 $(call script_tests,crash)
 
+# The engine in simulated worlds, each from its seed; then with things broken on purpose, which must be found.
+stage-worlds: $(B)/worlds
+	@$(runtests) --stage worlds$(variant) --limit 400 --one "worlds of $(WORLDS_SECONDS) s" -- $(B)/worlds --seconds $(WORLDS_SECONDS) --figures $(B)/worlds.txt
+	@cat $(B)/worlds.txt
+
+stage-worlds-found: $(B)/worlds
+	@$(runtests) --stage worlds$(variant) --limit 400 --one "broken worlds are found" -- $(B)/worlds --self-test
+
 stage-sanitize:
-	@$(MAKE) -s SANITIZE=address,undefined stage-unit stage-cases stage-crash stage-replay
+	@$(MAKE) -s SANITIZE=address,undefined WORLDS_SECONDS=15 stage-unit stage-cases stage-crash stage-worlds stage-replay
 
 stage-thread:
 	@$(MAKE) -s SANITIZE=thread stage-unit stage-cases stage-crash
@@ -246,7 +255,7 @@ stage-memcheck: $(core_programs)
 	@$(runtests) --stage memcheck --limit 300 --wrap "$(memcheck)" $(core_programs)
 
 .PHONY: unit-programs
-unit-programs: $(unit_programs)
+unit-programs: $(unit_programs) $(B)/worlds
 
 # ---- Coverage ----
 
@@ -363,6 +372,7 @@ help:
 	@echo "make check           the fast tests: unit, cases, rules of the house"
 	@echo "make coverage        branches of the unit tests, build/coverage"
 	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
+	@echo "make build/worlds    simulated worlds from their seeds: see tests/world/README.md"
 	@echo "make bench           measurements"
 	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
 	@echo "make lint            clang-tidy, cppcheck, shellcheck, tools/tidy"

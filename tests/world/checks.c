@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20 };
+enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS };
 
 static const char secret[] = "s3cr3t", person[] = "529.982";
 
@@ -269,9 +269,30 @@ static void look_at_lanes(struct world *world, int64_t ready[LANES_MAX + 1])
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     assert_true(count <= LANES_MAX);
     memset(ready, 0, (LANES_MAX + 1) * sizeof *ready);
-    for (size_t i = 0; i < count; i++)
+    int64_t dead[DESTS] = { 0 };
+    for (size_t i = 0; i < count; i++) {
         ready[lanes[i].id] = lanes[i].counts.ready;
+        dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
+    }
+    for (int dest = 0; dest < DESTS; dest++) {
+        const struct destination_config *config = world_dest(world, dest);
+        struct dest_view *view = &world->dests[dest];
+        if (!config || config->dead.max == 0 || dead[dest] < config->dead.max)
+            view->full_mono = -1;
+        else if (view->full_mono < 0)
+            view->full_mono = world->mono;
+    }
     arena_release(&memory);
+}
+
+/* Invariant 5: where the dead letters are full, nothing more is sent that could become one. */
+static void check_room_for_dead(struct world *world, const struct op_claim *claim)
+{
+    int dest = world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0].dest;
+    int64_t full = dest < 0 ? -1 : world->dests[dest].full_mono;
+    if (full >= 0 && world->mono - full > FULL_GRACE_MS && full >= world->changed_mono)
+        violated(world, INVARIANT_SILENCE, "%s has been full of dead letters for %" PRId64 " ms, and its jobs are claimed",
+                 dest_names[dest], world->mono - full);
 }
 
 static int64_t ready_before[LANES_MAX + 1]; /* of the transaction under way */
@@ -286,8 +307,12 @@ static bool claims(const struct store_op *ops, size_t count)
 
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count)
 {
-    if (claims(ops, count))
-        look_at_lanes(world, ready_before);
+    if (!claims(ops, count))
+        return;
+    look_at_lanes(world, ready_before);
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].kind == OP_CLAIM)
+            check_room_for_dead(world, &ops[i].claim);
 }
 
 void check_applied(struct world *world, const struct store_op *ops, size_t count)
@@ -304,10 +329,39 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
 
 /* ---- 1, 2: everything that was acknowledged is there ---- */
 
-static void check_stored_job(struct world *world, const struct job *job, bool *seen)
+/* What there is of each lane, counted from its jobs. */
+struct recount {
+    bool seen[JOBS_MAX];
+    int64_t states[LANES_MAX + 1][STATE_COUNT];
+};
+
+static void check_counts(struct world *world, const struct recount *recount)
+{
+    struct arena memory;
+    struct lane *lanes;
+    size_t count;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        const struct lane_counts *told = &lanes[i].counts;
+        const int64_t *states = recount->states[lanes[i].id];
+        if (told->pending != states[STATE_PENDING] || told->running != states[STATE_RUNNING] ||
+            told->waiting != states[STATE_WAITING] || told->dead != states[STATE_DEAD] ||
+            told->ready > told->pending + told->waiting)
+            violated(world, INVARIANT_STATE, "lane %" PRId64 " counts %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                     ", its jobs are %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, lanes[i].id, told->pending, told->running,
+                     told->waiting, told->dead, states[STATE_PENDING], states[STATE_RUNNING], states[STATE_WAITING],
+                     states[STATE_DEAD]);
+    }
+    arena_release(&memory);
+}
+
+static void check_stored_job(struct world *world, const struct job *job, struct recount *recount)
 {
     const struct shadow *shadow = world_job(world, job->id);
-    seen[shadow - world->jobs] = true;
+    recount->seen[shadow - world->jobs] = true;
+    recount->states[job->lane][job->state]++;
     if (job->state != shadow->state || job->last_event != shadow->last_event)
         violated(world, INVARIANT_STATE, "%.*s is %s with event %" PRId64 ", its events say %s and %" PRId64, SLICE_ARG(job->id),
                  job_state_name(job->state), job->last_event, job_state_name(shadow->state), shadow->last_event);
@@ -332,7 +386,7 @@ static void check_missing(struct world *world, const bool *seen)
 void check_jobs(struct world *world)
 {
     struct job_filter filter = { 0 };
-    bool seen[JOBS_MAX] = { false };
+    struct recount recount = { 0 };
     do {
         struct arena memory;
         struct job *jobs;
@@ -342,10 +396,11 @@ void check_jobs(struct world *world)
         assert_int_equal(world->eye->ops->reader_jobs(world->eye, &filter, PAGE, false, &memory, &jobs, &count,
                                                       &filter.before_seq, &error), STATUS_OK);
         for (size_t i = 0; i < count; i++)
-            check_stored_job(world, &jobs[i], seen);
+            check_stored_job(world, &jobs[i], &recount);
         arena_release(&memory);
     } while (filter.before_seq > 0);
-    check_missing(world, seen);
+    check_missing(world, recount.seen);
+    check_counts(world, &recount);
 }
 
 /* ---- 6, 9 ---- */

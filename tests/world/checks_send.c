@@ -67,6 +67,7 @@ void check_forget(struct world *world, bool restarted)
         view->recovering_since = INSTANT_NONE;
         view->probe_mono = -1;
         view->unclosed_mono = world->mono;
+        view->full_mono = -1;
         if (restarted)
             view->under_way[0] = view->under_way[1] = view->places[0] = view->places[1] = 0;
     }

@@ -160,6 +160,7 @@ struct dest_view {
     instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
     int64_t recovering_sent;
     int64_t unclosed_mono;  /* when it was last seen in another mode than normal, or its breaker not closed */
+    int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
 };
 

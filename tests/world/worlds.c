@@ -4,6 +4,7 @@
  *   worlds --seconds 60             as many as fit
  *   worlds --worlds 1000 --from 1   so many, from that seed on
  *   worlds --seed 4711 --verbose    one alone, told step by step
+ *   worlds --seconds 60 --figures FILE   and what was measured goes there, too
  *   worlds --self-test              breaks things on purpose: the invariants must be able to fail
  */
 #include "world.h"
@@ -253,7 +254,7 @@ struct options {
     int64_t worlds, seconds;
     enum sabotage sabotage;
     bool alone, verbose, self_test;
-    const char *program;
+    const char *program, *figures;
 };
 
 static double seconds_of(clockid_t clock)
@@ -281,23 +282,23 @@ static uint64_t play(const struct options *options, uint64_t seed, struct figure
 }
 
 /* Rates are by the minute of one core: how much of it this process had. */
-static void print_figures(const struct figures *figures, double seconds)
+static void print_figures(FILE *out, const struct figures *figures, double seconds)
 {
     double busy = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     int64_t faults = 0;
     double years = (double)figures->simulated_ms / (365.0 * DAY_MS);
     for (int i = 0; i < FAULT_COUNT; i++)
         faults += figures->faults[i];
-    printf("# %" PRId64 " worlds in %.1f s, %.1f s of a core: %.2f years, %.2f a minute of a core\n", figures->worlds, seconds, busy,
+    fprintf(out, "# %" PRId64 " worlds in %.1f s, %.1f s of a core: %.2f years, %.2f a minute of a core\n", figures->worlds, seconds, busy,
            years, years * 60 / busy);
-    printf("# %" PRId64 " jobs, %" PRId64 " sends, %" PRId64 " events, %" PRId64 " steps\n", figures->jobs, figures->sends,
+    fprintf(out, "# %" PRId64 " jobs, %" PRId64 " sends, %" PRId64 " events, %" PRId64 " steps\n", figures->jobs, figures->sends,
            figures->events, figures->steps);
-    printf("# ended: %" PRId64 " completed, %" PRId64 " dead, %" PRId64 " cancelled\n", figures->ended[STATE_COMPLETED],
+    fprintf(out, "# ended: %" PRId64 " completed, %" PRId64 " dead, %" PRId64 " cancelled\n", figures->ended[STATE_COMPLETED],
            figures->ended[STATE_DEAD], figures->ended[STATE_CANCELLED]);
-    printf("# %" PRId64 " faults, %.0f a minute of a core:", faults, (double)faults * 60 / busy);
+    fprintf(out, "# %" PRId64 " faults, %.0f a minute of a core:", faults, (double)faults * 60 / busy);
     for (int i = 0; i < FAULT_COUNT; i++)
-        printf("%s %" PRId64 " %s", i > 0 ? "," : "", figures->faults[i], fault_name((enum fault)i));
-    printf("\n");
+        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures->faults[i], fault_name((enum fault)i));
+    fprintf(out, "\n");
 }
 
 static void play_many(const struct options *options)
@@ -309,7 +310,12 @@ static void play_many(const struct options *options)
         if (i % 16 == 0)
             fflush(stdout);
     }
-    print_figures(&figures, seconds_of(CLOCK_MONOTONIC) - began);
+    print_figures(stdout, &figures, seconds_of(CLOCK_MONOTONIC) - began);
+    FILE *file = options->figures ? fopen(options->figures, "w") : NULL;
+    if (file) {
+        print_figures(file, &figures, seconds_of(CLOCK_MONOTONIC) - began);
+        fclose(file);
+    }
 }
 
 /* ---- whether the checks can fail ---- */
@@ -381,7 +387,8 @@ static void parse(int argc, char **argv, struct options *options)
         { "seed", required_argument, NULL, 's' },     { "from", required_argument, NULL, 'f' },
         { "worlds", required_argument, NULL, 'w' },   { "seconds", required_argument, NULL, 't' },
         { "sabotage", required_argument, NULL, 'b' }, { "self-test", no_argument, NULL, 'x' },
-        { "verbose", no_argument, NULL, 'v' },        { NULL, 0, NULL, 0 },
+        { "figures", required_argument, NULL, 'o' },  { "verbose", no_argument, NULL, 'v' },
+        { NULL, 0, NULL, 0 },
     };
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -400,6 +407,9 @@ static void parse(int argc, char **argv, struct options *options)
             break;
         case 'b':
             options->sabotage = sabotage_from_name(optarg);
+            break;
+        case 'o':
+            options->figures = optarg;
             break;
         case 'x':
             options->self_test = true;
