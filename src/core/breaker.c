@@ -113,8 +113,7 @@ static struct breaker_change note_half_open(struct breaker *breaker, const struc
         await_probes(breaker);
         return none(breaker);
     }
-    breaker->kept.openings = 0;
-    return change_to(breaker, BREAKER_CLOSED, INSTANT_NONE, now);
+    return breaker_reset(breaker, now);
 }
 
 struct breaker_change breaker_note(struct breaker *breaker, const struct breaker_config *config, uint32_t epoch, bool failed,
@@ -157,6 +156,8 @@ struct breaker_change breaker_tick(struct breaker *breaker, const struct breaker
             breaker->kept.until = instant_add(now, wait);
         return breaker->kept.until <= now ? change_to(breaker, BREAKER_HALF_OPEN, INSTANT_NONE, now) : none(breaker);
     }
+    if (breaker->good >= config->probes) /* a reload asks for fewer: no other is let through that could close it */
+        return breaker_reset(breaker, now);
     if (breaker->kept.until == INSTANT_NONE)
         return none(breaker);
     if (breaker->kept.until > instant_add(now, breaker->limit_ms)) /* the clock was set back */

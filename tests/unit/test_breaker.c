@@ -256,6 +256,28 @@ static void a_large_probe_batch_bears_some_failures(void **state)
     assert_int_equal(breaker_note(&breaker, &other, breaker.epoch, false, 10, START + 1000).to, BREAKER_CLOSED);
 }
 
+/* Three were asked for and two went well when a reload asks for two: nothing else would ever be let through. */
+static void a_reload_that_asks_for_fewer_probes(void **state)
+{
+    (void)state;
+    struct breaker_config more = config;
+    struct breaker breaker;
+    more.probes = 3;
+    breaker_init(&breaker, START);
+    for (int i = 0; i < 4; i++)
+        breaker_note(&breaker, &more, breaker.epoch, true, 10, START);
+    breaker_tick(&breaker, &more, START + 1000);
+    breaker_take(&breaker, 2, PROBE_MS, START + 1000);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(breaker_note(&breaker, &more, breaker.epoch, false, 10, START + 1000).to, BREAKER_HALF_OPEN);
+    assert_int_equal(breaker_tick(&breaker, &more, START + 2000).to, BREAKER_HALF_OPEN);
+    assert_int_equal(breaker_ask(&breaker, &config).room, 0);
+    struct breaker_change change = breaker_tick(&breaker, &config, START + 3000);
+    assert_int_equal(change.from, BREAKER_HALF_OPEN);
+    assert_int_equal(change.to, BREAKER_CLOSED);
+    assert_int_equal(breaker.kept.openings, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_jumps),
         cmocka_unit_test(settings),
         cmocka_unit_test(a_large_probe_batch_bears_some_failures),
+        cmocka_unit_test(a_reload_that_asks_for_fewer_probes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
