@@ -1,6 +1,6 @@
 /*
  * Whole stories of bad times, through the real engine: an outage of three hours, twice the load that a destination
- * bears, a receiver that takes five at once, and every sign that can lead to contingency.
+ * bears, and a receiver that takes five at once (S3-001, S3-002, S3-047, S3-049, S4-044, S4-046, A-22, C-69).
  */
 #include "support/check.h"
 #include "support/world.h"

@@ -1,6 +1,6 @@
 /*
  * Each sign of an outage drives the mode of its destination through the real engine, and each change is told once:
- * one event, with what led to it.
+ * one event, with what led to it (S3-005, S3-009, S3-011, S3-012, A-18, C-54).
  */
 #include "support/check.h"
 #include "support/world.h"

@@ -290,7 +290,7 @@ static void check_room_for_dead(struct world *world, const struct op_claim *clai
 {
     int dest = world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0].dest;
     int64_t full = dest < 0 ? -1 : world->dests[dest].full_mono;
-    if (full >= 0 && world->mono - full > FULL_GRACE_MS && full >= world->changed_mono)
+    if (full >= 0 && world->mono - full > FULL_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms) && full >= world->changed_mono)
         violated(world, INVARIANT_SILENCE, "%s has been full of dead letters for %" PRId64 " ms, and its jobs are claimed",
                  dest_names[dest], world->mono - full);
 }

@@ -3,6 +3,7 @@
  *
  *   worlds --seconds 60             as many as fit
  *   worlds --worlds 1000 --from 1   so many, from that seed on
+ *   worlds --faults 1000000         until so many faults were injected
  *   worlds --seed 4711 --verbose    one alone, told step by step
  *   worlds --seconds 60 --figures FILE   and what was measured goes there, too
  *   worlds --self-test              breaks things on purpose: the invariants must be able to fail
@@ -251,7 +252,7 @@ static void world_play(struct world *world)
 
 struct options {
     uint64_t from;
-    int64_t worlds, seconds;
+    int64_t worlds, seconds, faults; /* the first that is set says when to stop */
     enum sabotage sabotage;
     bool alone, verbose, self_test;
     const char *program, *figures;
@@ -281,14 +282,20 @@ static uint64_t play(const struct options *options, uint64_t seed, struct figure
     return print;
 }
 
+static int64_t faults_of(const struct figures *figures)
+{
+    int64_t faults = 0;
+    for (int i = 0; i < FAULT_COUNT; i++)
+        faults += figures->faults[i];
+    return faults;
+}
+
 /* Rates are by the minute of one core: how much of it this process had. */
 static void print_figures(FILE *out, const struct figures *figures, double seconds)
 {
     double busy = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    int64_t faults = 0;
+    int64_t faults = faults_of(figures);
     double years = (double)figures->simulated_ms / (365.0 * DAY_MS);
-    for (int i = 0; i < FAULT_COUNT; i++)
-        faults += figures->faults[i];
     fprintf(out, "# %" PRId64 " worlds in %.1f s, %.1f s of a core: %.2f years, %.2f a minute of a core\n", figures->worlds, seconds, busy,
            years, years * 60 / busy);
     fprintf(out, "# %" PRId64 " jobs, %" PRId64 " sends, %" PRId64 " events, %" PRId64 " steps\n", figures->jobs, figures->sends,
@@ -301,11 +308,20 @@ static void print_figures(FILE *out, const struct figures *figures, double secon
     fprintf(out, "\n");
 }
 
+static bool is_enough(const struct options *options, const struct figures *figures, double began)
+{
+    if (options->worlds > 0)
+        return figures->worlds >= options->worlds;
+    if (options->faults > 0)
+        return faults_of(figures) >= options->faults;
+    return seconds_of(CLOCK_MONOTONIC) - began >= (double)options->seconds;
+}
+
 static void play_many(const struct options *options)
 {
     struct figures figures = { 0 };
     double began = seconds_of(CLOCK_MONOTONIC);
-    for (int64_t i = 0; options->worlds > 0 ? i < options->worlds : seconds_of(CLOCK_MONOTONIC) - began < (double)options->seconds; i++) {
+    for (int64_t i = 0; !is_enough(options, &figures, began); i++) {
         play(options, options->from + (uint64_t)i, &figures);
         if (i % 16 == 0)
             fflush(stdout);
@@ -385,6 +401,7 @@ static void parse(int argc, char **argv, struct options *options)
 {
     static const struct option names[] = {
         { "seed", required_argument, NULL, 's' },     { "from", required_argument, NULL, 'f' },
+        { "faults", required_argument, NULL, 'n' },
         { "worlds", required_argument, NULL, 'w' },   { "seconds", required_argument, NULL, 't' },
         { "sabotage", required_argument, NULL, 'b' }, { "self-test", no_argument, NULL, 'x' },
         { "figures", required_argument, NULL, 'o' },  { "verbose", no_argument, NULL, 'v' },
@@ -402,6 +419,9 @@ static void parse(int argc, char **argv, struct options *options)
         case 'w':
             options->worlds = strtoll(optarg, NULL, 10);
             break;
+        case 'n':
+            options->faults = strtoll(optarg, NULL, 10);
+            break;
         case 't':
             options->seconds = strtoll(optarg, NULL, 10);
             break;
@@ -418,7 +438,7 @@ static void parse(int argc, char **argv, struct options *options)
             options->verbose = true;
             break;
         default:
-            fprintf(stderr, "worlds [--seed N | --from N] [--worlds N | --seconds S] [--self-test] [--verbose]\n");
+            fprintf(stderr, "worlds [--seed N | --from N] [--worlds N | --faults N | --seconds S] [--figures FILE] [--self-test] [--verbose]\n");
             exit(2);
         }
     }
