@@ -89,7 +89,7 @@ static const struct {
     [SABOTAGE_EARLY_RETRY] = { "early-retry", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_NAMELESS_DEAD] = { "nameless-dead", { INVARIANT_SILENCE } },
     [SABOTAGE_HOARD] = { "hoard", { INVARIANT_MEMORY } },
-    [SABOTAGE_UNFAIR] = { "unfair", { INVARIANT_TURNS, INVARIANT_PROGRESS } },
+    [SABOTAGE_UNFAIR] = { "unfair", { INVARIANT_TURNS } },
     [SABOTAGE_NO_RAMP] = { "no-ramp", { INVARIANT_RAMP } },
     [SABOTAGE_TALKATIVE] = { "talkative", { INVARIANT_SECRETS } },
     [SABOTAGE_NO_LIMIT] = { "no-limit", { INVARIANT_LIMITS } },
@@ -216,13 +216,15 @@ static void finale(struct world *world)
     heal_fire(world, &world->heal);
     world_reload(world, 0);
     note(world, "the faults end", world->open, 0);
-    for (int i = 0; i < FINALE_STEPS_MAX && !at_rest(world); i++) {
+    int steps = world->sabotage == SABOTAGE_UNFAIR ? 0 : FINALE_STEPS_MAX; /* it never ends: who waits is to be seen before */
+    for (int i = 0; i < steps && !at_rest(world); i++) {
         look_after(world);
         world_run_until(world, world->mono + FINALE_STEP_MS);
         if (world->late_ms < FINALE_LATE_MS)
             world->late_ms = FINALE_LATE_MS; /* what is left waits for hours */
     }
-    check_progress(world);
+    if (steps > 0)
+        check_progress(world);
     check_jobs(world);
 }
 
