@@ -63,7 +63,7 @@ void check_forget(struct world *world, bool restarted)
     for (int dest = 0; dest < DESTS; dest++) {
         struct dest_view *view = &world->dests[dest];
         view->rate_level = 0;
-        view->cycle_sends[0] = 0;
+        view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
         view->probe_mono = -1;
         view->unclosed_mono = world->mono;
@@ -109,11 +109,11 @@ static void check_cycle(struct world *world, struct dest_view *view, const struc
         return;
     if (world->mono - view->cycle_mono >= config->cycle_every_ms) {
         view->cycle_mono = world->mono;
-        view->cycle_sends[0] = 0;
+        view->cycle_sends = 0;
     }
-    view->cycle_sends[0]++;
-    if (view->cycle_sends[0] > 2 * config->cycle_batch + (world->store_lag_ms > 0 ? config->concurrency : 0))
-        violated(world, INVARIANT_LIMITS, "%" PRId64 " sends in an interval of cycles of %" PRId64, view->cycle_sends[0],
+    view->cycle_sends++;
+    if (view->cycle_sends > 2 * config->cycle_batch + (world->store_lag_ms > 0 ? config->concurrency : 0))
+        violated(world, INVARIANT_LIMITS, "%" PRId64 " sends in an interval of cycles of %" PRId64, view->cycle_sends,
                  config->cycle_batch);
 }
 
@@ -297,11 +297,9 @@ static void expect(struct world *world, const struct flight *flight)
     bool question = job->step != STEP_SEND, attempted = flight->answer.attempted;
     enum outcome outcome = question ? OUTCOME_NONE : outcome_of(flight);
     shadow->expected.set = true;
-    shadow->expected.outcome = outcome;
     shadow->expected.token = job->lease_token;
     shadow->expected.retry_count = job->retry_count;
     shadow->expected.retries_max = flight->send->destination->policy.retry.retries_max;
-    shadow->expected.question = question;
     shadow->expected.refused = attempted && !question && outcome == OUTCOME_PERMANENT;
     shadow->expected.delivered = attempted && (question ? flight->answer.query == QUERY_DELIVERED : outcome == OUTCOME_DELIVERED);
     shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->claim_held || flight->send->use_fallback));
@@ -323,7 +321,7 @@ void check_answer(struct world *world, struct flight *flight)
     view->under_way[!first]--;
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */
         view->recovering_sent -= view->recovering_sent > 0;
-        view->cycle_sends[0] -= view->cycle_sends[0] > 0;
+        view->cycle_sends -= view->cycle_sends > 0;
         view->probe_mono = -1;
     }
     expect(world, flight);

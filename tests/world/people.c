@@ -76,15 +76,14 @@ void arrival_fire(struct world *world, struct timer *timer)
 void world_reload(struct world *world, int config)
 {
     struct error error;
-    if (world->config != config)
-        note(world, "reload", config, 0);
-    for (int dest = 0; dest < DESTS; dest++)
-        for (int second = 0; second < 2; second++) {
-            const struct destination_config *old = world_dest(world, dest);
-            struct dest_view *view = &world->dests[dest];
-            if (old && old->concurrency > view->places[second])
-                view->places[second] = old->concurrency; /* until what began under it has ended */
-        }
+    note(world, "reload", config, 0);
+    for (int dest = 0; dest < DESTS; dest++) {
+        const struct destination_config *old = world_dest(world, dest);
+        struct dest_view *view = &world->dests[dest];
+        for (int address = 0; address < 2; address++)
+            if (old && old->concurrency > view->places[address])
+                view->places[address] = old->concurrency; /* until what began under it has ended */
+    }
     assert_int_equal(engine_reload(world->engine, world->configs[config], &error), STATUS_OK);
     world->config = config;
     check_forget(world, false);

@@ -196,7 +196,7 @@ static void task_settle(struct world *world, const struct job *job, const struct
     arena_release(&memory);
 }
 
-void task_fire(struct world *world, struct timer *timer)
+static void task_fire(struct world *world, struct timer *timer)
 {
     struct task *task = (struct task *)timer;
     struct arena memory;

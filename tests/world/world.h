@@ -20,7 +20,6 @@ enum {
     JOBS_MAX = 512,
     CONFIGS = 3,
     STEPS_KEPT = 60,
-    RAMP_MAX = 8,
     HOLD_GRACE_MS = 2000, /* what was on its way when a hold began may still go */
 };
 
@@ -117,8 +116,7 @@ struct shadow {
     struct flight *flight;
     /* what its answer must lead to */
     struct {
-        bool set, unspent, spent, question, refused, delivered;
-        enum outcome outcome;
+        bool set, unspent, spent, refused, delivered;
         int64_t token, retry_count, retries_max;
         instant run_low, run_high, latest; /* of a retry that spends; of any other try */
     } expected;
@@ -155,7 +153,7 @@ struct dest_view {
     int64_t under_way[2];
     double rate_level;      /* what a bucket of the configured rate holds */
     int64_t rate_mono;
-    int64_t cycle_sends[2]; /* in this and the last interval */
+    int64_t cycle_sends;    /* in the interval that began then */
     int64_t cycle_mono;
     instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
     int64_t recovering_sent;
@@ -177,7 +175,7 @@ struct figures {
     int64_t worlds, jobs, sends, steps, simulated_ms;
     int64_t ended[STATE_COUNT];
     int64_t faults[FAULT_COUNT];
-    int64_t crashes_recovered, events;
+    int64_t events;
 };
 
 struct step {
@@ -219,8 +217,6 @@ struct world {
     struct task *tasks;
     struct lease_request request; /* of the one pull worker */
     bool asking;
-    int asked_dest;
-    char asked_name[2];
     void *hoard;
     int log_fd, stderr_fd;
 
@@ -280,7 +276,6 @@ void world_break(struct world *world); /* the store fails for good: the process 
 int64_t receive(struct world *world, struct flight *flight); /* how long it takes */
 int64_t receive_check(struct world *world, const struct probe *probe, struct health_answer *answer);
 void workers_begin(struct world *world);
-void task_fire(struct world *world, struct timer *timer);
 
 /* people.c: who sends jobs, and who meddles. */
 void arrival_fire(struct world *world, struct timer *timer);
@@ -301,10 +296,6 @@ void check_progress(struct world *world);
 bool dest_rests(const struct world *world, int dest);
 void check_log(struct world *world);
 void check_engine_memory(struct world *world, size_t bytes);
-/* checks_turns.c */
 void check_turns(struct world *world, const struct store_op *ops, size_t count, const int64_t ready[LANES_MAX + 1]);
-
-
-
 
 #endif
