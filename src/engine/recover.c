@@ -38,9 +38,7 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .unspent = lease_lost(engine, job),
     };
     struct settlement settlement;
-    enum status status = settlement_make(&input, memory, op, &settlement);
-    engine->dead_uncounted = engine->dead_uncounted || (status == STATUS_OK && settlement.dead);
-    return status;
+    return settlement_make(&input, memory, op, &settlement);
 }
 
 /*
@@ -73,8 +71,13 @@ static void on_settled(struct batch *batch)
     engine->batches_out--;
     engine->orphans_out = false;
     int64_t settled = 0;
-    for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++)
-        settled += batch->ops[i].status == STATUS_OK && batch->ops[i].kind == OP_SETTLE;
+    for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++) {
+        const struct store_op *op = &batch->ops[i];
+        bool applied = op->status == STATUS_OK && op->kind == OP_SETTLE;
+        bool dead = applied && (op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE);
+        settled += applied;
+        engine->dead_uncounted = engine->dead_uncounted || dead;
+    }
     engine->figures.recovered += settled;
     if (settled > 0) {
         engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */

@@ -327,6 +327,25 @@ static void expired_jobs_fill_the_dead_letters(void **state)
     world_end(&world);
 }
 
+/* And interrupted attempts that nobody may repeat. */
+static void interrupted_attempts_fill_the_dead_letters(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO("http", ", in_doubt: park, dead: { max: 1, ttl: 1h }"), began);
+    world_add(&world, "d", "t", NULL, "x");
+    world_settle(&world);
+    assert_int_equal(world.send_count, 1);
+    world_crash(&world);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 1);
+    world_add(&world, "d", "t", NULL, "x");
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world.send_count, 1);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).held_by, "dead_full");
+    world_end(&world);
+}
+
 /* A store that cannot be read for a moment does not make it forget how many there are. */
 static void a_failed_count_keeps_the_dead_letters(void **state)
 {
@@ -701,6 +720,7 @@ int main(void)
         cmocka_unit_test(blocked_credentials_pause_and_spend_nothing),
         cmocka_unit_test(a_full_dead_letter_store_holds_the_destination),
         cmocka_unit_test(expired_jobs_fill_the_dead_letters),
+        cmocka_unit_test(interrupted_attempts_fill_the_dead_letters),
         cmocka_unit_test(a_failed_count_keeps_the_dead_letters),
         cmocka_unit_test(doubt_is_verified_before_a_resend),
         cmocka_unit_test(a_deadline_that_passes_is_an_expiry),
