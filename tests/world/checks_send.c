@@ -44,6 +44,9 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
         int64_t stands = stands_for(world, status.mode_since);
         bool settled = stands > grace_ms(world), half_open = strcmp(status.breaker, "half_open") == 0;
+        struct lane_hold hold = engine_lane_hold(world->engine, op->claim.lane);
+        if (hold.held && stands_for(world, hold.since) > grace_ms(world))
+            violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and jobs of it are claimed", lane->tenant, dest_names[lane->dest]);
         if (mode_is(&status, "paused") && stands_for(world, status.held_since) > grace_ms(world))
             violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
         if (!mode_is(&status, "normal") || strcmp(status.breaker, "closed") != 0)
@@ -375,7 +378,8 @@ static void pass_by(struct world *world, int lane, int64_t count, const int64_t 
         struct lane_view *view = &world->lanes[other];
         if (view->dest != world->lanes[lane].dest)
             continue;
-        view->passed = other == lane || ready[other] == 0 ? 0 : view->passed + count;
+        bool may = ready[other] > 0 && !engine_lane_hold(world->engine, other).held;
+        view->passed = other == lane || !may ? 0 : view->passed + count;
         if (view->passed > bound)
             violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
                      view->tenant, dest_names[view->dest], view->passed, bound);

@@ -82,7 +82,10 @@ static bool draw_policy(struct world *world, struct text *text)
     if (custom) {
         draw_retry(world, text);
         draw_questions(world, text);
-        put(text, ", dead: { ttl: %zuh, max: %zu }", between(world, 1, 900), once_in(world, 6) ? between(world, 1, 9) : 100000);
+        put(text, ", dead: { ttl: %zuh, max: %zu", between(world, 1, 900), once_in(world, 6) ? between(world, 1, 9) : 100000);
+        if (once_in(world, 4))
+            put(text, ", auto_redrive: { after: %zum, times: %zu }", between(world, 1, 300), between(world, 1, 3));
+        put(text, " }");
         if (once_in(world, 3))
             put(text, ", job_ttl: %zum", between(world, 5, 10000));
     }

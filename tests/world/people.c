@@ -132,13 +132,25 @@ void purge_dead(struct world *world, int dest)
     }
 }
 
+static enum status operate_tenant(struct world *world, struct slice name, struct error *error)
+{
+    char tenant[8];
+    snprintf(tenant, sizeof tenant, "t%d", draw_tenant(world));
+    return once_in(world, 3) ? engine_pause_tenant(world->engine, name, slice_from(tenant), SLICE("they asked for it"), error)
+                             : engine_resume_tenant(world->engine, name, slice_from(tenant), error);
+}
+
 static void operate_destination(struct world *world)
 {
     struct slice name = slice_from(dest_names[below(world, DESTS)]);
     struct error error;
     enum status status;
-    size_t what = below(world, 6);
+    size_t what = below(world, 8);
     switch (what) {
+    case 6:
+    case 7:
+        status = operate_tenant(world, name, &error);
+        break;
     case 0:
         status = engine_pause(world->engine, name, SLICE("they asked for it"), &error);
         break;

@@ -180,19 +180,36 @@ static void task_end(struct task *task)
 }
 
 /* What the API does with a worker's word. */
-static void task_settle(struct world *world, const struct job *job, const struct answer *answer)
+static void task_ack(struct world *world, const struct job *job)
 {
-    const struct destination_config *destination = world_dest(world, dest_number(job->destination));
+    struct arena memory;
+    struct store_op op = {
+        .kind = OP_SETTLE,
+        .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER, .retry_count = job->retry_count,
+                    .outcome = OUTCOME_DELIVERED, .forget_at = world_now(world) + DAY_MS },
+    };
+    int epoch = world->epoch;
+    arena_init(&memory, SIZE_MAX / 4);
+    world_job(world, job->id)->may_complete = true;
+    if (world_apply(world, &op, &memory) && op.status == STATUS_OK && world->epoch == epoch)
+        engine_acked(world->engine, job->seq, job->lease_token);
+    arena_release(&memory);
+}
+
+static void task_nack(struct world *world, const struct job *job)
+{
+    const struct reply *reply = &replies[below(world, 4)];
+    struct answer answer = { .attempted = true, .code = slice_from(reply->code), .text = slice_from(reply->text),
+                             .retry_after_ms = -1 };
+    struct lease_nack nack = { .job = job, .answer = &answer };
+    const struct policy *policy;
     struct arena memory;
     struct settlement settlement;
     struct store_op op;
-    struct settlement_input input = { .destination = destination, .job = job, .answer = answer, .seed = world->seed,
-                                      .now = world_now(world) };
+    injected(world, FAULT_WORKER);
     arena_init(&memory, SIZE_MAX / 4);
-    assert_int_equal(settlement_make(&input, &memory, &op, &settlement), STATUS_OK);
-    int epoch = world->epoch;
-    if (world_apply(world, &op, &memory) && op.status == STATUS_OK && world->epoch == epoch)
-        engine_settled(world->engine, job->destination, &settlement, SLICE("the worker says so"));
+    if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK)
+        world_apply(world, &op, &memory);
     arena_release(&memory);
 }
 
@@ -205,23 +222,14 @@ static void task_fire(struct world *world, struct timer *timer)
     arena_init(&memory, SIZE_MAX / 4);
     bool found = world->eye->ops->reader_job_seq(world->eye, task->seq, false, &memory, &job, &error) == STATUS_OK;
     bool vanishes = !world->healthy && once_in(world, 10);
-    if (found && !vanishes && world_dest(world, dest_number(job.destination))) {
-        bool bad = !world->healthy && once_in(world, 4);
-        const struct reply *reply = &replies[below(world, 4)];
-        struct answer answer = { .attempted = true, .outcome = bad ? OUTCOME_NONE : OUTCOME_DELIVERED, .retry_after_ms = -1,
-                                 .query = bad ? QUERY_UNCLEAR : QUERY_DELIVERED };
-        if (bad) {
-            answer.code = slice_from(reply->code);
-            answer.text = slice_from(reply->text);
-        }
-        job.lease_token = task->token; /* as it was told the worker, stale or not */
-        if (bad)
-            injected(world, FAULT_WORKER);
-        else
-            world_job(world, job.id)->may_complete = true;
-        task_settle(world, &job, &answer);
-    } else if (vanishes) {
+    if (vanishes)
         injected(world, FAULT_WORKER);
+    else if (found && world_dest(world, dest_number(job.destination))) {
+        job.lease_token = task->token; /* as it was told the worker, stale or not */
+        if (!world->healthy && once_in(world, 4))
+            task_nack(world, &job);
+        else
+            task_ack(world, &job);
     }
     arena_release(&memory);
     task_end(task);

@@ -190,6 +190,12 @@ static void look_after(struct world *world)
         struct slice name = slice_from(dest_names[dest]);
         struct error error;
         assert_int_equal(engine_resume(world->engine, name, &error), STATUS_OK);
+        for (int i = 0; i < world->tenants; i++) {
+            char tenant[16];
+            snprintf(tenant, sizeof tenant, "t%d", i);
+            enum status resumed = engine_resume_tenant(world->engine, name, slice_from(tenant), &error);
+            assert_true(resumed == STATUS_OK || resumed == STATUS_NOT_FOUND);
+        }
         struct destination_status status = engine_destination(world->engine, name);
         if (strcmp(status.mode, "contingency") == 0 && status.cause && strcmp(status.cause, "operator") == 0)
             assert_int_equal(engine_leave_contingency(world->engine, name, &error), STATUS_OK);
