@@ -61,11 +61,20 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
     }
 }
 
+/* A crash forgets less than a second's worth of a limit. */
+static void forget_rate(double *level, int64_t *mono, bool restarted)
+{
+    if (restarted)
+        *mono -= SECOND_MS;
+    else
+        *level = 0;
+}
+
 void check_forget(struct world *world, bool restarted)
 {
     for (int dest = 0; dest < DESTS; dest++) {
         struct dest_view *view = &world->dests[dest];
-        view->rate_level = 0;
+        forget_rate(&view->rate_level, &view->rate_mono, restarted);
         view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
         view->probe_mono = -1;
@@ -75,7 +84,7 @@ void check_forget(struct world *world, bool restarted)
             view->under_way[0] = view->under_way[1] = view->places[0] = view->places[1] = 0;
     }
     for (int lane = 0; lane <= LANES_MAX; lane++) {
-        world->lanes[lane].rate_level = 0;
+        forget_rate(&world->lanes[lane].rate_level, &world->lanes[lane].rate_mono, restarted);
         world->lanes[lane].passed = 0;
     }
     for (int i = 0; i < world->job_count && restarted; i++) {
