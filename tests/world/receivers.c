@@ -179,6 +179,19 @@ static void task_end(struct task *task)
     free(task);
 }
 
+/* Invariant 3: whoever comes after the end of a lease changes nothing. */
+static void task_apply(struct world *world, const struct job *job, struct store_op *op, struct arena *memory)
+{
+    const struct shadow *shadow = world_job(world, job->id);
+    int64_t current = shadow->token;
+    int epoch = world->epoch;
+    bool applied = world_apply(world, op, memory) && op->status == STATUS_OK;
+    if (applied && job->lease_token != current)
+        violated(world, INVARIANT_LEASE, "%.*s was settled by a worker whose lease was over", SLICE_ARG(job->id));
+    if (applied && op->settle.event == EVENT_DELIVER && world->epoch == epoch)
+        engine_acked(world->engine, job->seq, job->lease_token);
+}
+
 /* What the API does with a worker's word. */
 static void task_ack(struct world *world, const struct job *job)
 {
@@ -188,11 +201,9 @@ static void task_ack(struct world *world, const struct job *job)
         .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER, .retry_count = job->retry_count,
                     .outcome = OUTCOME_DELIVERED, .forget_at = world_now(world) + DAY_MS },
     };
-    int epoch = world->epoch;
     arena_init(&memory, SIZE_MAX / 4);
     world_job(world, job->id)->may_complete = true;
-    if (world_apply(world, &op, &memory) && op.status == STATUS_OK && world->epoch == epoch)
-        engine_acked(world->engine, job->seq, job->lease_token);
+    task_apply(world, job, &op, &memory);
     arena_release(&memory);
 }
 
@@ -209,7 +220,7 @@ static void task_nack(struct world *world, const struct job *job)
     injected(world, FAULT_WORKER);
     arena_init(&memory, SIZE_MAX / 4);
     if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK)
-        world_apply(world, &op, &memory);
+        task_apply(world, job, &op, &memory);
     arena_release(&memory);
 }
 
