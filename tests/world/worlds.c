@@ -14,6 +14,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -159,6 +160,28 @@ void violated(const struct world *world, enum invariant invariant, const char *f
     _exit(EXIT_VIOLATED);
 }
 
+/* What is being played, for whoever ends without a word: an assertion, a fault of memory, a sanitizer. */
+static const struct world *playing;
+
+static void on_fatal_signal(int number)
+{
+    char text[256];
+    int len = playing ? snprintf(text, sizeof text, "# signal %d in world %" PRIu64 "; play it again: %s --seed %" PRIu64 " --verbose\n",
+                                 number, playing->seed, playing->replay, playing->seed)
+                      : 0;
+    if (len > 0 && write(STDOUT_FILENO, text, (size_t)len) < 0)
+        _exit(EXIT_VIOLATED);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void catch_signals(void)
+{
+    static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT };
+    for (size_t i = 0; i < COUNT_OF(fatal); i++)
+        signal(fatal[i], on_fatal_signal);
+}
+
 /* ---- one world ---- */
 
 static void listen_to_log(struct world *world)
@@ -284,7 +307,9 @@ static uint64_t play(const struct options *options, uint64_t seed, struct figure
     world->verbose = options->verbose;
     world->replay = options->program;
     world->figures = figures;
+    playing = world;
     world_play(world);
+    playing = NULL;
     memcpy(&print, world->event_hash, sizeof print);
     free(world);
     return print;
@@ -457,6 +482,7 @@ int main(int argc, char **argv)
     struct options options = { .from = 1, .seconds = 5, .program = argv[0] };
     parse(argc, argv, &options);
     log_set_level(LOG_NONE);
+    catch_signals();
     if (options.self_test)
         return self_test(&options);
     play_many(&options);
