@@ -84,8 +84,8 @@ void world_reload(struct world *world, int config)
             if (old && old->concurrency > view->places[address])
                 view->places[address] = old->concurrency; /* until what began under it has ended */
     }
-    assert_int_equal(engine_reload(world->engine, world->configs[config], &error), STATUS_OK);
-    world->config = config;
+    if (engine_reload(world->engine, world->configs[config], &error) == STATUS_OK)
+        world->config = config; /* else the store could not be read, and everything stays as it was */
     check_forget(world, false);
 }
 
@@ -210,6 +210,7 @@ void heal_fire(struct world *world, struct timer *timer)
     (void)timer;
     note(world, "store heals", 0, 0);
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
+    store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
 }
 
 static void disturb_receiver(struct world *world)

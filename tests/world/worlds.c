@@ -175,11 +175,20 @@ static void on_fatal_signal(int number)
     raise(number);
 }
 
+/* A check of the harness itself that failed: cmocka then ends the process, and says nothing. */
+static void on_early_exit(void)
+{
+    if (playing)
+        printf("# the harness gave up in world %" PRIu64 "; play it again: %s --seed %" PRIu64 " --verbose\n", playing->seed,
+               playing->replay, playing->seed);
+}
+
 static void catch_signals(void)
 {
     static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT };
     for (size_t i = 0; i < COUNT_OF(fatal); i++)
         signal(fatal[i], on_fatal_signal);
+    atexit(on_early_exit);
 }
 
 /* ---- one world ---- */
