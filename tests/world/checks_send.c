@@ -144,7 +144,7 @@ static void check_places(struct world *world, const struct flight *flight, const
     int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
     int64_t now = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
-    if (flight->shadow->claim_mono <= world->changed_mono)
+    if (flight->shadow->claim_mono <= world->changed_mono + 4 * world->store_lag_ms)
         view->places[fallback] = most_places(world, dest); /* it was claimed under an earlier configuration */
     else if (view->under_way[fallback] == 0)
         view->places[fallback] = now; /* nothing is left of one */
