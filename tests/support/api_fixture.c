@@ -9,6 +9,7 @@
 #include <event2/event.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +262,7 @@ struct api_fixture *api_fixture_new(const struct api_fixture_settings *given)
     struct api_fixture *fixture = calloc(1, sizeof *fixture);
     struct error error = { 0 };
     assert_non_null(fixture);
+    signal(SIGPIPE, SIG_IGN); /* as the daemon does: a client may be gone when its answer comes */
     log_set_level(LOG_ERROR);
     pthread_mutex_init(&fixture->stall, NULL);
     fixture->config = config_of(fixture, settings);
