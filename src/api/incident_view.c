@@ -77,7 +77,8 @@ void append_moment(struct buffer *out, instant at)
                   civil.second);
 }
 
-void append_jobs(struct buffer *out, int64_t count)
+/* "no job", "1 job", "12 jobs" */
+static void append_jobs(struct buffer *out, int64_t count)
 {
     if (count == 0)
         buffer_append_text(out, "no job");

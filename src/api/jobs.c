@@ -17,7 +17,7 @@ enum {
 
 /* --- what several handlers need ------------------------------------------------------------------ */
 
-const char *held_by_of(const struct call *call, const struct job *job)
+static const char *held_by_of(const struct call *call, const struct job *job)
 {
     const struct destination_status *status = call_standing(call, job->destination);
     /* Waiting for a free place is the normal case, not a hold. */

@@ -172,7 +172,7 @@ void json_put_null(struct json_writer *json)
     buffer_append(json->out, SLICE("null"));
 }
 
-void json_put_instant(struct json_writer *json, instant value)
+static void json_put_instant(struct json_writer *json, instant value)
 {
     char text[INSTANT_TEXT_BYTES];
     instant_format(value, text);

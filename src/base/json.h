@@ -34,7 +34,6 @@ void json_put_int(struct json_writer *json, int64_t value);
 void json_put_real(struct json_writer *json, double value);
 void json_put_bool(struct json_writer *json, bool value);
 void json_put_null(struct json_writer *json);
-void json_put_instant(struct json_writer *json, instant value);
 /* JSON text that is there already, as it is. */
 void json_put_raw(struct json_writer *json, struct slice value);
 

@@ -78,7 +78,8 @@ static bool steps_grow(struct ledger *ledger)
     return true;
 }
 
-void ledger_advance(struct ledger *ledger, int64_t at_ms)
+/* Time has come this far. */
+static void ledger_advance(struct ledger *ledger, int64_t at_ms)
 {
     while (at_ms >= (int64_t)ledger->step_count * ledger->step_ms) {
         running(ledger)->queue = ledger->queue;

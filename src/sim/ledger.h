@@ -87,8 +87,6 @@ void ledger_ended(struct ledger *ledger, int64_t job, int64_t at_ms, enum job_en
 /* So many expired while they waited; which ones is told by ledger_expired_job, at the end. */
 void ledger_expired(struct ledger *ledger, int64_t at_ms, int64_t count);
 void ledger_expired_job(struct ledger *ledger, int64_t job, int64_t at_ms);
-/* Time has come this far. */
-void ledger_advance(struct ledger *ledger, int64_t at_ms);
 
 /* "completed", "exhausted"...: for reports. */
 const char *job_end_name(enum job_end end);

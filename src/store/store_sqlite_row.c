@@ -86,7 +86,7 @@ void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text
     sqlite3_bind_text64(statement, parameter, text.len ? text.data : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
+static void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
 {
     if (at == INSTANT_NONE)
         sqlite3_bind_null(statement, parameter);
