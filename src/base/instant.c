@@ -40,7 +40,6 @@ struct civil instant_civil(instant at)
         .minute = (int)(rest / MINUTE_MS % 60),
         .second = (int)(rest / SECOND_MS % 60),
         .millisecond = (int)(rest % SECOND_MS),
-        .weekday = (int)(((days + 4) % 7 + 7) % 7),
     };
     date_from_days(days, &civil);
     return civil;

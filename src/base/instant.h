@@ -33,9 +33,9 @@ enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
 /* at + delay_ms, saturating at INSTANT_MAX. */
 instant instant_add(instant at, int64_t delay_ms);
 
-/* Calendar fields in UTC; weekday 0 is Sunday. */
+/* Calendar fields in UTC. */
 struct civil {
-    int year, month, day, hour, minute, second, millisecond, weekday;
+    int year, month, day, hour, minute, second, millisecond;
 };
 struct civil instant_civil(instant at);
 instant instant_from_civil(const struct civil *civil);

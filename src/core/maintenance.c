@@ -37,11 +37,6 @@ static instant window_end(const struct maintenance_window *window, instant at)
     return INSTANT_NONE;
 }
 
-bool maintenance_window_has(const struct maintenance_window *window, instant at)
-{
-    return window_end(window, at) != INSTANT_NONE;
-}
-
 instant maintenance_end(const struct maintenance_window *windows, size_t count, instant at)
 {
     instant end = INSTANT_NONE, reached = at;

@@ -373,7 +373,6 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "dead_full";
     return (struct destination_status){
         .known = true,
-        .configured = dest->config != NULL,
         .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
         .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
@@ -386,7 +385,6 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .concurrency = dest->gate.concurrency,
         .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
-        .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,
         .tenants_paused = dest->held_lane_count,
     };

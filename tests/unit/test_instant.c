@@ -19,13 +19,10 @@ static void check_round_trip(instant at)
 static void every_day_of_the_calendar_goes_round(void **state)
 {
     (void)state;
-    int weekday = 1; /* 0001-01-01 was a Monday */
     for (instant day = INSTANT_MIN; day <= INSTANT_MAX; day += DAY_MS) {
         struct civil civil = instant_civil(day);
         check(instant_from_civil(&civil) == day, "%04d-%02d-%02d", civil.year, civil.month, civil.day);
-        check(civil.weekday == weekday, "%04d-%02d-%02d", civil.year, civil.month, civil.day);
         check(civil.hour == 0 && civil.minute == 0 && civil.second == 0 && civil.millisecond == 0, "%04d", civil.year);
-        weekday = (weekday + 1) % 7;
     }
     struct random random = { 9 };
     for (int i = 0; i < 100000; i++)
@@ -49,8 +46,7 @@ static void it_agrees_with_the_c_library(void **state)
         gmtime_r(&at, &tm);
         struct civil civil = instant_civil(seconds * SECOND_MS);
         check(civil.year == tm.tm_year + 1900 && civil.month == tm.tm_mon + 1 && civil.day == tm.tm_mday &&
-                  civil.hour == tm.tm_hour && civil.minute == tm.tm_min && civil.second == tm.tm_sec &&
-                  civil.weekday == tm.tm_wday,
+                  civil.hour == tm.tm_hour && civil.minute == tm.tm_min && civil.second == tm.tm_sec,
               "%lld", (long long)seconds);
     }
 }
