@@ -5,7 +5,6 @@
 #include "api/body.h"
 #include "api/counts.h"
 #include "api/job_read.h"
-#include "api/pages.h"
 #include "config/problems.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/download.h"
-#include "cli/input.h"
 #include "cli/options.h"
 #include "cli/pages.h"
 

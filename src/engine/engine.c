@@ -385,6 +385,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .concurrency = dest->gate.concurrency,
         .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
+        .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,
         .tenants_paused = dest->held_lane_count,
     };

@@ -76,6 +76,7 @@ struct destination_status {
     instant mode_since;
     instant held_since, held_until; /* INSTANT_NONE: not known */
     int64_t under_way, concurrency;
+    size_t lanes_with_work;
     bool fallback;       /* jobs go to the second address; what holds is about that */
     int64_t limit;       /* of concurrency, as found by trying */
     const char *breaker; /* closed, open, half_open */
