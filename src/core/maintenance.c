@@ -63,7 +63,7 @@ instant maintenance_next(const struct maintenance_window *windows, size_t count,
         for (int64_t day = today; day <= today + WEEK_DAYS; day++) {
             instant begin = begin_of(&windows[i], day);
             if (begins_on(&windows[i], day) && begin > at) {
-                next = next == INSTANT_NONE || begin < next ? begin : next;
+                next = instant_earlier(next, begin);
                 break;
             }
         }

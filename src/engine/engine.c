@@ -223,25 +223,18 @@ static void count_dead(struct engine *engine)
         tell_dead_full(dest);
 }
 
-/* A time that has come waits for a batch to come back, which wakes by itself. */
-static void wake_no_later(instant *next, instant at, instant now)
-{
-    if (at > now && (*next == INSTANT_NONE || at < *next))
-        *next = at;
-}
-
-/* When something will be to do although nothing happens. */
+/* When something will be to do although nothing happens. A time that has come waits for a batch, which wakes by itself. */
 static instant next_time(const struct engine *engine, instant now)
 {
     instant next = instant_add(now, ORPHANS_EVERY_MS);
-    wake_no_later(&next, engine->orphans_at, now);
-    wake_no_later(&next, engine->promote_at, now);
-    wake_no_later(&next, engine->not_before, now);
-    wake_no_later(&next, leases_next(engine), now);
-    wake_no_later(&next, auto_redrive_next(engine, now), now);
-    wake_no_later(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
+    instant_hasten(&next, engine->orphans_at, now);
+    instant_hasten(&next, engine->promote_at, now);
+    instant_hasten(&next, engine->not_before, now);
+    instant_hasten(&next, leases_next(engine), now);
+    instant_hasten(&next, auto_redrive_next(engine, now), now);
+    instant_hasten(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        wake_no_later(&next, dest_next(dest, now), now);
+        instant_hasten(&next, dest_next(dest, now), now);
     return next;
 }
 
@@ -302,8 +295,7 @@ void engine_notice(struct engine *engine, struct notice *notice)
         }
         if (change->ready > 0)
             lane_ready_add(engine, lane, change->ready);
-        if (change->next_at != INSTANT_NONE && (engine->promote_at == INSTANT_NONE || change->next_at < engine->promote_at))
-            engine->promote_at = change->next_at;
+        engine->promote_at = instant_earlier(engine->promote_at, change->next_at);
     }
     notice_free(notice);
     engine_wake(engine);

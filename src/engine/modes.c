@@ -284,23 +284,17 @@ struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, 
     return answer;
 }
 
-static void earlier(instant *at, instant other, instant now)
-{
-    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
-        *at = other;
-}
-
 instant dest_next(const struct dest *dest, instant now)
 {
     if (!dest->config)
         return INSTANT_NONE;
     instant next = gate_next(&dest->gate, now);
     if (dest_uses_fallback(dest))
-        earlier(&next, gate_next(&dest->fallback, now), now);
+        instant_hasten(&next, gate_next(&dest->fallback, now), now);
     if (turns_count(&dest->turns) > 0) {
         struct rate_limiter rate = dest->rate;
-        earlier(&next, rate_ask(&rate, now, 1).at, now);
-        earlier(&next, turns_next_due(&dest->turns), now);
+        instant_hasten(&next, rate_ask(&rate, now, 1).at, now);
+        instant_hasten(&next, turns_next_due(&dest->turns), now);
     }
     return next;
 }

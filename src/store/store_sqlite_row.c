@@ -292,20 +292,13 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
 
 /* ---- Places and counters ---- */
 
-static instant earlier(instant a, instant b)
-{
-    if (a == INSTANT_NONE || b == INSTANT_NONE)
-        return a == INSTANT_NONE ? b : a;
-    return a < b ? a : b;
-}
-
 /* When time has something to do to the job; INSTANT_NONE: never. */
 static instant row_timer(const struct sqlite_row *row)
 {
     switch (row->job.state) {
     case STATE_PENDING:
     case STATE_WAITING:
-        return row->ready ? row->job.deadline : earlier(row->job.run_at, row->job.deadline);
+        return row->ready ? row->job.deadline : instant_earlier(row->job.run_at, row->job.deadline);
     case STATE_DEAD:
         return row->job.expires_at;
     case STATE_COMPLETED:

@@ -190,9 +190,30 @@ static void what_lies_outside_is_clipped_when_written(void **state)
     assert_string_equal(text, "0001-01-01T00:00:00.000Z");
 }
 
+static void the_earlier_of_two(void **state)
+{
+    (void)state;
+    static const struct { instant a, b, earlier; } rows[] = {
+        { 5, 7, 5 }, { 7, 5, 5 }, { 5, 5, 5 }, { -1, 0, -1 }, { INSTANT_NONE, 5, 5 }, { 5, INSTANT_NONE, 5 },
+        { INSTANT_NONE, INSTANT_NONE, INSTANT_NONE },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check(instant_earlier(rows[i].a, rows[i].b) == rows[i].earlier, "row %zu", i);
+    static const struct { instant next, at, now, hastened; } times[] = {
+        { INSTANT_NONE, 5, 4, 5 }, { INSTANT_NONE, 5, 5, INSTANT_NONE }, { 9, 5, 4, 5 }, { 9, 5, 5, 9 },
+        { 5, 9, 4, 5 },            { 9, INSTANT_NONE, 4, 9 },
+    };
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        instant next = times[i].next;
+        instant_hasten(&next, times[i].at, times[i].now);
+        check(next == times[i].hastened, "time %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_earlier_of_two),
         cmocka_unit_test(every_day_of_the_calendar_goes_round),
         cmocka_unit_test(it_agrees_with_the_c_library),
         cmocka_unit_test(texts_that_are_times),
