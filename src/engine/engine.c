@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES_PAGE = STORE_PAGE_MAX };
-
 instant engine_now(const struct engine *engine)
 {
     return engine->ports.now(engine->ports.context);
@@ -134,8 +132,9 @@ static enum status load_states(struct engine *engine, struct error *err)
     return status;
 }
 
-static enum status load_lane(struct engine *engine, const struct lane *stored)
+static enum status load_lane(void *context, const struct lane *stored)
 {
+    struct engine *engine = context;
     struct lane_state *lane;
     if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -146,24 +145,10 @@ static enum status load_lane(struct engine *engine, const struct lane *stored)
 
 static enum status load_lanes(struct engine *engine, struct error *err)
 {
-    int64_t after = 0;
-    size_t count;
-    do {
-        struct arena memory;
-        struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
-        enum status status =
-            engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = load_lane(engine, &lanes[i]);
-            after = lanes[i].id;
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == LANES_PAGE);
-    dests_configure(engine, engine->config);
-    return STATUS_OK;
+    enum status status = store_each_lane(engine->reader, load_lane, engine, err);
+    if (status == STATUS_OK)
+        dests_configure(engine, engine->config);
+    return status;
 }
 
 enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err)
