@@ -7,6 +7,7 @@
 #include "api/incident_report.h"
 #include "api/job_read.h"
 #include "base/log.h"
+#include "engine/kept_json.h"
 
 #include <event2/http.h>
 #include <jansson.h>
@@ -152,13 +153,9 @@ static enum status read_lessons(struct call *call, struct incident_view *view, s
     if (status != STATUS_OK)
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
     json_t *root = json_loadb(value.data, value.len, 0, NULL);
-    const char *text = json_string_value(json_object_get(root, "text"));
-    const char *by = json_string_value(json_object_get(root, "by"));
-    const char *at = json_string_value(json_object_get(root, "at"));
-    view->lessons = arena_copy(&call->memory, slice_from(text ? text : ""));
-    view->lessons_by = arena_copy(&call->memory, slice_from(by ? by : ""));
-    if (!at || instant_parse(slice_from(at), &view->lessons_at, NULL) != STATUS_OK)
-        view->lessons_at = INSTANT_NONE;
+    view->lessons = arena_copy(&call->memory, kept_text(root, "text"));
+    view->lessons_by = arena_copy(&call->memory, kept_text(root, "by"));
+    view->lessons_at = kept_instant(root, "at");
     json_decref(root);
     if (view->lessons.data && view->lessons_by.data)
         return STATUS_OK;

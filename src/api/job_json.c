@@ -17,12 +17,6 @@ static const char *job_status_word(const struct destination_config *destination,
     return own ? own : words[state];
 }
 
-void json_member_given(struct json_writer *json, const char *name, struct slice value)
-{
-    if (value.len > 0)
-        json_member_string(json, name, value);
-}
-
 /* `text` when it is UTF-8, else name_base64. */
 static void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes)
 {

@@ -25,7 +25,4 @@ void job_json_write(struct json_writer *json, const struct job *job, const struc
 /* One line of the dead letters' export, in the schema of the e-mail document, with its line end. */
 void dead_entry_write(struct buffer *out, const struct job *job);
 
-/* Left out when empty. */
-void json_member_given(struct json_writer *json, const char *name, struct slice value);
-
 #endif

@@ -199,6 +199,12 @@ void json_member_text(struct json_writer *json, const char *name, const char *va
     json_member_string(json, name, slice_from(value));
 }
 
+void json_member_given(struct json_writer *json, const char *name, struct slice value)
+{
+    if (value.len > 0)
+        json_member_string(json, name, value);
+}
+
 void json_member_int(struct json_writer *json, const char *name, int64_t value)
 {
     json_name(json, name);

@@ -40,6 +40,8 @@ void json_put_raw(struct json_writer *json, struct slice value);
 /* A name and its value at once. */
 void json_member_string(struct json_writer *json, const char *name, struct slice value);
 void json_member_text(struct json_writer *json, const char *name, const char *value);
+/* Left out when empty. */
+void json_member_given(struct json_writer *json, const char *name, struct slice value);
 void json_member_int(struct json_writer *json, const char *name, int64_t value);
 void json_member_bool(struct json_writer *json, const char *name, bool value);
 /* Left out when the instant is INSTANT_NONE. */

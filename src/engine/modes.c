@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/engine_private.h"
 #include "engine/gate_state.h"
+#include "engine/kept_json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -194,14 +195,13 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
 {
     json_t *root = json_loadb(state.data, state.len, 0, NULL);
     struct gate_kept kept = gate_keep(&dest->gate);
-    const char *since = json_string_value(json_object_get(root, "since"));
-    instant at;
+    instant since = kept_instant(root, "since");
     gate_state_read(root, &kept);
     gate_restore(&dest->gate, &kept, engine_now(engine));
     if (kept.paused)
         dest->pause_reason = copy_text(root, "reason");
-    if (kept.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
-        dest->held_since = at;
+    if (kept.paused && since != INSTANT_NONE)
+        dest->held_since = since;
     if (kept.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
