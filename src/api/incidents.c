@@ -20,11 +20,6 @@ enum {
     ROWS_AT_ONCE_MIN = 100,
 };
 
-static void no_memory(struct call *call)
-{
-    call_problem(call, 503, "no_memory", "no memory for the answer; try again");
-}
-
 /* ---- what is shown of one ---- */
 
 /* While it lasts the jobs are counted now; *counts is read once for all. False: answered already. */
@@ -34,9 +29,7 @@ static bool take_stock(struct call *call, struct counts **counts, struct inciden
     if (view->confined || view->record.mode == MODE_NORMAL)
         return true;
     if (!*counts) {
-        struct counts *read = arena_alloc(&call->memory, sizeof *read);
-        if (!read)
-            no_memory(call);
+        struct counts *read = call_alloc(call, sizeof *read);
         if (!read || !counts_read(call, read))
             return false;
         *counts = read;
@@ -178,7 +171,7 @@ static bool find_incident(struct call *call, struct incident_view *ret_view)
         return false;
     }
     if (status == STATUS_NO_MEMORY) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     if (status != STATUS_OK) {
@@ -298,7 +291,7 @@ void handle_incident_patch(struct call *call)
         return;
     call->batch = batch_new(2, SIZE_MAX / 4);
     if (!call->batch || !fill(call, view.id, text)) {
-        no_memory(call);
+        call_no_memory(call);
         return;
     }
     call_submit(call, after_lessons);
