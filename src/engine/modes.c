@@ -234,24 +234,29 @@ void dests_tick(struct engine *engine)
     }
 }
 
+bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now)
+{
+    bool spares = false;
+    if (!settlement->may_pass)
+        return false;
+    struct gate_news news = gate_exhausted(&dest->gate, now, &spares);
+    dest_tell(dest, &news);
+    if (spares)
+        contingency_unspent(&dest->gate.contingency, 1);
+    return spares;
+}
+
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
 {
     struct dest *dest = attempt->dest;
     instant now = engine_now(attempt->engine);
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
-    bool keep = false;
     if (attempt->gate == &dest->fallback) {
         tell_fallback(dest, &news);
         return false;
     }
     dest_tell(dest, &news);
-    if (settlement->may_pass) {
-        news = gate_exhausted(&dest->gate, now, &keep);
-        dest_tell(dest, &news);
-        if (keep)
-            contingency_unspent(&dest->gate.contingency, 1);
-    }
-    return keep;
+    return dest_spares(dest, settlement, now);
 }
 
 /* Rounded, so that what is told is what was applied. */
