@@ -201,8 +201,8 @@ instant contingency_next(const struct contingency *contingency, const struct con
     }
     if (contingency->kept.mode == MODE_RECOVERING) {
         bool steps_done = contingency->kept.step >= rules->ramp_count;
-        instant_hasten(&next, instant_add(steps_done ? contingency->kept.calm_since : contingency->active_at, rules->stable_ms),
-                now);
+        instant since = steps_done ? contingency->kept.calm_since : contingency->active_at;
+        instant_hasten(&next, instant_add(since, rules->stable_ms), now);
         instant_hasten(&next, contingency->go_at, now);
     }
     if (contingency->kept.mode != MODE_CONTINGENCY && rules->enabled)

@@ -36,7 +36,8 @@ enum status store_open(const struct store_backend *backends, struct slice addres
 
 static enum status visited(enum status status, struct error *err)
 {
-    return status == STATUS_OK ? status : error_set(err, status, "what is stored cannot be taken in: %s", status_name(status));
+    return status == STATUS_OK ? status
+                               : error_set(err, status, "what is stored cannot be taken in: %s", status_name(status));
 }
 
 enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
