@@ -18,7 +18,8 @@ struct tokens {
     size_t count;
 };
 
-bool scope_from_name(struct slice name, unsigned *ret_scopes)
+/* `admin` includes all others, `operate` includes `read`. False: not a scope's name. */
+static bool scope_from_name(struct slice name, unsigned *ret_scopes)
 {
     static const struct { const char *name; unsigned scopes; } scopes[] = {
         { "enqueue", SCOPE_ENQUEUE },

@@ -25,7 +25,4 @@ void tokens_free(struct tokens *tokens);
 /* NULL: no such token. Takes the same time wherever it differs. */
 const struct token *tokens_find(const struct tokens *tokens, struct slice secret);
 
-/* `admin` includes all others, `operate` includes `read`. False: not a scope's name. */
-bool scope_from_name(struct slice name, unsigned *ret_scopes);
-
 #endif

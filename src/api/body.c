@@ -58,6 +58,6 @@ bool body_text(struct call *call, const json_t *body, const char *name, size_t l
     *ret_text = arena_copy(&call->memory, text);
     if (ret_text->data)
         return true;
-    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    call_no_memory(call);
     return false;
 }

@@ -190,6 +190,19 @@ void call_problem(struct call *call, int status, const char *type, const char *f
     call_send(call, status, "application/problem+json", &body);
 }
 
+void call_no_memory(struct call *call)
+{
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+}
+
+void *call_alloc(struct call *call, size_t size)
+{
+    void *memory = arena_alloc(&call->memory, size);
+    if (!memory)
+        call_no_memory(call);
+    return memory;
+}
+
 void call_store_problem(struct call *call, enum status status, const struct error *err)
 {
     if (status == STATUS_FULL)
@@ -442,7 +455,7 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
     struct buffer nothing = call_buffer();
     struct stream *stream = arena_alloc(&call->memory, sizeof *stream);
     if (!stream) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        call_no_memory(call);
         return;
     }
     if (!call->http || evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) {

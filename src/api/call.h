@@ -78,6 +78,9 @@ void call_send(struct call *call, int status, const char *content_type, struct b
  * application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry Retry-After.
  */
 void call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
+void call_no_memory(struct call *call);
+/* Memory that lasts as long as the call; NULL: there is none, and that is answered. */
+void *call_alloc(struct call *call, size_t size);
 /* The problem that a failed store gives. */
 void call_store_problem(struct call *call, enum status status, const struct error *err);
 

@@ -31,37 +31,24 @@ static struct destination_counts *counts_of(struct map *by_name, struct slice na
     return found;
 }
 
-static enum status add_lane(struct call *call, struct map *by_name, const struct lane *lane, struct lane_counts *total)
+struct adding {
+    struct call *call;
+    struct map *by_name; /* -> struct destination_counts */
+    struct lane_counts *total;
+};
+
+static enum status add_lane(void *context, const struct lane *lane)
 {
+    struct adding *adding = context;
+    struct call *call = adding->call;
     if (call->tenant_bound.data && !slice_equal(call->tenant_bound, lane->tenant))
         return STATUS_OK;
-    struct destination_counts *counts = counts_of(by_name, lane->destination, &call->memory);
+    struct destination_counts *counts = counts_of(adding->by_name, lane->destination, &call->memory);
     if (!counts)
         return STATUS_NO_MEMORY;
     add(&counts->counts, &lane->counts);
-    add(total, &lane->counts);
+    add(adding->total, &lane->counts);
     counts->tenants++;
-    return STATUS_OK;
-}
-
-static enum status add_lanes(struct call *call, struct map *by_name, struct lane_counts *total, struct error *err)
-{
-    struct store_reader *reader = call->api->reader;
-    int64_t after = 0;
-    size_t count;
-    do {
-        struct arena page;
-        struct lane *lanes;
-        arena_init(&page, SIZE_MAX / 4);
-        enum status status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &page, &lanes, &count, err);
-        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-            after = lanes[i].id;
-            status = add_lane(call, by_name, &lanes[i], total);
-        }
-        arena_release(&page);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == STORE_PAGE_MAX);
     return STATUS_OK;
 }
 
@@ -82,7 +69,8 @@ static enum status collect(struct call *call, struct map *by_name, struct counts
     for (size_t i = 0; i < config->destination_count; i++)
         if (!counts_of(by_name, slice_from(config->destinations[i].name), &call->memory))
             return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
-    enum status status = add_lanes(call, by_name, &counts->total, err);
+    struct adding adding = { call, by_name, &counts->total };
+    enum status status = store_each_lane(call->api->reader, add_lane, &adding, err);
     if (status != STATUS_OK)
         return status;
     counts->items = arena_alloc_array(&call->memory, by_name->count + 1, sizeof *counts->items);

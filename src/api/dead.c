@@ -35,11 +35,9 @@ static enum piece export_next(struct call *call, struct buffer *out)
 
 void handle_dead_export(struct call *call)
 {
-    struct job_filter *filter = arena_alloc(&call->memory, sizeof *filter);
-    if (!filter) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct job_filter *filter = call_alloc(call, sizeof *filter);
+    if (!filter)
         return;
-    }
     if (!job_filter_read(call, filter))
         return;
     filter->state = STATE_DEAD;

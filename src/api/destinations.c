@@ -5,7 +5,6 @@
 #include "api/body.h"
 #include "api/counts.h"
 #include "api/job_read.h"
-#include "api/pages.h"
 #include "config/problems.h"
 
 #include <string.h>
@@ -130,11 +129,9 @@ static size_t first_after(const struct counts *counts, struct slice cursor)
 void handle_destinations_list(struct call *call)
 {
     size_t limit;
-    struct destination_page *page = arena_alloc(&call->memory, sizeof *page);
-    if (!page) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct destination_page *page = call_alloc(call, sizeof *page);
+    if (!page)
         return;
-    }
     if (!call_limit(call, &limit) || !counts_read(call, &page->counts))
         return;
     page->first = first_after(&page->counts, call_query(call, "cursor"));
@@ -243,7 +240,7 @@ static void order_hold(struct call *call, const struct hold_order *wanted)
 {
     struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
     if (!order) {
-        call_problem(call, 503, "no_memory", "no memory for the request; try again");
+        call_no_memory(call);
         return;
     }
     *order = *wanted;

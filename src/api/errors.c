@@ -85,7 +85,7 @@ static void answer_errors(struct call *call)
 {
     const struct error_question *question = call->context;
     if (question->status != STATUS_OK) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        call_no_memory(call);
         return;
     }
     struct buffer body = call_buffer();
@@ -111,11 +111,9 @@ static void ask_errors(struct call *call, struct engine *engine)
 
 void handle_errors_list(struct call *call)
 {
-    struct error_question *question = arena_alloc(&call->memory, sizeof *question);
-    if (!question) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct error_question *question = call_alloc(call, sizeof *question);
+    if (!question)
         return;
-    }
     if (!may_read(call) || !call_limit(call, &question->limit))
         return;
     question->destination = call_query(call, "destination");
@@ -151,11 +149,9 @@ static void forget_error(struct call *call, struct engine *engine)
 
 void handle_error_forget(struct call *call)
 {
-    struct error_question *question = arena_alloc(&call->memory, sizeof *question);
-    if (!question) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct error_question *question = call_alloc(call, sizeof *question);
+    if (!question)
         return;
-    }
     if (!may_read(call))
         return;
     question->destination = call_query(call, "destination");

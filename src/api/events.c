@@ -4,16 +4,13 @@
 #include "api/api_private.h"
 #include "api/job_json.h"
 #include "api/pages.h"
+#include "base/units.h"
 
 static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_HASH_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
-    char text[EVENT_HASH_BYTES * 2];
-    for (size_t i = 0; i < EVENT_HASH_BYTES; i++) {
-        text[2 * i] = digits[hash[i] >> 4];
-        text[2 * i + 1] = digits[hash[i] & 15];
-    }
-    json_member_string(json, "hash", (struct slice){ text, sizeof text });
+    char text[EVENT_HASH_BYTES * 2 + 1];
+    hex_format(hash, EVENT_HASH_BYTES, text);
+    json_member_text(json, "hash", text);
 }
 
 static void write_event(struct json_writer *json, const struct event *event)

@@ -1,6 +1,7 @@
 #include "api/incident_view.h"
 
 #include "base/units.h"
+#include "engine/gate_state.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -77,7 +78,8 @@ void append_moment(struct buffer *out, instant at)
                   civil.second);
 }
 
-void append_jobs(struct buffer *out, int64_t count)
+/* "no job", "1 job", "12 jobs" */
+static void append_jobs(struct buffer *out, int64_t count)
 {
     if (count == 0)
         buffer_append_text(out, "no job");
@@ -148,26 +150,9 @@ void incident_summary(struct buffer *out, const struct incident_view *view)
 
 /* ---- JSON ---- */
 
-static void write_word(struct json_writer *json, const char *name, const char *word)
-{
-    if (word)
-        json_member_text(json, name, word);
-}
-
-static void write_given(struct json_writer *json, const char *name, struct slice text)
-{
-    if (text.len > 0)
-        json_member_string(json, name, text);
-}
-
 static void write_signs(struct json_writer *json, const struct incident *incident)
 {
-    json_name(json, "signs");
-    json_object_begin(json);
-    for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
-        if (incident->signs[i] > 0)
-            json_member_int(json, criterion_name((enum criterion)i), incident->signs[i]);
-    json_object_end(json);
+    incident_signs_write(json, incident);
     json_member_int(json, "checks_failed", incident->checks_failed);
     json_member_int(json, "probes", incident->probes);
 }
@@ -216,8 +201,8 @@ static void write_changes(struct json_writer *json, const struct incident_record
         json_object_begin(json);
         json_member_instant(json, "at", change->at);
         json_member_text(json, "mode", mode_name(change->mode));
-        write_word(json, "cause", cause_name(change->cause));
-        write_word(json, "criterion", criterion_name(change->criterion));
+        json_member_given(json, "cause", slice_from(cause_name(change->cause)));
+        json_member_given(json, "criterion", slice_from(criterion_name(change->criterion)));
         json_member_text(json, "text", cause_words(change->cause, change->mode));
         json_object_end(json);
     }
@@ -233,7 +218,7 @@ static void write_lessons(struct json_writer *json, const struct incident_view *
         return;
     }
     json_put_string(json, view->lessons);
-    write_given(json, "lessons_by", view->lessons_by);
+    json_member_given(json, "lessons_by", view->lessons_by);
     json_member_instant(json, "lessons_at", view->lessons_at);
 }
 
@@ -262,10 +247,10 @@ void incident_json(struct json_writer *json, const struct incident_view *view, b
     json_member_int(json, "lasted_ms", incident_lasted_ms(view));
     if (incident_recovery_ms(incident) >= 0)
         json_member_int(json, "recovery_ms", incident_recovery_ms(incident));
-    write_word(json, "cause", cause_name(incident->cause));
-    write_word(json, "criterion", criterion_name(incident->criterion));
-    write_given(json, "reason", record->reason);
-    write_given(json, "health_reason", record->health_reason);
+    json_member_given(json, "cause", slice_from(cause_name(incident->cause)));
+    json_member_given(json, "criterion", slice_from(criterion_name(incident->criterion)));
+    json_member_given(json, "reason", record->reason);
+    json_member_given(json, "health_reason", record->health_reason);
     json_member_int(json, "relapses", incident->relapses);
     if (!view->confined) {
         write_signs(json, incident);

@@ -35,8 +35,6 @@ const char *criterion_words(enum criterion criterion);
 void append_span(struct buffer *out, int64_t ms);
 /* "2025-01-12 10:40:00Z" */
 void append_moment(struct buffer *out, instant at);
-/* "no job", "1 job", "12 jobs" */
-void append_jobs(struct buffer *out, int64_t count);
 
 /* What happened, in a few plain sentences. */
 void incident_summary(struct buffer *out, const struct incident_view *view);

@@ -7,6 +7,7 @@
 #include "api/incident_report.h"
 #include "api/job_read.h"
 #include "base/log.h"
+#include "engine/kept_json.h"
 
 #include <event2/http.h>
 #include <jansson.h>
@@ -19,11 +20,6 @@ enum {
     ROWS_AT_ONCE_MIN = 100,
 };
 
-static void no_memory(struct call *call)
-{
-    call_problem(call, 503, "no_memory", "no memory for the answer; try again");
-}
-
 /* ---- what is shown of one ---- */
 
 /* While it lasts the jobs are counted now; *counts is read once for all. False: answered already. */
@@ -33,9 +29,7 @@ static bool take_stock(struct call *call, struct counts **counts, struct inciden
     if (view->confined || view->record.mode == MODE_NORMAL)
         return true;
     if (!*counts) {
-        struct counts *read = arena_alloc(&call->memory, sizeof *read);
-        if (!read)
-            no_memory(call);
+        struct counts *read = call_alloc(call, sizeof *read);
         if (!read || !counts_read(call, read))
             return false;
         *counts = read;
@@ -152,13 +146,9 @@ static enum status read_lessons(struct call *call, struct incident_view *view, s
     if (status != STATUS_OK)
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
     json_t *root = json_loadb(value.data, value.len, 0, NULL);
-    const char *text = json_string_value(json_object_get(root, "text"));
-    const char *by = json_string_value(json_object_get(root, "by"));
-    const char *at = json_string_value(json_object_get(root, "at"));
-    view->lessons = arena_copy(&call->memory, slice_from(text ? text : ""));
-    view->lessons_by = arena_copy(&call->memory, slice_from(by ? by : ""));
-    if (!at || instant_parse(slice_from(at), &view->lessons_at, NULL) != STATUS_OK)
-        view->lessons_at = INSTANT_NONE;
+    view->lessons = arena_copy(&call->memory, kept_text(root, "text"));
+    view->lessons_by = arena_copy(&call->memory, kept_text(root, "by"));
+    view->lessons_at = kept_instant(root, "at");
     json_decref(root);
     if (view->lessons.data && view->lessons_by.data)
         return STATUS_OK;
@@ -181,7 +171,7 @@ static bool find_incident(struct call *call, struct incident_view *ret_view)
         return false;
     }
     if (status == STATUS_NO_MEMORY) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     if (status != STATUS_OK) {
@@ -301,7 +291,7 @@ void handle_incident_patch(struct call *call)
         return;
     call->batch = batch_new(2, SIZE_MAX / 4);
     if (!call->batch || !fill(call, view.id, text)) {
-        no_memory(call);
+        call_no_memory(call);
         return;
     }
     call_submit(call, after_lessons);

@@ -5,7 +5,8 @@
 #include <jansson.h>
 #include <string.h>
 
-const char *job_status_word(const struct destination_config *destination, enum job_state state)
+/* The documents' own word for the job's state. */
+static const char *job_status_word(const struct destination_config *destination, enum job_state state)
 {
     static const char *const words[STATE_COUNT] = {
         [STATE_NONE] = "UNKNOWN",        [STATE_PENDING] = "PENDING",     [STATE_RUNNING] = "IN_PROGRESS",
@@ -16,13 +17,8 @@ const char *job_status_word(const struct destination_config *destination, enum j
     return own ? own : words[state];
 }
 
-void json_member_given(struct json_writer *json, const char *name, struct slice value)
-{
-    if (value.len > 0)
-        json_member_string(json, name, value);
-}
-
-void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes)
+/* `text` when it is UTF-8, else name_base64. */
+static void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes)
 {
     if (utf8_is_valid(bytes)) {
         json_member_string(json, name, bytes);

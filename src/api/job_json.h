@@ -25,13 +25,4 @@ void job_json_write(struct json_writer *json, const struct job *job, const struc
 /* One line of the dead letters' export, in the schema of the e-mail document, with its line end. */
 void dead_entry_write(struct buffer *out, const struct job *job);
 
-/* The documents' own word for the job's state. */
-const char *job_status_word(const struct destination_config *destination, enum job_state state);
-
-/* `text` when it is UTF-8, else name_base64. */
-void json_member_bytes(struct json_writer *json, const char *name, const char *name_base64, struct slice bytes);
-
-/* Left out when empty. */
-void json_member_given(struct json_writer *json, const char *name, struct slice value);
-
 #endif

@@ -17,7 +17,7 @@ enum {
 
 /* --- what several handlers need ------------------------------------------------------------------ */
 
-const char *held_by_of(const struct call *call, const struct job *job)
+static const char *held_by_of(const struct call *call, const struct job *job)
 {
     const struct destination_status *status = call_standing(call, job->destination);
     /* Waiting for a free place is the normal case, not a hold. */
@@ -77,11 +77,9 @@ static void show_job(struct call *call, bool with_payload, void (*answer)(struct
     struct error error;
     struct event *events;
     struct store_reader *reader = call->api->reader;
-    struct one_job *one = arena_alloc(&call->memory, sizeof *one);
-    if (!one) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct one_job *one = call_alloc(call, sizeof *one);
+    if (!one)
         return;
-    }
     if (!find_job(call, with_payload, &one->job))
         return;
     one->view = (struct job_view){ .payload = with_payload, .attempts = true };
@@ -135,11 +133,9 @@ void handle_job_why(struct call *call)
 {
     struct error error;
     struct store_reader *reader = call->api->reader;
-    struct why_call *why = arena_alloc(&call->memory, sizeof *why);
-    if (!why) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct why_call *why = call_alloc(call, sizeof *why);
+    if (!why)
         return;
-    }
     *why = (struct why_call){ 0 };
     if (!find_job(call, false, &why->job))
         return;
@@ -214,11 +210,9 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
     struct error error;
     size_t limit;
     struct store_reader *reader = call->api->reader;
-    struct job_page *page = arena_alloc(&call->memory, sizeof *page);
-    if (!page) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct job_page *page = call_alloc(call, sizeof *page);
+    if (!page)
         return;
-    }
     if (!job_filter_read(call, &filter) || !call_limit(call, &limit))
         return;
     if (state != STATE_NONE)
@@ -284,7 +278,7 @@ static struct store_op *action_on(struct call *call, enum op_kind kind, struct j
         return NULL;
     call->batch = batch_new(1, SIZE_MAX / 4);
     if (!call->batch) {
-        call_problem(call, 503, "no_memory", "no memory for the request; try again");
+        call_no_memory(call);
         return NULL;
     }
     struct store_op *op = &call->batch->ops[0];

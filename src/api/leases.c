@@ -78,11 +78,6 @@ static bool may_lease(struct call *call)
     return false;
 }
 
-static void no_memory(struct call *call)
-{
-    call_problem(call, 503, "no_memory", "no memory for the request; try again");
-}
-
 /* --- taking ------------------------------------------------------------------------------------- */
 
 struct taking {
@@ -253,11 +248,9 @@ void handle_leases_post(struct call *call)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
     }
-    struct taking *taking = arena_alloc(&call->memory, sizeof *taking);
-    if (!taking) {
-        no_memory(call);
+    struct taking *taking = call_alloc(call, sizeof *taking);
+    if (!taking)
         return;
-    }
     json_t *body = body_object(call, names);
     if (!body)
         return;
@@ -289,7 +282,7 @@ static bool add_lease(struct call *call, const json_t *value, struct lease_list 
     }
     list->texts[list->count] = arena_copy(&call->memory, text);
     if (!list->texts[list->count++].data) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     return true;
@@ -307,7 +300,7 @@ static bool read_leases(struct call *call, const json_t *body, struct lease_list
     struct lease_list list = { .texts = arena_alloc_array(&call->memory, count, sizeof *list.texts),
                                .leases = arena_alloc_array(&call->memory, count, sizeof *list.leases) };
     if (!list.texts || !list.leases) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     for (size_t i = 0; i < count; i++)
@@ -322,7 +315,7 @@ static bool batch_for(struct call *call, size_t count)
 {
     call->batch = batch_new(count, SIZE_MAX / 4);
     if (!call->batch) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     call->batch->count = count;
@@ -416,7 +409,7 @@ static bool take_leases(struct call *call, const json_t *body)
 {
     struct lease_list *list = arena_alloc(&call->memory, sizeof *list);
     if (!list) {
-        no_memory(call);
+        call_no_memory(call);
         return false;
     }
     call->context = list;
@@ -513,7 +506,7 @@ static void after_decision(struct call *call)
                      "destination \"%.*s\" is not configured any more; the lease runs out by itself",
                      SLICE_ARG(nack->job.destination));
     else
-        no_memory(call);
+        call_no_memory(call);
 }
 
 /* In the engine's thread: it alone knows how the destination stands, and it has the configuration while it decides. */
@@ -588,7 +581,7 @@ void handle_leases_nack(struct call *call)
     struct nack *nack = arena_alloc(&call->memory, sizeof *nack);
     call->context = nack;
     if (!nack)
-        no_memory(call);
+        call_no_memory(call);
     bool read = nack && read_nack(call, body, nack);
     json_decref(body);
     if (!read)

@@ -14,7 +14,4 @@ void json_member_cursor(struct json_writer *json, int64_t next);
 /* state, destination, tenant, code and cursor of the query string. False: answered already. */
 bool job_filter_read(struct call *call, struct job_filter *ret_filter);
 
-/* What holds the job's destination, of those that were asked for; NULL: nothing. */
-const char *held_by_of(const struct call *call, const struct job *job);
-
 #endif

@@ -160,7 +160,7 @@ static bool authorise(struct call *call)
         call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));
     if (call->who.data && (!token->tenant || call->tenant_bound.data))
         return true;
-    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+    call_no_memory(call);
     return false;
 }
 

@@ -130,11 +130,9 @@ static void answer_stats(struct call *call)
 
 void handle_stats(struct call *call)
 {
-    struct counts *counts = arena_alloc(&call->memory, sizeof *counts);
-    if (!counts) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+    struct counts *counts = call_alloc(call, sizeof *counts);
+    if (!counts)
         return;
-    }
     if (!counts_read(call, counts))
         return;
     call->context = counts;
@@ -151,7 +149,7 @@ void handle_decide(struct call *call)
     if (!api->decisions)
         api->decisions = decisions_new(api->config);
     if (!api->decisions) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        call_no_memory(call);
         return;
     }
     struct buffer body = call_buffer();

@@ -116,7 +116,7 @@ void handle_tenants_list(struct call *call)
     struct tenant_page *page = arena_alloc(&call->memory, sizeof *page);
     struct tenant_row *rows = page ? arena_alloc_array(&call->memory, limit, sizeof *rows) : NULL;
     if (!rows) {
-        call_problem(call, 503, "no_memory", "no memory for the answer; try again");
+        call_no_memory(call);
         return;
     }
     *page = (struct tenant_page){ .rows = rows };

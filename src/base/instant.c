@@ -27,6 +27,19 @@ static void date_from_days(int64_t days, struct civil *civil)
     civil->year = (int)(year_of_era + era * 400 + (civil->month <= 2 ? 1 : 0));
 }
 
+instant instant_earlier(instant a, instant b)
+{
+    if (a == INSTANT_NONE || b == INSTANT_NONE)
+        return a == INSTANT_NONE ? b : a;
+    return a < b ? a : b;
+}
+
+void instant_hasten(instant *next, instant at, instant now)
+{
+    if (at > now)
+        *next = instant_earlier(*next, at);
+}
+
 struct civil instant_civil(instant at)
 {
     if (at > INSTANT_MAX)
@@ -40,7 +53,6 @@ struct civil instant_civil(instant at)
         .minute = (int)(rest / MINUTE_MS % 60),
         .second = (int)(rest / SECOND_MS % 60),
         .millisecond = (int)(rest % SECOND_MS),
-        .weekday = (int)(((days + 4) % 7 + 7) % 7),
     };
     date_from_days(days, &civil);
     return civil;

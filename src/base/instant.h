@@ -33,9 +33,14 @@ enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
 /* at + delay_ms, saturating at INSTANT_MAX. */
 instant instant_add(instant at, int64_t delay_ms);
 
-/* Calendar fields in UTC; weekday 0 is Sunday. */
+/* The earlier of the two; INSTANT_NONE is later than all. */
+instant instant_earlier(instant a, instant b);
+/* Makes *next the earlier of itself and `at`, unless `at` is not after `now`. */
+void instant_hasten(instant *next, instant at, instant now);
+
+/* Calendar fields in UTC. */
 struct civil {
-    int year, month, day, hour, minute, second, millisecond, weekday;
+    int year, month, day, hour, minute, second, millisecond;
 };
 struct civil instant_civil(instant at);
 instant instant_from_civil(const struct civil *civil);

@@ -172,7 +172,7 @@ void json_put_null(struct json_writer *json)
     buffer_append(json->out, SLICE("null"));
 }
 
-void json_put_instant(struct json_writer *json, instant value)
+static void json_put_instant(struct json_writer *json, instant value)
 {
     char text[INSTANT_TEXT_BYTES];
     instant_format(value, text);
@@ -197,6 +197,12 @@ void json_member_string(struct json_writer *json, const char *name, struct slice
 void json_member_text(struct json_writer *json, const char *name, const char *value)
 {
     json_member_string(json, name, slice_from(value));
+}
+
+void json_member_given(struct json_writer *json, const char *name, struct slice value)
+{
+    if (value.len > 0)
+        json_member_string(json, name, value);
 }
 
 void json_member_int(struct json_writer *json, const char *name, int64_t value)

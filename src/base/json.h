@@ -34,13 +34,14 @@ void json_put_int(struct json_writer *json, int64_t value);
 void json_put_real(struct json_writer *json, double value);
 void json_put_bool(struct json_writer *json, bool value);
 void json_put_null(struct json_writer *json);
-void json_put_instant(struct json_writer *json, instant value);
 /* JSON text that is there already, as it is. */
 void json_put_raw(struct json_writer *json, struct slice value);
 
 /* A name and its value at once. */
 void json_member_string(struct json_writer *json, const char *name, struct slice value);
 void json_member_text(struct json_writer *json, const char *name, const char *value);
+/* Left out when empty. */
+void json_member_given(struct json_writer *json, const char *name, struct slice value);
 void json_member_int(struct json_writer *json, const char *name, int64_t value);
 void json_member_bool(struct json_writer *json, const char *name, bool value);
 /* Left out when the instant is INSTANT_NONE. */

@@ -161,11 +161,6 @@ struct slice pattern_literal(const struct pattern *pattern)
 
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
-    return literal_occurs(&pattern->needed, text) && match(pattern, text, 0, NULL);
-}
-
-bool pattern_matches_searched(const struct pattern *pattern, struct slice text)
-{
     return match(pattern, text, 0, NULL);
 }
 

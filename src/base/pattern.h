@@ -27,10 +27,8 @@ void pattern_free(struct pattern *pattern);
 /* A text in lower case that every match contains, in either case; empty: none is known. Lives as long as the pattern. */
 struct slice pattern_literal(const struct pattern *pattern);
 
-/* Whether it occurs anywhere in `text`. */
+/* Whether it occurs anywhere in `text`. The literal is not looked for first: who did that need not ask in most texts. */
 bool pattern_matches(const struct pattern *pattern, struct slice text);
-/* The same for a text that is known to contain the literal. */
-bool pattern_matches_searched(const struct pattern *pattern, struct slice text);
 /* Whether it is the whole of `text`. */
 bool pattern_matches_whole(const struct pattern *pattern, struct slice text);
 /* The first group, or the whole match where the pattern has no group. */

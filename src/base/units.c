@@ -124,3 +124,12 @@ void rate_format(struct rate rate, char ret_text[UNITS_TEXT_BYTES])
         unit++;
     snprintf(ret_text, UNITS_TEXT_BYTES, "%" PRId64 "/%s", rate.count, unit->name);
 }
+
+void hex_format(const unsigned char *bytes, size_t count, char *ret_text)
+{
+    for (size_t i = 0; i < count; i++) {
+        *ret_text++ = "0123456789abcdef"[bytes[i] >> 4];
+        *ret_text++ = "0123456789abcdef"[bytes[i] & 15];
+    }
+    *ret_text = '\0';
+}

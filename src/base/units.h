@@ -1,5 +1,5 @@
 /*
- * units.h - durations, sizes and rates as people write them.
+ * units.h - durations, sizes and rates as people write them; bytes as digits.
  *
  * Durations 250ms 30s 5m 2h 7d and sums of them (1h30m); sizes 512 64KB 1MB 2GB (1 KB is
  * 1024 bytes); rates 20/s 100/m 1000/h 5000/d.
@@ -26,5 +26,8 @@ void size_format(int64_t bytes, char ret_text[UNITS_TEXT_BYTES]);
 
 enum status rate_parse(struct slice text, struct rate *ret_rate, struct error *err) MUST_CHECK;
 void rate_format(struct rate rate, char ret_text[UNITS_TEXT_BYTES]);
+
+/* Two lower-case hexadecimal digits a byte, and a NUL. */
+void hex_format(const unsigned char *bytes, size_t count, char *ret_text);
 
 #endif

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/configuration.h"
 #include "cli/options.h"
@@ -11,11 +12,7 @@
 static void append_chain(const struct cli *cli, const struct store_sqlite_chain *chain, struct buffer *out)
 {
     char hash[EVENT_HASH_BYTES * 2 + 1];
-    for (int i = 0; i < EVENT_HASH_BYTES; i++) {
-        hash[2 * i] = "0123456789abcdef"[chain->hash[i] >> 4];
-        hash[2 * i + 1] = "0123456789abcdef"[chain->hash[i] & 15];
-    }
-    hash[2 * EVENT_HASH_BYTES] = '\0';
+    hex_format(chain->hash, EVENT_HASH_BYTES, hash);
     bool none = chain->last < chain->first;
     if (cli->json) {
         struct json_writer json = json_writer(out);

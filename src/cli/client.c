@@ -261,15 +261,6 @@ void reply_release(struct reply *reply)
     buffer_release(&reply->body);
 }
 
-int client_call(struct client *client, const struct request *request, struct reply *ret_reply)
-{
-    struct error err;
-    enum status status = client_try(client, request, ret_reply, &err);
-    if (status != STATUS_OK)
-        return cli_fail(status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED, "%s", err.text);
-    return ret_reply->status / 100 == 2 ? EXIT_DONE : client_refused(client, ret_reply);
-}
-
 /* ---- Answers ---- */
 
 void reply_append(const struct reply *reply, struct buffer *out)
@@ -295,7 +286,8 @@ static void append_reason(const struct reply *reply, struct buffer *out)
     json_decref(problem);
 }
 
-int client_refused(const struct client *client, const struct reply *reply)
+/* The message and the exit code of an answer that is not 2xx. With --output json its body is printed, too. */
+static int client_refused(const struct client *client, const struct reply *reply)
 {
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;
@@ -317,6 +309,15 @@ int client_refused(const struct client *client, const struct reply *reply)
     code = cli_print(&out, code);
     buffer_release(&out);
     return code;
+}
+
+int client_call(struct client *client, const struct request *request, struct reply *ret_reply)
+{
+    struct error err;
+    enum status status = client_try(client, request, ret_reply, &err);
+    if (status != STATUS_OK)
+        return cli_fail(status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED, "%s", err.text);
+    return ret_reply->status / 100 == 2 ? EXIT_DONE : client_refused(client, ret_reply);
 }
 
 int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json)

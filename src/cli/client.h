@@ -62,9 +62,6 @@ void reply_release(struct reply *reply);
 /* As client_try, with messages: EXIT_DONE only for a good answer. */
 int client_call(struct client *client, const struct request *request, struct reply *ret_reply);
 
-/* The message and the exit code of an answer that is not 2xx. With --output json its body is printed, too. */
-int client_refused(const struct client *client, const struct reply *reply);
-
 /* The body as JSON; EXIT_FAILED after its message when it is none. */
 int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json);
 

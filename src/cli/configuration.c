@@ -9,7 +9,8 @@ const char *configuration_path(const char *given)
     return given ? given : cli_config_path();
 }
 
-int configuration_load(const char *given, struct config **ret_config)
+/* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
+static int configuration_load(const char *given, struct config **ret_config)
 {
     struct buffer problems;
     const char *path = configuration_path(given);

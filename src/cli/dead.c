@@ -60,9 +60,7 @@ static int run(struct cli *cli, int argc, char **argv)
         { "tenant", 't', &options.tenant, NULL },
         { "code", '\0', &options.code, NULL },
         { "out", '\0', &options.out, NULL },
-        { "limit", 'n', &pages.limit, NULL },
-        { "cursor", '\0', &pages.cursor, NULL },
-        { "all", 'a', NULL, &pages.all },
+        PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
     struct arguments arguments;

@@ -1,4 +1,3 @@
-#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/child.h"

@@ -138,7 +138,7 @@ static void check_answers(struct doctor *doctor, struct client *client)
     json_decref(ready);
 }
 
-void doctor_daemon(struct doctor *doctor)
+static void doctor_daemon(struct doctor *doctor)
 {
     struct client client;
     struct cli cli = *doctor->cli;

@@ -26,7 +26,6 @@ void doctor_tell(struct doctor *doctor, enum finding finding, const char *check,
 /* The groups of checks, in the order they are done. */
 void doctor_store(struct doctor *doctor);
 void doctor_machine(struct doctor *doctor);
-void doctor_daemon(struct doctor *doctor);
 void doctor_files(struct doctor *doctor);
 void doctor_network(struct doctor *doctor);
 

@@ -39,18 +39,6 @@ static void append_row(struct table *table, const json_t *error)
     buffer_release(&text);
 }
 
-/* Each line of the text, indented. */
-static void append_lines(struct slice text, struct buffer *out)
-{
-    while (text.len > 0) {
-        size_t end = slice_find(text, '\n');
-        buffer_append_text(out, "    ");
-        plain_append((struct slice){ text.data, end }, out);
-        buffer_append_byte(out, '\n');
-        text = slice_from_offset(text, end < text.len ? end + 1 : end);
-    }
-}
-
 static void append_proposal(const json_t *error, struct buffer *out)
 {
     const json_t *proposal = json_object_get(error, "proposal");
@@ -60,7 +48,7 @@ static void append_proposal(const json_t *error, struct buffer *out)
     buffer_printf(out, ": of %lld jobs that ended after it, %lld were delivered: ", (long long)ended_of(error),
                   (long long)json_integer_value(json_object_get(error, "recovered")));
     buffer_append_text(out, transient ? "it passes. To say so, add:\n" : "it does not pass. To give up at once, add:\n");
-    append_lines(slice_from(member_text(proposal, "yaml")), out);
+    show_lines(slice_from(member_text(proposal, "yaml")), "    ", out);
 }
 
 static void append_known(const json_t *error, struct buffer *out)

@@ -1,7 +1,6 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/download.h"
-#include "cli/input.h"
 #include "cli/options.h"
 #include "cli/pages.h"
 
@@ -31,19 +30,6 @@ static int list(const struct cli *cli, const struct incident_options *options, s
 static void append_text(const json_t *object, const char *name, struct buffer *out)
 {
     show_value(json_object_get(object, name), SHOW_TEXT, out);
-}
-
-/* Line by line, since a line's end inside a value is shown as something else. */
-static void append_lines(const char *text, struct buffer *out)
-{
-    struct slice rest = slice_from(text);
-    while (rest.len > 0) {
-        size_t end = slice_find(rest, '\n');
-        buffer_append_text(out, "  ");
-        plain_append((struct slice){ rest.data, end }, out);
-        buffer_append_byte(out, '\n');
-        rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);
-    }
 }
 
 static void append_tables(const struct cli *cli, const json_t *answer, struct buffer *out)
@@ -98,7 +84,7 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     append_tables(cli, answer, out);
     if (lessons) {
         buffer_append_text(out, "\nlessons learned:\n");
-        append_lines(lessons, out);
+        show_lines(slice_from(lessons), "  ", out);
     }
     return EXIT_DONE;
 }
@@ -191,9 +177,7 @@ static int run(struct cli *cli, int argc, char **argv)
     const struct option_row rows[] = {
         { "destination", 'd', &options.destination, NULL },
         { "out", '\0', &options.out, NULL },
-        { "limit", 'n', &pages.limit, NULL },
-        { "cursor", '\0', &pages.cursor, NULL },
-        { "all", 'a', NULL, &pages.all },
+        PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
     struct arguments arguments;

@@ -8,10 +8,9 @@ static int run(struct cli *cli, int argc, char **argv)
     const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
     struct pages pages = { .command = "jobs", .path = "/v1/jobs", .member = "jobs" };
     const struct option_row rows[] = {
-        { "state", 's', &state, NULL },       { "destination", 'd', &destination, NULL },
-        { "tenant", 't', &tenant, NULL },     { "code", '\0', &code_wanted, NULL },
-        { "limit", 'n', &pages.limit, NULL }, { "cursor", '\0', &pages.cursor, NULL },
-        { "all", 'a', NULL, &pages.all },     { NULL, '\0', NULL, NULL },
+        { "state", 's', &state, NULL },   { "destination", 'd', &destination, NULL },
+        { "tenant", 't', &tenant, NULL }, { "code", '\0', &code_wanted, NULL },
+        PAGES_OPTIONS(pages),             { NULL, '\0', NULL, NULL },
     };
     static const struct shown columns[] = {
         { "ID", "id", SHOW_TEXT },

@@ -24,6 +24,10 @@ struct pages {
     bool all;
 };
 
+/* The rows of a command's options that every list has. */
+#define PAGES_OPTIONS(pages) \
+    { "limit", 'n', &(pages).limit, NULL }, { "cursor", '\0', &(pages).cursor, NULL }, { "all", 'a', NULL, &(pages).all }
+
 /*
  * Prints the rows as a table, or with --output json the daemon's answers as they came, one page a line. What is left over
  * is told on standard error with the cursor to go on from.

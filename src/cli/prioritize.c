@@ -1,4 +1,3 @@
-#include "base/json.h"
 #include "cli/action.h"
 #include "cli/commands.h"
 #include "cli/options.h"

@@ -240,3 +240,14 @@ void show_others(const struct cli *cli, json_t *object, const struct shown *show
     table_append(&table, cli, out);
     table_release(&table);
 }
+
+void show_lines(struct slice text, const char *indent, struct buffer *out)
+{
+    while (text.len > 0) {
+        size_t end = slice_find(text, '\n');
+        buffer_append_text(out, indent);
+        plain_append((struct slice){ text.data, end }, out);
+        buffer_append_byte(out, '\n');
+        text = slice_from_offset(text, end < text.len ? end + 1 : end);
+    }
+}

@@ -42,6 +42,9 @@ void show_facts(const struct cli *cli, const json_t *object, const struct shown 
 /* Every member of the object as a line, of objects inside too ("queue.pending"); those that `shown` names are left out. */
 void show_others(const struct cli *cli, json_t *object, const struct shown *shown, size_t count, struct buffer *out);
 
+/* Each line of the text behind the indent, made plain: a line's end inside a value is shown as something else. */
+void show_lines(struct slice text, const char *indent, struct buffer *out);
+
 /* The string of a member, or NULL. */
 const char *member_text(const json_t *object, const char *name);
 

@@ -24,9 +24,7 @@ static int run(struct cli *cli, int argc, char **argv)
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
         { "destination", 'd', &destination, NULL },
-        { "limit", 'n', &pages.limit, NULL },
-        { "cursor", '\0', &pages.cursor, NULL },
-        { "all", 'a', NULL, &pages.all },
+        PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
     struct arguments arguments;

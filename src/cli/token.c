@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 
@@ -52,11 +53,7 @@ static int make_secret(struct new_token *token)
     *end = '\0';
     if (!EVP_Digest(token->secret, strlen(token->secret), hash, NULL, EVP_sha256(), NULL))
         return cli_fail(EXIT_FAILED, "cannot hash the token");
-    for (int i = 0; i < HASH_BYTES; i++) {
-        token->hash[2 * i] = "0123456789abcdef"[hash[i] >> 4];
-        token->hash[2 * i + 1] = "0123456789abcdef"[hash[i] & 15];
-    }
-    token->hash[2 * HASH_BYTES] = '\0';
+    hex_format(hash, HASH_BYTES, token->hash);
     return EXIT_DONE;
 }
 

@@ -68,6 +68,15 @@ const char *check_event(struct slice text)
     return only(text, "_-.*") ? NULL : "must be the name of an event such as critical or max_retries_exceeded";
 }
 
+static const char *check_pattern(struct slice text)
+{
+    struct pattern *pattern;
+    if (pattern_new(text, &pattern, NULL) != STATUS_OK)
+        return "must be a PCRE2 pattern";
+    pattern_free(pattern);
+    return NULL;
+}
+
 const char *check_error_code(struct slice text)
 {
     static const char *const prefixes[] = { "xpath:", "header:" };
@@ -176,13 +185,4 @@ const char *check_secret(struct slice text)
 const char *check_namespace(struct slice text)
 {
     return only(text, "-") && text.len <= 32 ? NULL : "must be one word of up to 32 letters, digits and -";
-}
-
-const char *check_pattern(struct slice text)
-{
-    struct pattern *pattern;
-    if (pattern_new(text, &pattern, NULL) != STATUS_OK)
-        return "must be a PCRE2 pattern";
-    pattern_free(pattern);
-    return NULL;
 }

@@ -21,7 +21,6 @@ const char *check_error_code(struct slice text);  /* json:/error/code */
 const char *check_maintenance(struct slice text); /* Sun 02:00-04:00 */
 const char *check_secret(struct slice text);      /* whsec_... */
 const char *check_namespace(struct slice text);   /* smtp */
-const char *check_pattern(struct slice text);     /* compiles */
 
 bool maintenance_parse(struct slice text, struct maintenance_window *ret_window);
 

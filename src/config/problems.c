@@ -47,7 +47,7 @@ static size_t min(size_t a, size_t b)
 }
 
 /* Optimal string alignment; names longer than NAME_BYTES_MAX are near nothing. */
-size_t edit_distance(struct slice a, struct slice b)
+static size_t edit_distance(struct slice a, struct slice b)
 {
     size_t rows[3][NAME_BYTES_MAX + 1];
     size_t *before = rows[0], *above = rows[1], *row = rows[2];

@@ -31,9 +31,6 @@ struct quoted {
 };
 struct quoted quote(struct slice text);
 
-/* How many letters must be changed, added, removed or swapped with the next to make one of the other. */
-size_t edit_distance(struct slice a, struct slice b);
-
 /* Looks for the name that was probably meant. */
 struct nearest {
     struct slice wanted;

@@ -409,7 +409,7 @@ static void match_text(const struct classifier *classifier, struct slice text, s
             size_t place = word * 64 + (size_t)__builtin_ctzll(left);
             const struct compiled_rule *rule = &classifier->rules[classifier->pattern_rules[place]];
             bool could_win = !best->rule || rule->text_rank < best->rank;
-            if (could_win && pattern_matches_searched(rule->pattern, text))
+            if (could_win && pattern_matches(rule->pattern, text))
                 best_offer(best, rule, rule->text_rank);
         }
     }

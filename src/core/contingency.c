@@ -191,28 +191,22 @@ struct contingency_answer contingency_ask(const struct contingency *contingency,
 }
 
 /* What is due already has been seen to by the last tick. */
-static void earlier(instant *at, instant other, instant now)
-{
-    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
-        *at = other;
-}
-
 instant contingency_next(const struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
     instant next = INSTANT_NONE;
-    earlier(&next, contingency->answer_by, now);
+    instant_hasten(&next, contingency->answer_by, now);
     if (contingency->kept.mode == MODE_CONTINGENCY && !contingency->kept.forced) {
         instant window = window_until(contingency, rules, now);
-        earlier(&next, window != INSTANT_NONE ? window : contingency->kept.check_at, now);
+        instant_hasten(&next, window != INSTANT_NONE ? window : contingency->kept.check_at, now);
     }
     if (contingency->kept.mode == MODE_RECOVERING) {
         bool steps_done = contingency->kept.step >= rules->ramp_count;
-        earlier(&next, instant_add(steps_done ? contingency->kept.calm_since : contingency->active_at, rules->stable_ms),
-                now);
-        earlier(&next, contingency->go_at, now);
+        instant since = steps_done ? contingency->kept.calm_since : contingency->active_at;
+        instant_hasten(&next, instant_add(since, rules->stable_ms), now);
+        instant_hasten(&next, contingency->go_at, now);
     }
     if (contingency->kept.mode != MODE_CONTINGENCY && rules->enabled)
-        earlier(&next, maintenance_next(rules->windows, rules->window_count, now), now);
+        instant_hasten(&next, maintenance_next(rules->windows, rules->window_count, now), now);
     return next;
 }
 

@@ -1,7 +1,6 @@
 #include "core/fingerprint.h"
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "core/redact.h"
 #include "core/shapes.h"
 

@@ -160,25 +160,19 @@ int64_t gate_signs(const struct gate *gate)
     return gate->contingency.signs_in_a_row;
 }
 
-static void earlier(instant *at, instant other, instant now)
-{
-    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
-        *at = other;
-}
-
 instant gate_next(const struct gate *gate, instant now)
 {
     const struct gate_rules *rules = gate->rules;
     instant next = INSTANT_NONE;
-    earlier(&next, gate->closed_until, now);
+    instant_hasten(&next, gate->closed_until, now);
     if (!rules)
         return next;
-    earlier(&next, gate->cycle_until, now);
-    earlier(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
+    instant_hasten(&next, gate->cycle_until, now);
+    instant_hasten(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
     if (mode_of(gate) == MODE_NORMAL)
-        earlier(&next, gate->breaker.kept.until, now);
+        instant_hasten(&next, gate->breaker.kept.until, now);
     if (rules->health_every_ms > 0)
-        earlier(&next, health_next(&gate->health, rules->health_every_ms, now), now);
+        instant_hasten(&next, health_next(&gate->health, rules->health_every_ms, now), now);
     return next;
 }
 

@@ -37,11 +37,6 @@ static instant window_end(const struct maintenance_window *window, instant at)
     return INSTANT_NONE;
 }
 
-bool maintenance_window_has(const struct maintenance_window *window, instant at)
-{
-    return window_end(window, at) != INSTANT_NONE;
-}
-
 instant maintenance_end(const struct maintenance_window *windows, size_t count, instant at)
 {
     instant end = INSTANT_NONE, reached = at;
@@ -68,7 +63,7 @@ instant maintenance_next(const struct maintenance_window *windows, size_t count,
         for (int64_t day = today; day <= today + WEEK_DAYS; day++) {
             instant begin = begin_of(&windows[i], day);
             if (begins_on(&windows[i], day) && begin > at) {
-                next = next == INSTANT_NONE || begin < next ? begin : next;
+                next = instant_earlier(next, begin);
                 break;
             }
         }

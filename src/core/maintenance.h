@@ -13,10 +13,10 @@ struct maintenance_window {
     int to_minute;   /* not after from_minute: on the next day */
 };
 
-/* Whether `at` lies in the window; its end does not. */
-bool maintenance_window_has(const struct maintenance_window *window, instant at);
-
-/* When the window that `at` lies in ends, those that follow without a gap included; INSTANT_NONE: it lies in none. */
+/*
+ * When the window that `at` lies in ends, those that follow without a gap included; INSTANT_NONE: it lies in none.
+ * A window's end does not belong to it.
+ */
 instant maintenance_end(const struct maintenance_window *windows, size_t count, instant at);
 /* When the next one begins, after `at`; INSTANT_NONE: there is none. */
 instant maintenance_next(const struct maintenance_window *windows, size_t count, instant at);

@@ -17,14 +17,6 @@ const char *outcome_name(enum outcome outcome)
     return outcomes[outcome].name;
 }
 
-enum outcome outcome_from_name(struct slice name)
-{
-    for (int i = OUTCOME_NONE + 1; i < OUTCOME_COUNT; i++)
-        if (slice_equal(name, slice_from(outcomes[i].name)))
-            return (enum outcome)i;
-    return OUTCOME_NONE;
-}
-
 const char *outcome_label(enum outcome outcome, bool known)
 {
     assert(outcome > OUTCOME_NONE && outcome < OUTCOME_COUNT);

@@ -26,8 +26,6 @@ enum outcome {
 
 /* The lower-case word used in configuration, JSON and logs. */
 const char *outcome_name(enum outcome outcome);
-/* OUTCOME_NONE for a word that is none of them. */
-enum outcome outcome_from_name(struct slice name);
 
 /* The documents' label: "TRANSIENT", "PERMANENT", or "UNKNOWN" when no rule matched. */
 const char *outcome_label(enum outcome outcome, bool known);

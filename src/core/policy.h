@@ -10,7 +10,6 @@
 #include "core/job.h"
 
 enum {
-    RETRIES_MAX = 1000000,
     JOB_ID_BYTES_MAX = 255,
 };
 

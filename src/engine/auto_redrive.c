@@ -65,8 +65,7 @@ static bool is_due(const struct engine *engine, struct look *look, const struct 
     instant due = instant_add(job->dead_at, dead->redrive_after_ms);
     if (due <= look->now)
         return true;
-    if (look->next_due == INSTANT_NONE || due < look->next_due)
-        look->next_due = due;
+    look->next_due = instant_earlier(look->next_due, due);
     return false;
 }
 
@@ -99,8 +98,7 @@ static void look_again(struct look *look, int64_t before_seq, bool trial)
 {
     struct auto_redrive *state = &look->dest->redrive;
     instant now = look->now, at = instant_add(now, REDRIVE_LOOK_MS);
-    if (look->next_due != INSTANT_NONE && (state->next_due == INSTANT_NONE || look->next_due < state->next_due))
-        state->next_due = look->next_due;
+    state->next_due = instant_earlier(state->next_due, look->next_due);
     state->before_seq = before_seq;
     if (before_seq == 0) { /* the pass is over */
         instant least = at, most = instant_add(now, REDRIVE_PASS_MAX_MS);
@@ -179,7 +177,7 @@ instant auto_redrive_next(const struct engine *engine, instant now)
 {
     instant next = INSTANT_NONE;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (wants_redrives(dest) && (next == INSTANT_NONE || dest->redrive.look_at < next))
-            next = dest->redrive.look_at;
+        if (wants_redrives(dest))
+            next = instant_earlier(next, dest->redrive.look_at);
     return next != INSTANT_NONE && next <= now ? engine->redrive_at : next;
 }

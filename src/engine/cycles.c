@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/kept_json.h"
 
 /* The second address is not sent to in cycles, and counts its own passes. */
 static bool has_cycles(const struct dest *dest, const struct gate *gate, uint32_t number)
@@ -82,31 +83,20 @@ void cycle_write(struct json_writer *json, const struct cycle_figures *figures)
     json_object_end(json);
 }
 
-static int64_t read_count(const json_t *object, const char *name)
-{
-    int64_t count = json_integer_value(json_object_get(object, name));
-    return count > 0 ? count : 0;
-}
-
-static bool read_instant(const json_t *object, const char *name, instant *ret_at)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text && instant_parse(slice_from(text), ret_at, NULL) == STATUS_OK;
-}
-
 void cycle_read(const json_t *root, struct cycle_figures *figures)
 {
     const json_t *object = json_object_get(root, "cycle");
     struct cycle_figures read = {
         .number = UINT32_MAX, /* of another process's gate */
-        .selected = read_count(object, "selected"),
-        .succeeded = read_count(object, "succeeded"),
-        .failed = read_count(object, "failed"),
-        .rescheduled = read_count(object, "rescheduled"),
-        .answered = read_count(object, "selected") - read_count(object, "unanswered"),
-        .age_ms = read_count(object, "average_age_ms"),
+        .began_at = kept_instant(object, "began_at"),
+        .ended_at = kept_instant(object, "ended_at"),
+        .selected = kept_count(object, "selected"),
+        .succeeded = kept_count(object, "succeeded"),
+        .failed = kept_count(object, "failed"),
+        .rescheduled = kept_count(object, "rescheduled"),
+        .answered = kept_count(object, "selected") - kept_count(object, "unanswered"),
+        .age_ms = kept_count(object, "average_age_ms"),
     };
-    if (read_instant(object, "began_at", &read.began_at) && read_instant(object, "ended_at", &read.ended_at) &&
-        read.ended_at >= read.began_at && read.selected > 0 && read.answered >= 0)
+    if (read.began_at != INSTANT_NONE && read.ended_at >= read.began_at && read.selected > 0 && read.answered >= 0)
         *figures = read;
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES_PAGE = STORE_PAGE_MAX };
-
 instant engine_now(const struct engine *engine)
 {
     return engine->ports.now(engine->ports.context);
@@ -134,8 +132,9 @@ static enum status load_states(struct engine *engine, struct error *err)
     return status;
 }
 
-static enum status load_lane(struct engine *engine, const struct lane *stored)
+static enum status load_lane(void *context, const struct lane *stored)
 {
+    struct engine *engine = context;
     struct lane_state *lane;
     if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -146,24 +145,10 @@ static enum status load_lane(struct engine *engine, const struct lane *stored)
 
 static enum status load_lanes(struct engine *engine, struct error *err)
 {
-    int64_t after = 0;
-    size_t count;
-    do {
-        struct arena memory;
-        struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
-        enum status status =
-            engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = load_lane(engine, &lanes[i]);
-            after = lanes[i].id;
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == LANES_PAGE);
-    dests_configure(engine, engine->config);
-    return STATUS_OK;
+    enum status status = store_each_lane(engine->reader, load_lane, engine, err);
+    if (status == STATUS_OK)
+        dests_configure(engine, engine->config);
+    return status;
 }
 
 enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err)
@@ -223,25 +208,18 @@ static void count_dead(struct engine *engine)
         tell_dead_full(dest);
 }
 
-/* A time that has come waits for a batch to come back, which wakes by itself. */
-static void wake_no_later(instant *next, instant at, instant now)
-{
-    if (at > now && (*next == INSTANT_NONE || at < *next))
-        *next = at;
-}
-
-/* When something will be to do although nothing happens. */
+/* When something will be to do although nothing happens. A time that has come waits for a batch, which wakes by itself. */
 static instant next_time(const struct engine *engine, instant now)
 {
     instant next = instant_add(now, ORPHANS_EVERY_MS);
-    wake_no_later(&next, engine->orphans_at, now);
-    wake_no_later(&next, engine->promote_at, now);
-    wake_no_later(&next, engine->not_before, now);
-    wake_no_later(&next, leases_next(engine), now);
-    wake_no_later(&next, auto_redrive_next(engine, now), now);
-    wake_no_later(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
+    instant_hasten(&next, engine->orphans_at, now);
+    instant_hasten(&next, engine->promote_at, now);
+    instant_hasten(&next, engine->not_before, now);
+    instant_hasten(&next, leases_next(engine), now);
+    instant_hasten(&next, auto_redrive_next(engine, now), now);
+    instant_hasten(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        wake_no_later(&next, dest_next(dest, now), now);
+        instant_hasten(&next, dest_next(dest, now), now);
     return next;
 }
 
@@ -302,8 +280,7 @@ void engine_notice(struct engine *engine, struct notice *notice)
         }
         if (change->ready > 0)
             lane_ready_add(engine, lane, change->ready);
-        if (change->next_at != INSTANT_NONE && (engine->promote_at == INSTANT_NONE || change->next_at < engine->promote_at))
-            engine->promote_at = change->next_at;
+        engine->promote_at = instant_earlier(engine->promote_at, change->next_at);
     }
     notice_free(notice);
     engine_wake(engine);
@@ -373,7 +350,6 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "dead_full";
     return (struct destination_status){
         .known = true,
-        .configured = dest->config != NULL,
         .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
         .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,

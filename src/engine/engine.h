@@ -69,7 +69,6 @@ size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t
 /* A destination as it stands. */
 struct destination_status {
     bool known;
-    bool configured;
     const char *mode; /* normal, contingency, recovering, paused */
     const char *held_by; /* NULL: not held */
     const char *pause_reason; /* or of contingency; valid until the next call of the engine */
@@ -77,10 +76,10 @@ struct destination_status {
     instant mode_since;
     instant held_since, held_until; /* INSTANT_NONE: not known */
     int64_t under_way, concurrency;
+    size_t lanes_with_work;
     bool fallback;       /* jobs go to the second address; what holds is about that */
     int64_t limit;       /* of concurrency, as found by trying */
     const char *breaker; /* closed, open, half_open */
-    size_t lanes_with_work;
     struct cycle_figures cycle; /* of the last run; number 0: none */
     size_t tenants_paused;      /* held for themselves */
 };

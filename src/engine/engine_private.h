@@ -245,6 +245,8 @@ void dest_keep_failed(struct engine *engine, struct dest *dest, const struct des
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+/* Whether a job whose last try failed is to be held instead: what failed is the destination, which is told. */
+bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now);
 /* The factor of its waits now; 0: they do not adapt. */
 double dest_backoff_factor(const struct dest *dest, instant now);
 /* A job was answered, as it was claimed: notes how retries fare. */

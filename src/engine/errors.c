@@ -2,9 +2,9 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "engine/kept_json.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -344,10 +344,10 @@ struct slice errors_value(const struct known_error *error, struct arena *memory)
 
 static bool read_text(const json_t *root, const char *name, size_t size, char *ret_text)
 {
-    const char *text = json_string_value(json_object_get(root, name));
-    if (!text || strlen(text) >= size)
+    struct slice text = kept_text(root, name);
+    if (!json_is_string(json_object_get(root, name)) || text.len >= size)
         return false;
-    strcpy(ret_text, text);
+    memcpy(ret_text, text.data, text.len + 1);
     return true;
 }
 
@@ -357,19 +357,16 @@ static bool read_count(const json_t *root, const char *name, int64_t *ret_count)
     return *ret_count >= 0;
 }
 
-static bool read_instant(const json_t *root, const char *name, instant *ret_at)
-{
-    return instant_parse(slice_from(json_string_value(json_object_get(root, name))), ret_at, NULL) == STATUS_OK;
-}
-
 static bool read_value(const json_t *root, struct known_error *error)
 {
     error->fingerprint.spaced = json_is_true(json_object_get(root, "spaced"));
-    return read_text(root, "code", sizeof error->fingerprint.code, error->fingerprint.code) &&
+    error->first_at = kept_instant(root, "first_at");
+    error->last_at = kept_instant(root, "last_at");
+    return error->first_at != INSTANT_NONE && error->last_at != INSTANT_NONE &&
+           read_text(root, "code", sizeof error->fingerprint.code, error->fingerprint.code) &&
            read_text(root, "sample", sizeof error->fingerprint.sample, error->fingerprint.sample) &&
            read_count(root, "seen", &error->learning.seen) && read_count(root, "recovered", &error->learning.recovered) &&
-           read_count(root, "gave_up", &error->learning.gave_up) && read_instant(root, "first_at", &error->first_at) &&
-           read_instant(root, "last_at", &error->last_at);
+           read_count(root, "gave_up", &error->learning.gave_up);
 }
 
 void errors_restore(struct errors *errors, struct slice name, struct slice value)

@@ -1,9 +1,15 @@
 #include "engine/gate_state.h"
 
-static void write_word(struct json_writer *json, const char *name, const char *word)
+#include "engine/kept_json.h"
+
+void incident_signs_write(struct json_writer *json, const struct incident *incident)
 {
-    if (word)
-        json_member_text(json, name, word);
+    json_name(json, "signs");
+    json_object_begin(json);
+    for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
+        if (incident->signs[i] > 0)
+            json_member_int(json, criterion_name((enum criterion)i), incident->signs[i]);
+    json_object_end(json);
 }
 
 void incident_state_write(struct json_writer *json, const struct incident *incident)
@@ -12,14 +18,9 @@ void incident_state_write(struct json_writer *json, const struct incident *incid
     json_member_instant(json, "entered_at", incident->entered_at);
     json_member_instant(json, "recovering_at", incident->recovering_at);
     json_member_instant(json, "restored_at", incident->restored_at);
-    write_word(json, "cause", cause_name(incident->cause));
-    write_word(json, "criterion", criterion_name(incident->criterion));
-    json_name(json, "signs");
-    json_object_begin(json);
-    for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
-        if (incident->signs[i] > 0)
-            json_member_int(json, criterion_name((enum criterion)i), incident->signs[i]);
-    json_object_end(json);
+    json_member_given(json, "cause", slice_from(cause_name(incident->cause)));
+    json_member_given(json, "criterion", slice_from(criterion_name(incident->criterion)));
+    incident_signs_write(json, incident);
     json_member_int(json, "checks_failed", incident->checks_failed);
     json_member_int(json, "relapses", incident->relapses);
     json_member_int(json, "probes", incident->probes);
@@ -51,7 +52,7 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
     json_name(json, "contingency");
     json_object_begin(json);
     json_member_text(json, "mode", mode_name(contingency->mode));
-    write_word(json, "cause", cause_name(contingency->cause));
+    json_member_given(json, "cause", slice_from(cause_name(contingency->cause)));
     json_member_instant(json, "since", contingency->since);
     json_member_bool(json, "forced", contingency->forced);
     json_member_instant(json, "ignore_until", contingency->ignore_until);
@@ -67,77 +68,58 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
 
 /* ---- reading ---- */
 
-static struct slice word(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return slice_from(text ? text : "");
-}
-
-/* INSTANT_NONE is not written. */
-static instant read_instant(const json_t *object, const char *name)
-{
-    instant at;
-    return instant_parse(word(object, name), &at, NULL) == STATUS_OK ? at : INSTANT_NONE;
-}
-
-static int64_t read_count(const json_t *object, const char *name)
-{
-    int64_t count = json_integer_value(json_object_get(object, name));
-    return count > 0 ? count : 0;
-}
-
 static void read_breaker(const json_t *object, struct breaker_kept *kept)
 {
     static const enum breaker_state states[] = { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_HALF_OPEN };
-    instant since = read_instant(object, "since");
+    instant since = kept_instant(object, "since");
     for (size_t i = 0; i < sizeof states / sizeof *states && since != INSTANT_NONE; i++)
-        if (slice_equal(word(object, "state"), slice_from(breaker_state_name(states[i]))))
-            *kept = (struct breaker_kept){ .state = states[i], .since = since, .until = read_instant(object, "until"),
-                                           .openings = read_count(object, "openings") };
+        if (slice_equal(kept_text(object, "state"), slice_from(breaker_state_name(states[i]))))
+            *kept = (struct breaker_kept){ .state = states[i], .since = since, .until = kept_instant(object, "until"),
+                                           .openings = kept_count(object, "openings") };
 }
 
 struct incident incident_state_read(const json_t *object)
 {
     struct incident incident = {
-        .first_sign_at = read_instant(object, "first_sign_at"),
-        .entered_at = read_instant(object, "entered_at"),
-        .recovering_at = read_instant(object, "recovering_at"),
-        .restored_at = read_instant(object, "restored_at"),
-        .cause = cause_from_name(word(object, "cause")),
-        .criterion = criterion_from_name(word(object, "criterion")),
-        .checks_failed = read_count(object, "checks_failed"),
-        .relapses = read_count(object, "relapses"),
-        .probes = read_count(object, "probes"),
-        .held_max = read_count(object, "held_max"),
-        .unspent = read_count(object, "unspent"),
+        .first_sign_at = kept_instant(object, "first_sign_at"),
+        .entered_at = kept_instant(object, "entered_at"),
+        .recovering_at = kept_instant(object, "recovering_at"),
+        .restored_at = kept_instant(object, "restored_at"),
+        .cause = cause_from_name(kept_text(object, "cause")),
+        .criterion = criterion_from_name(kept_text(object, "criterion")),
+        .checks_failed = kept_count(object, "checks_failed"),
+        .relapses = kept_count(object, "relapses"),
+        .probes = kept_count(object, "probes"),
+        .held_max = kept_count(object, "held_max"),
+        .unspent = kept_count(object, "unspent"),
     };
     const json_t *signs = json_object_get(object, "signs");
     for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
-        incident.signs[i] = read_count(signs, criterion_name((enum criterion)i));
+        incident.signs[i] = kept_count(signs, criterion_name((enum criterion)i));
     const json_t *curve = json_object_get(object, "curve");
     while (incident.curve_count < json_array_size(curve) && incident.curve_count < RAMP_CURVE_MAX) {
         const json_t *point = json_array_get(curve, incident.curve_count);
-        incident.curve[incident.curve_count].at = read_instant(point, "at");
-        incident.curve[incident.curve_count++].level = read_count(point, "level");
+        incident.curve[incident.curve_count].at = kept_instant(point, "at");
+        incident.curve[incident.curve_count++].level = kept_count(point, "level");
     }
     return incident;
 }
 
 static void read_contingency(const json_t *object, struct contingency_kept *kept)
 {
-    enum mode mode = mode_from_name(word(object, "mode"));
-    instant since = read_instant(object, "since");
+    enum mode mode = mode_from_name(kept_text(object, "mode"));
+    instant since = kept_instant(object, "since");
     if (mode == MODE_COUNT || since == INSTANT_NONE)
         return;
     *kept = (struct contingency_kept){
         .mode = mode,
-        .cause = cause_from_name(word(object, "cause")),
+        .cause = cause_from_name(kept_text(object, "cause")),
         .since = since,
         .forced = json_is_true(json_object_get(object, "forced")),
-        .ignore_until = read_instant(object, "ignore_until"),
-        .check_at = read_instant(object, "check_at"),
-        .step = (size_t)read_count(object, "step"),
-        .calm_since = read_instant(object, "calm_since"),
+        .ignore_until = kept_instant(object, "ignore_until"),
+        .check_at = kept_instant(object, "check_at"),
+        .step = (size_t)kept_count(object, "step"),
+        .calm_since = kept_instant(object, "calm_since"),
         .incident = incident_state_read(json_object_get(object, "incident")),
     };
 }
@@ -145,7 +127,7 @@ static void read_contingency(const json_t *object, struct contingency_kept *kept
 void gate_state_read(const json_t *root, struct gate_kept *kept)
 {
     kept->paused = json_is_true(json_object_get(root, "paused"));
-    kept->closed_until = read_instant(root, "closed_until");
+    kept->closed_until = kept_instant(root, "closed_until");
     read_breaker(json_object_get(root, "breaker"), &kept->breaker);
     read_contingency(json_object_get(root, "contingency"), &kept->contingency);
 }

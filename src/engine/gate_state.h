@@ -11,6 +11,8 @@
 
 /* Members of the object that is being written. */
 void incident_state_write(struct json_writer *json, const struct incident *incident);
+/* Of these the failed sends by sign. */
+void incident_signs_write(struct json_writer *json, const struct incident *incident);
 /* What is missing is 0 or INSTANT_NONE. */
 struct incident incident_state_read(const json_t *object);
 

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "engine/gate_state.h"
+#include "engine/kept_json.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -39,18 +40,6 @@ void incident_record_change(struct incident_record *record, struct incident_chan
 
 /* ---- writing ---- */
 
-static void write_word(struct json_writer *json, const char *name, const char *word)
-{
-    if (word)
-        json_member_text(json, name, word);
-}
-
-static void write_given(struct json_writer *json, const char *name, struct slice text)
-{
-    if (text.len > 0)
-        json_member_string(json, name, text);
-}
-
 static void write_stock(struct json_writer *json, const char *name, const struct incident_stock *stock)
 {
     if (!stock->known)
@@ -72,8 +61,8 @@ static void write_changes(struct json_writer *json, const struct incident_record
         json_object_begin(json);
         json_member_instant(json, "at", change->at);
         json_member_text(json, "mode", mode_name(change->mode));
-        write_word(json, "cause", cause_name(change->cause));
-        write_word(json, "sign", criterion_name(change->criterion));
+        json_member_given(json, "cause", slice_from(cause_name(change->cause)));
+        json_member_given(json, "sign", slice_from(criterion_name(change->criterion)));
         json_object_end(json);
     }
     json_array_end(json);
@@ -86,8 +75,8 @@ void incident_record_write(struct buffer *out, const struct incident_record *rec
     json_object_begin(&json);
     json_member_string(&json, "destination", record->destination);
     json_member_text(&json, "mode", mode_name(record->mode));
-    write_given(&json, "reason", record->reason);
-    write_given(&json, "health_reason", record->health_reason);
+    json_member_given(&json, "reason", record->reason);
+    json_member_given(&json, "health_reason", record->health_reason);
     incident_state_write(&json, &record->incident);
     json_member_int(&json, "held_first", record->held_first);
     json_member_int(&json, "held", record->held);
@@ -99,25 +88,13 @@ void incident_record_write(struct buffer *out, const struct incident_record *rec
 
 /* ---- reading ---- */
 
-static struct slice text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return slice_from(text ? text : "");
-}
-
-static int64_t count_of(const json_t *object, const char *name)
-{
-    int64_t count = json_integer_value(json_object_get(object, name));
-    return count > 0 ? count : 0;
-}
-
 static struct incident_stock read_stock(const json_t *object)
 {
     return (struct incident_stock){
         .known = json_is_object(object),
-        .pending = count_of(object, "pending"),
-        .completed = count_of(object, "completed"),
-        .dead = count_of(object, "dead"),
+        .pending = kept_count(object, "pending"),
+        .completed = kept_count(object, "completed"),
+        .dead = kept_count(object, "dead"),
     };
 }
 
@@ -125,10 +102,11 @@ static void read_changes(const json_t *array, struct incident_record *record)
 {
     for (size_t i = 0; i < json_array_size(array) && i < INCIDENT_CHANGES_MAX; i++) {
         const json_t *object = json_array_get(array, i);
-        struct incident_change change = { .mode = mode_from_name(text_of(object, "mode")),
-                                          .cause = cause_from_name(text_of(object, "cause")),
-                                          .criterion = criterion_from_name(text_of(object, "sign")) };
-        if (change.mode != MODE_COUNT && instant_parse(text_of(object, "at"), &change.at, NULL) == STATUS_OK)
+        struct incident_change change = { .at = kept_instant(object, "at"),
+                                          .mode = mode_from_name(kept_text(object, "mode")),
+                                          .cause = cause_from_name(kept_text(object, "cause")),
+                                          .criterion = criterion_from_name(kept_text(object, "sign")) };
+        if (change.mode != MODE_COUNT && change.at != INSTANT_NONE)
             incident_record_change(record, change);
     }
 }
@@ -136,16 +114,16 @@ static void read_changes(const json_t *array, struct incident_record *record)
 static enum status read_record(const json_t *root, struct arena *memory, struct incident_record *record)
 {
     *record = (struct incident_record){
-        .destination = arena_copy(memory, text_of(root, "destination")),
-        .mode = mode_from_name(text_of(root, "mode")),
-        .reason = arena_copy(memory, text_of(root, "reason")),
-        .health_reason = arena_copy(memory, text_of(root, "health_reason")),
+        .destination = arena_copy(memory, kept_text(root, "destination")),
+        .mode = mode_from_name(kept_text(root, "mode")),
+        .reason = arena_copy(memory, kept_text(root, "reason")),
+        .health_reason = arena_copy(memory, kept_text(root, "health_reason")),
         .incident = incident_state_read(root),
-        .held_first = count_of(root, "held_first"),
-        .held = count_of(root, "held"),
+        .held_first = kept_count(root, "held_first"),
+        .held = kept_count(root, "held"),
         .first = read_stock(json_object_get(root, "first")),
         .last = read_stock(json_object_get(root, "last")),
-        .changes_left_out = count_of(root, "changes_left_out"),
+        .changes_left_out = kept_count(root, "changes_left_out"),
     };
     read_changes(json_object_get(root, "changes"), record);
     if (!record->destination.data || !record->reason.data || !record->health_reason.data)

@@ -109,35 +109,15 @@ static struct incident_stock *stock_of(struct dest *dest)
     return dest->incident.record.mode == MODE_NORMAL ? &dest->incident.record.last : &dest->incident.record.first;
 }
 
-static void add_lane(struct engine *engine, const struct lane *lane)
+static enum status add_lane(void *context, const struct lane *lane)
 {
-    struct dest *dest = dest_find(engine, lane->destination);
+    struct dest *dest = dest_find(context, lane->destination);
     if (!dest || !wants_stock(dest))
-        return;
+        return STATUS_OK;
     struct incident_stock *stock = stock_of(dest);
     stock->pending += lane->counts.pending + lane->counts.waiting + lane->counts.running;
     stock->completed += lane->counts.completed;
     stock->dead += lane->counts.dead;
-}
-
-static enum status add_lanes(struct engine *engine, struct error *err)
-{
-    int64_t after = 0;
-    size_t count;
-    do {
-        struct arena memory;
-        struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
-        enum status status =
-            engine->reader->ops->reader_lanes(engine->reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
-        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-            add_lane(engine, &lanes[i]);
-            after = lanes[i].id;
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == STORE_PAGE_MAX);
     return STATUS_OK;
 }
 
@@ -154,7 +134,7 @@ static void take_stock(struct engine *engine)
     }
     if (!wanted)
         return;
-    enum status status = add_lanes(engine, &error);
+    enum status status = store_each_lane(engine->reader, add_lane, engine, &error);
     if (status != STATUS_OK)
         log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", error.text));
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/redact.h"
 #include "engine/engine_private.h"
+#include "engine/kept_json.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -153,14 +154,10 @@ void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *roo
     const json_t *held = json_object_get(root, "tenants_paused");
     for (size_t i = 0; i < json_array_size(held) && dest->held_lane_count < HELD_LANES_MAX; i++) {
         const json_t *one = json_array_get(held, i);
-        const char *tenant = json_string_value(json_object_get(one, "tenant"));
-        const char *reason = json_string_value(json_object_get(one, "reason"));
-        const char *since = json_string_value(json_object_get(one, "since"));
-        instant at = engine_now(engine);
-        struct lane_state *lane = tenant ? lane_of(engine, dest, slice_from(tenant)) : NULL;
-        if (since && instant_parse(slice_from(since), &at, NULL) != STATUS_OK)
-            at = engine_now(engine);
+        instant since = kept_instant(one, "since");
+        bool named = json_is_string(json_object_get(one, "tenant"));
+        struct lane_state *lane = named ? lane_of(engine, dest, kept_text(one, "tenant")) : NULL;
         if (lane && !lane->held)
-            link_held(lane, slice_from(reason ? reason : ""), at);
+            link_held(lane, kept_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
     }
 }

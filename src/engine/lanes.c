@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES_FIRST = 64, LANES_PAGE = STORE_PAGE_MAX };
+enum { LANES_FIRST = 64 };
 
 struct dest *dest_find(const struct engine *engine, struct slice name)
 {
@@ -226,32 +226,25 @@ static bool ends_dead(const struct attempt *attempt)
            (attempt->settle.settle.event == EVENT_GIVE_UP || attempt->settle.settle.event == EVENT_EXPIRE);
 }
 
+static enum status add_dead(void *context, const struct lane *lane)
+{
+    struct dest *dest = dest_find(context, lane->destination);
+    if (dest)
+        dest->dead_counting += lane->counts.dead;
+    return STATUS_OK;
+}
+
 /*
  * Sums each destination's dead letters anew from the store, and those that it may not have heard of yet. One that it has
  * just heard of is counted twice: such a count is doubted.
  */
 enum status dead_recount(struct engine *engine, struct error *err)
 {
-    int64_t after = 0;
-    size_t count;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         dest->dead_counting = 0;
-    do {
-        struct arena memory;
-        struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
-        enum status status =
-            engine->reader->ops->reader_lanes(engine->reader, after, LANES_PAGE, &memory, &lanes, &count, err);
-        for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-            struct dest *dest = dest_find(engine, lanes[i].destination);
-            if (dest)
-                dest->dead_counting += lanes[i].counts.dead;
-            after = lanes[i].id;
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == LANES_PAGE);
+    enum status status = store_each_lane(engine->reader, add_dead, engine, err);
+    if (status != STATUS_OK)
+        return status;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         dest->dead = dest->dead_counting;
         dest->dead_doubted = false;

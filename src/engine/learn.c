@@ -163,27 +163,13 @@ void errors_keep(struct engine *engine)
     engine->ports.submit(engine->ports.context, batch);
 }
 
+static enum status restore(void *errors, const struct kept *kept)
+{
+    errors_restore(errors, kept->name, kept->value);
+    return STATUS_OK;
+}
+
 enum status errors_load(struct engine *engine, struct error *err)
 {
-    struct buffer before; /* the last name of the page */
-    enum status status;
-    size_t count;
-    buffer_init(&before, SIZE_MAX / 4);
-    do {
-        struct arena memory;
-        struct kept *kept;
-        arena_init(&memory, SIZE_MAX / 2);
-        status = engine->reader->ops->reader_kept_list(engine->reader, SPACE_ERRORS, buffer_slice(&before), STORE_PAGE_MAX,
-                                                       &memory, &kept, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++)
-            errors_restore(engine->errors, kept[i].name, kept[i].value);
-        buffer_clear(&before);
-        if (status == STATUS_OK && count > 0)
-            buffer_append(&before, kept[count - 1].name);
-        arena_release(&memory);
-        if (status == STATUS_OK && buffer_status(&before) != STATUS_OK)
-            status = error_set(err, STATUS_NO_MEMORY, "no memory for the unknown errors");
-    } while (status == STATUS_OK && count == STORE_PAGE_MAX);
-    buffer_release(&before);
-    return status;
+    return store_each_kept(engine->reader, SPACE_ERRORS, restore, engine->errors, err);
 }

@@ -105,15 +105,8 @@ static bool note_nack(struct leased *leased, const struct answer *answer, const 
     struct dest *dest = leased->dest;
     const struct gate_result result = { .sent = true, .outcome = settlement->decision.outcome, .code = answer->code };
     struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
-    bool keep = false;
     dest_tell(dest, &news);
-    if (settlement->may_pass) {
-        news = gate_exhausted(&dest->gate, now, &keep);
-        dest_tell(dest, &news);
-        if (keep)
-            contingency_unspent(&dest->gate.contingency, 1);
-    }
-    return keep;
+    return dest_spares(dest, settlement, now);
 }
 
 enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,

@@ -202,7 +202,6 @@ instant leases_next(const struct engine *engine)
     instant next = INSTANT_NONE;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         for (const struct lease_request *request = dest->waiting_first; request; request = request->next)
-            if (next == INSTANT_NONE || request->wait_until < next)
-                next = request->wait_until;
+            next = instant_earlier(next, request->wait_until);
     return next;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/engine_private.h"
 #include "engine/gate_state.h"
+#include "engine/kept_json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -194,14 +195,13 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
 {
     json_t *root = json_loadb(state.data, state.len, 0, NULL);
     struct gate_kept kept = gate_keep(&dest->gate);
-    const char *since = json_string_value(json_object_get(root, "since"));
-    instant at;
+    instant since = kept_instant(root, "since");
     gate_state_read(root, &kept);
     gate_restore(&dest->gate, &kept, engine_now(engine));
     if (kept.paused)
         dest->pause_reason = copy_text(root, "reason");
-    if (kept.paused && since && instant_parse(slice_from(since), &at, NULL) == STATUS_OK)
-        dest->held_since = at;
+    if (kept.paused && since != INSTANT_NONE)
+        dest->held_since = since;
     if (kept.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
@@ -234,24 +234,29 @@ void dests_tick(struct engine *engine)
     }
 }
 
+bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now)
+{
+    bool spares = false;
+    if (!settlement->may_pass)
+        return false;
+    struct gate_news news = gate_exhausted(&dest->gate, now, &spares);
+    dest_tell(dest, &news);
+    if (spares)
+        contingency_unspent(&dest->gate.contingency, 1);
+    return spares;
+}
+
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
 {
     struct dest *dest = attempt->dest;
     instant now = engine_now(attempt->engine);
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
-    bool keep = false;
     if (attempt->gate == &dest->fallback) {
         tell_fallback(dest, &news);
         return false;
     }
     dest_tell(dest, &news);
-    if (settlement->may_pass) {
-        news = gate_exhausted(&dest->gate, now, &keep);
-        dest_tell(dest, &news);
-        if (keep)
-            contingency_unspent(&dest->gate.contingency, 1);
-    }
-    return keep;
+    return dest_spares(dest, settlement, now);
 }
 
 /* Rounded, so that what is told is what was applied. */
@@ -284,23 +289,17 @@ struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, 
     return answer;
 }
 
-static void earlier(instant *at, instant other, instant now)
-{
-    if (other != INSTANT_NONE && other > now && (*at == INSTANT_NONE || other < *at))
-        *at = other;
-}
-
 instant dest_next(const struct dest *dest, instant now)
 {
     if (!dest->config)
         return INSTANT_NONE;
     instant next = gate_next(&dest->gate, now);
     if (dest_uses_fallback(dest))
-        earlier(&next, gate_next(&dest->fallback, now), now);
+        instant_hasten(&next, gate_next(&dest->fallback, now), now);
     if (turns_count(&dest->turns) > 0) {
         struct rate_limiter rate = dest->rate;
-        earlier(&next, rate_ask(&rate, now, 1).at, now);
-        earlier(&next, turns_next_due(&dest->turns), now);
+        instant_hasten(&next, rate_ask(&rate, now, 1).at, now);
+        instant_hasten(&next, turns_next_due(&dest->turns), now);
     }
     return next;
 }

@@ -102,11 +102,8 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     if (done >= PROMOTE_MAX)
         next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
     /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
-    instant look = instant_add(now, PROMOTE_AT_LEAST_MS);
-    if (next == INSTANT_NONE || next > look)
-        next = look;
-    if (engine->promote_at == INSTANT_NONE || next < engine->promote_at)
-        engine->promote_at = next;
+    next = instant_earlier(next, instant_add(now, PROMOTE_AT_LEAST_MS));
+    engine->promote_at = instant_earlier(engine->promote_at, next);
 }
 
 static void on_op_done(struct engine *engine, struct batch *batch, size_t index, const struct purpose *purpose,

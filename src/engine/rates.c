@@ -136,8 +136,9 @@ static void restore(struct rate_limiter *limiter, instant *kept, struct slice va
     *kept = paid_until;
 }
 
-static void restore_note(struct engine *engine, const struct kept *note)
+static enum status restore_note(void *context, const struct kept *note)
 {
+    struct engine *engine = context;
     int64_t id;
     if (slice_has_prefix(note->name, SLICE(NAME_OF_DESTINATION))) {
         struct dest *dest = dest_find(engine, slice_from_offset(note->name, sizeof NAME_OF_DESTINATION - 1));
@@ -149,29 +150,10 @@ static void restore_note(struct engine *engine, const struct kept *note)
         if (lane)
             restore(&lane->rate, &lane->rate_kept, note->value);
     }
+    return STATUS_OK;
 }
 
 enum status rates_restore(struct engine *engine, struct error *err)
 {
-    struct buffer before;
-    size_t count;
-    enum status status;
-    buffer_init(&before, NOTE_NAME_BYTES_MAX);
-    do {
-        struct arena memory;
-        struct kept *notes;
-        arena_init(&memory, SIZE_MAX / 2);
-        status = engine->reader->ops->reader_kept_list(engine->reader, SPACE_RATE, buffer_slice(&before), STORE_PAGE_MAX,
-                                                       &memory, &notes, &count, err);
-        for (size_t i = 0; i < count && status == STATUS_OK; i++)
-            restore_note(engine, &notes[i]);
-        if (status == STATUS_OK && count > 0) {
-            buffer_clear(&before);
-            buffer_append(&before, notes[count - 1].name);
-            status = buffer_status(&before);
-        }
-        arena_release(&memory);
-    } while (status == STATUS_OK && count == STORE_PAGE_MAX);
-    buffer_release(&before);
-    return status;
+    return store_each_kept(engine->reader, SPACE_RATE, restore_note, engine, err);
 }

@@ -23,7 +23,8 @@ static struct slice error_text(const struct answer *answer)
     return slice_is_blank(answer->text) ? SLICE("UNKNOWN_ERROR: the transport gave no text") : answer->text;
 }
 
-const char *dead_code_of(const struct decision *decision)
+/* The documents' codes of a dead letter: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR, EXPIRED, IN_DOUBT, PARTIAL. */
+static const char *dead_code_of(const struct decision *decision)
 {
     switch (decision->verdict) {
     case VERDICT_EXHAUSTED:

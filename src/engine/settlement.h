@@ -35,7 +35,4 @@ struct settlement {
 enum status settlement_make(const struct settlement_input *input, struct arena *memory, struct store_op *op,
                             struct settlement *ret_settlement) MUST_CHECK;
 
-/* The documents' codes of a dead letter: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR, EXPIRED, IN_DOUBT, PARTIAL. */
-const char *dead_code_of(const struct decision *decision);
-
 #endif

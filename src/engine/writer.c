@@ -85,12 +85,6 @@ static struct lane_notice *notice_lane(struct notice *notice, struct map *lanes,
     return map_put(lanes, key, found) == STATUS_OK ? found : NULL;
 }
 
-static void earlier(instant *next_at, instant at)
-{
-    if (at != INSTANT_NONE && (*next_at == INSTANT_NONE || at < *next_at))
-        *next_at = at;
-}
-
 static bool notice_insert(struct notice *notice, struct lane_notice *lane, const struct op_insert *insert, instant now)
 {
     if (!lane->destination.data) {
@@ -100,8 +94,8 @@ static bool notice_insert(struct notice *notice, struct lane_notice *lane, const
     if (insert->run_at <= now)
         lane->ready++;
     else
-        earlier(&lane->next_at, insert->run_at);
-    earlier(&lane->next_at, insert->deadline); /* a time to look at, too */
+        lane->next_at = instant_earlier(lane->next_at, insert->run_at);
+    lane->next_at = instant_earlier(lane->next_at, insert->deadline); /* a time to look at, too */
     return lane->destination.data && lane->tenant.data;
 }
 
@@ -116,7 +110,7 @@ static bool notice_add(struct notice *notice, struct map *lanes, const struct st
     if (op->kind == OP_INSERT)
         return notice_insert(notice, lane, &op->insert, now);
     if (op->kind == OP_SETTLE && op->settle.run_at > now)
-        earlier(&lane->next_at, op->settle.run_at);
+        lane->next_at = instant_earlier(lane->next_at, op->settle.run_at);
     else
         lane->ready++; /* the store has made it ready at once */
     return true;

@@ -25,8 +25,9 @@ struct choice {
     size_t count, capacity;
 };
 
-static enum status choice_add(struct choice *choice, const struct lane *lane)
+static enum status choice_add(void *context, const struct lane *lane)
 {
+    struct choice *choice = context;
     struct found *found = map_get(&choice->by_name, lane->destination);
     if (!found) {
         if (choice->count == choice->capacity) {
@@ -45,28 +46,6 @@ static enum status choice_add(struct choice *choice, const struct lane *lane)
         choice->list[choice->count++] = found;
     }
     found->jobs += lane->counts.pending + lane->counts.running + lane->counts.waiting;
-    return STATUS_OK;
-}
-
-static enum status choice_read(struct store_reader *reader, struct choice *choice, struct error *err)
-{
-    int64_t after = 0;
-    size_t count;
-    do {
-        struct arena memory;
-        struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
-        enum status status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-            status = choice_add(choice, &lanes[i]);
-            after = lanes[i].id;
-            if (status != STATUS_OK)
-                error_set(err, status, "no memory for the lanes");
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == STORE_PAGE_MAX);
     return STATUS_OK;
 }
 
@@ -325,7 +304,7 @@ enum status backlog_read(struct store_reader *reader, struct slice wanted, size_
     arena_init(&backlog.memory, SIZE_MAX / 2);
     arena_init(&choice.memory, SIZE_MAX / 2);
     map_init(&choice.by_name, 0);
-    enum status status = choice_read(reader, &choice, err);
+    enum status status = store_each_lane(reader, choice_add, &choice, err);
     if (status == STATUS_OK)
         status = choose(&choice, wanted, &backlog, err);
     if (status == STATUS_OK)

@@ -78,7 +78,8 @@ static bool steps_grow(struct ledger *ledger)
     return true;
 }
 
-void ledger_advance(struct ledger *ledger, int64_t at_ms)
+/* Time has come this far. */
+static void ledger_advance(struct ledger *ledger, int64_t at_ms)
 {
     while (at_ms >= (int64_t)ledger->step_count * ledger->step_ms) {
         running(ledger)->queue = ledger->queue;
@@ -174,7 +175,6 @@ void ledger_retry(struct ledger *ledger, int64_t job, int64_t retry, int64_t wai
     struct job_record *record = &ledger->jobs[job];
     record->retries++;
     record->spent = (int32_t)retry;
-    record->wait_ms += wait_ms;
     if (backoff_nominal_ms(ledger->retry, retry, priority) >= ledger->retry->cap_ms)
         record->longest_wait = true;
     count_wait(ledger, wait_ms, retry, priority);
@@ -232,15 +232,6 @@ void ledger_expired(struct ledger *ledger, int64_t at_ms, int64_t count)
 void ledger_expired_job(struct ledger *ledger, int64_t job, int64_t at_ms)
 {
     end_record(ledger, job, at_ms, END_EXPIRED);
-}
-
-const char *job_end_name(enum job_end end)
-{
-    static const char *const names[END_COUNT] = {
-        [END_OPEN] = "open",       [END_COMPLETED] = "completed", [END_PERMANENT] = "permanent", [END_EXHAUSTED] = "exhausted",
-        [END_EXPIRED] = "expired", [END_IN_DOUBT] = "in_doubt",   [END_REFUSED] = "refused",
-    };
-    return names[end];
 }
 
 int64_t ledger_step_for(int64_t for_ms)

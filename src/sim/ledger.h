@@ -26,7 +26,6 @@ struct job_record {
     int64_t first_ms;    /* the first send */
     int64_t answered_ms; /* the last answer; -1: none */
     int64_t ended_ms;    /* -1: open */
-    int64_t wait_ms;     /* all waits before retries */
     int32_t tenant;
     int32_t attempts; /* sends */
     int32_t retries;
@@ -87,11 +86,7 @@ void ledger_ended(struct ledger *ledger, int64_t job, int64_t at_ms, enum job_en
 /* So many expired while they waited; which ones is told by ledger_expired_job, at the end. */
 void ledger_expired(struct ledger *ledger, int64_t at_ms, int64_t count);
 void ledger_expired_job(struct ledger *ledger, int64_t job, int64_t at_ms);
-/* Time has come this far. */
-void ledger_advance(struct ledger *ledger, int64_t at_ms);
 
-/* "completed", "exhausted"...: for reports. */
-const char *job_end_name(enum job_end end);
 /* The upper bound of a part of the histogram of waits; INT64_MAX for the last. */
 int64_t ledger_histogram_bound(int part);
 /* A step of a round length that cuts `for_ms` into 150 to 300 pieces or so. */

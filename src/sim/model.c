@@ -13,7 +13,8 @@ void model_start(struct model *model, const struct model_settings *settings)
     rate_init(&model->limiter, settings->limit, 0, INSTANT_NONE);
 }
 
-const struct model_outage *model_outage_at(const struct model_settings *settings, int64_t at_ms)
+/* NULL when there is none at that time. */
+static const struct model_outage *model_outage_at(const struct model_settings *settings, int64_t at_ms)
 {
     for (size_t i = 0; i < settings->outage_count; i++)
         if (at_ms >= settings->outages[i].from_ms && at_ms < settings->outages[i].to_ms)

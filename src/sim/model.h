@@ -105,9 +105,6 @@ void model_done(struct model *model);
 /* A health check: MODEL_OK, or how it fails. It takes no room and needs no model_done. */
 struct model_reply model_check(struct model *model, int64_t at_ms);
 
-/* NULL when there is none at that time. */
-const struct model_outage *model_outage_at(const struct model_settings *settings, int64_t at_ms);
-
 /* "ok", "transient"...: for reports. */
 const char *model_answer_name(enum model_answer answer);
 /* "refuse", "timeout", "503", "blocked". False for a word that is none of them. */

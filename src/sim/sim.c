@@ -359,19 +359,13 @@ static bool step(struct sim *sim)
     return true;
 }
 
-static void earliest(instant *next, instant at)
-{
-    if (at != INSTANT_NONE && (*next == INSTANT_NONE || at < *next))
-        *next = at;
-}
-
 static instant next_time(const struct sim *sim)
 {
     const struct heap_node *flight = heap_first(&sim->flights);
     instant next = sim->wake_at;
-    earliest(&next, sim->next_arrival_at);
-    earliest(&next, sim->attend_at);
-    earliest(&next, flight ? flight->key : INSTANT_NONE);
+    next = instant_earlier(next, sim->next_arrival_at);
+    next = instant_earlier(next, sim->attend_at);
+    next = instant_earlier(next, flight ? flight->key : INSTANT_NONE);
     return next;
 }
 

@@ -13,8 +13,7 @@
 #include "sim/load.h"
 #include "sim/model.h"
 
-/* Monday, so that a weekly maintenance window lies where a reader expects it. */
-#define SIM_START_TEXT "2025-01-06T00:00:00.000Z"
+/* 2025-01-06T00:00:00Z: a Monday, so that a weekly maintenance window lies where a reader expects it. */
 #define SIM_START INT64_C(1736121600000)
 
 struct sim_settings {

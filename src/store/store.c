@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "base/buffer.h"
 #include "base/hash.h"
 
 /* OpenSSL 3 would rather have its EVP interface, which costs three times as much for inputs this small. */
@@ -31,6 +32,58 @@ enum status store_open(const struct store_backend *backends, struct slice addres
     }
     return error_set(err, STATUS_UNSUPPORTED, "store \"%.*s\" is of no known kind; use sqlite:PATH or memory:",
                      SLICE_ARG(address));
+}
+
+static enum status visited(enum status status, struct error *err)
+{
+    return status == STATUS_OK ? status
+                               : error_set(err, status, "what is stored cannot be taken in: %s", status_name(status));
+}
+
+enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
+                            void *context, struct error *err)
+{
+    enum status status;
+    int64_t after = 0;
+    size_t count;
+    do {
+        struct arena memory;
+        struct lane *lanes;
+        arena_init(&memory, SIZE_MAX / 2);
+        status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            status = visited(visit(context, &lanes[i]), err);
+            after = lanes[i].id;
+        }
+        arena_release(&memory);
+    } while (status == STATUS_OK && count == STORE_PAGE_MAX);
+    return status;
+}
+
+enum status store_each_kept(struct store_reader *reader, struct slice space,
+                            enum status (*visit)(void *context, const struct kept *kept), void *context, struct error *err)
+{
+    struct buffer before; /* the last name of the page */
+    enum status status;
+    size_t count;
+    buffer_init(&before, SIZE_MAX / 4);
+    do {
+        struct arena memory;
+        struct kept *kept;
+        arena_init(&memory, SIZE_MAX / 2);
+        status = reader->ops->reader_kept_list(reader, space, buffer_slice(&before), STORE_PAGE_MAX, &memory, &kept, &count,
+                                               err);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+            status = visited(visit(context, &kept[i]), err);
+        if (status == STATUS_OK && count > 0) {
+            buffer_clear(&before);
+            buffer_append(&before, kept[count - 1].name);
+            status = visited(buffer_status(&before), err);
+        }
+        arena_release(&memory);
+    } while (status == STATUS_OK && count == STORE_PAGE_MAX);
+    buffer_release(&before);
+    return status;
 }
 
 const char *event_type_name(enum event_type type)
@@ -100,6 +153,34 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
     digest_text(&sha, insert->payload);
     SHA256_Final(whole, &sha);
     memcpy(ret_digest, whole, 16);
+}
+
+enum event_type settle_event_type(enum job_event event)
+{
+    switch (event) {
+    case EVENT_DELIVER:
+        return EVENT_TYPE_COMPLETED;
+    case EVENT_RETRY:
+        return EVENT_TYPE_RETRY_SCHEDULED;
+    case EVENT_RELEASE:
+        return EVENT_TYPE_RELEASED;
+    case EVENT_GIVE_UP:
+        return EVENT_TYPE_DEAD;
+    case EVENT_EXPIRE:
+        return EVENT_TYPE_EXPIRED;
+    default:
+        return EVENT_TYPE_NONE;
+    }
+}
+
+struct slice error_text_cut(struct slice text)
+{
+    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
+        return text;
+    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
+    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return (struct slice){ text.data, len };
 }
 
 instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now)

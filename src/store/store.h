@@ -392,6 +392,16 @@ struct store_backend {
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err) MUST_CHECK;
 
+/*
+ * Calls `visit` for every lane, or for everything kept in a space, page by page. What it is given lives until it returns;
+ * anything but STATUS_OK ends the walk with that status.
+ */
+enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
+                            void *context, struct error *err) MUST_CHECK;
+enum status store_each_kept(struct store_reader *reader, struct slice space,
+                            enum status (*visit)(void *context, const struct kept *kept), void *context,
+                            struct error *err) MUST_CHECK;
+
 const char *event_type_name(enum event_type type);
 
 /* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
@@ -400,6 +410,10 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
 /* Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. */
 uint64_t job_key(struct slice tenant, struct slice id);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
+/* The event that tells of a settlement; EVENT_TYPE_NONE: no job is settled so. */
+enum event_type settle_event_type(enum job_event event);
+/* What is stored of an error's text: so much, and no UTF-8 sequence in part. */
+struct slice error_text_cut(struct slice text);
 /* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */
 instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now);
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */

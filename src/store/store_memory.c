@@ -139,38 +139,9 @@ static struct memory_job *leased(const struct memory_store *store, int64_t seq, 
     return holds ? job : NULL;
 }
 
-static enum event_type settle_event_type(enum job_event event)
-{
-    switch (event) {
-    case EVENT_DELIVER:
-        return EVENT_TYPE_COMPLETED;
-    case EVENT_RETRY:
-        return EVENT_TYPE_RETRY_SCHEDULED;
-    case EVENT_RELEASE:
-        return EVENT_TYPE_RELEASED;
-    case EVENT_GIVE_UP:
-        return EVENT_TYPE_DEAD;
-    case EVENT_EXPIRE:
-        return EVENT_TYPE_EXPIRED;
-    default:
-        return EVENT_TYPE_NONE;
-    }
-}
-
-/* Not inside a UTF-8 sequence. */
-static struct slice error_cut(struct slice text)
-{
-    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
-        return text;
-    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
-    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-        len--;
-    return (struct slice){ text.data, len };
-}
-
 static enum status settle_texts(struct memory_store *store, struct memory_job *job, const struct op_settle *settle)
 {
-    struct slice error = error_cut(settle->error);
+    struct slice error = error_text_cut(settle->error);
     bool happened = settle->outcome != OUTCOME_NONE; /* else there is nothing new to say about the last attempt */
     enum status status = STATUS_OK;
     if (happened)

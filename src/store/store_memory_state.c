@@ -65,20 +65,13 @@ static void job_free(struct memory_store *store, struct memory_job *job)
     free(job);
 }
 
-static instant sooner(instant a, instant b)
-{
-    if (a == INSTANT_NONE || b == INSTANT_NONE)
-        return a == INSTANT_NONE ? b : a;
-    return a < b ? a : b;
-}
-
 /* When time does something to this job; a running job belongs to whoever has the lease. */
 static instant job_due(const struct memory_job *job)
 {
     switch (job->job.state) {
     case STATE_PENDING:
     case STATE_WAITING:
-        return job->ready ? job->job.deadline : sooner(job->job.run_at, job->job.deadline);
+        return job->ready ? job->job.deadline : instant_earlier(job->job.run_at, job->job.deadline);
     case STATE_DEAD:
         return job->job.expires_at;
     case STATE_COMPLETED:

@@ -22,17 +22,6 @@ static enum status refuse(struct store_op *op, enum status status)
     return STATUS_OK;
 }
 
-/* At most ERROR_TEXT_STORED_BYTES_MAX, not cut inside a UTF-8 sequence. */
-static struct slice error_text(struct slice text)
-{
-    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
-        return text;
-    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
-    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-        len--;
-    return (struct slice){ text.data, len };
-}
-
 /* ---- OP_INSERT ---- */
 
 static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *row)
@@ -268,29 +257,6 @@ static enum status leased_row(struct sqlite_batch *batch, struct store_op *op, i
     return status;
 }
 
-static bool settle_event_type(enum job_event event, enum event_type *ret_type)
-{
-    switch (event) {
-    case EVENT_DELIVER:
-        *ret_type = EVENT_TYPE_COMPLETED;
-        return true;
-    case EVENT_RETRY:
-        *ret_type = EVENT_TYPE_RETRY_SCHEDULED;
-        return true;
-    case EVENT_RELEASE:
-        *ret_type = EVENT_TYPE_RELEASED;
-        return true;
-    case EVENT_GIVE_UP:
-        *ret_type = EVENT_TYPE_DEAD;
-        return true;
-    case EVENT_EXPIRE:
-        *ret_type = EVENT_TYPE_EXPIRED;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* A job given back untried has no outcome; what the last real attempt said stays. */
 static void outcome_keep(struct job *job, const struct op_settle *settle)
 {
@@ -300,7 +266,7 @@ static void outcome_keep(struct job *job, const struct op_settle *settle)
         job->last_code = settle->code;
     }
     if (happened || settle->error.len > 0)
-        job->last_error = error_text(settle->error);
+        job->last_error = error_text_cut(settle->error);
     if (settle->reference.len > 0)
         job->reference = settle->reference;
 }
@@ -339,8 +305,8 @@ static enum status settle_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     const struct op_settle *settle = &op->settle;
     struct sqlite_row before;
-    enum event_type type;
-    if (!settle_event_type(settle->event, &type) || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
+    enum event_type type = settle_event_type(settle->event);
+    if (type == EVENT_TYPE_NONE || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
         settle->step < STEP_SEND || settle->step > STEP_POLL)
         return refuse(op, STATUS_INVALID);
     enum status status = leased_row(batch, op, settle->seq, settle->token, &before);

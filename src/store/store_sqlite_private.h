@@ -240,7 +240,6 @@ void sqlite_lanes_rollback(struct sqlite_store *store);
 enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *err) MUST_CHECK;
 
 void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text);
-void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at);
 struct slice sqlite_column_slice(sqlite3_stmt *statement, int column);
 instant sqlite_column_instant(sqlite3_stmt *statement, int column);
 /* Copies into `memory`; an empty one costs nothing. */

@@ -86,7 +86,7 @@ void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text
     sqlite3_bind_text64(statement, parameter, text.len ? text.data : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
+static void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
 {
     if (at == INSTANT_NONE)
         sqlite3_bind_null(statement, parameter);
@@ -292,20 +292,13 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
 
 /* ---- Places and counters ---- */
 
-static instant earlier(instant a, instant b)
-{
-    if (a == INSTANT_NONE || b == INSTANT_NONE)
-        return a == INSTANT_NONE ? b : a;
-    return a < b ? a : b;
-}
-
 /* When time has something to do to the job; INSTANT_NONE: never. */
 static instant row_timer(const struct sqlite_row *row)
 {
     switch (row->job.state) {
     case STATE_PENDING:
     case STATE_WAITING:
-        return row->ready ? row->job.deadline : earlier(row->job.run_at, row->job.deadline);
+        return row->ready ? row->job.deadline : instant_earlier(row->job.run_at, row->job.deadline);
     case STATE_DEAD:
         return row->job.expires_at;
     case STATE_COMPLETED:

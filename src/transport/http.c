@@ -1,6 +1,7 @@
 #include "transport/http.h"
 
 #include "transport/address.h"
+#include "transport/curl_loop.h"
 #include "transport/http_answer.h"
 #include "transport/http_request.h"
 
@@ -25,10 +26,8 @@ enum {
 
 struct http_transport {
     struct transport transport; /* first */
-    struct event_base *loop;
+    struct curl_loop loop;
     struct http_settings settings;
-    CURLM *multi;
-    struct event *timer;
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
     uint64_t generation; /* of the configuration: what was prepared before is not used again */
@@ -321,88 +320,18 @@ static void report(struct exchange *exchange, struct answer *answer, struct word
     exchange_recycle(exchange);
 }
 
-static void exchange_done(struct exchange *exchange, CURLcode result)
+static void exchange_done(void *private_data, CURLcode result)
 {
+    struct exchange *exchange = private_data;
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
     struct words words;
+    curl_multi_remove_handle(exchange->http->loop.multi, exchange->curl);
     words_init(&words);
     if (result == CURLE_OK || exchange->body_cut)
         judge_response(exchange, &answer, &words);
     else
         judge_failure(exchange, result, &answer, &words);
     report(exchange, &answer, &words);
-}
-
-/* --- the loop ---------------------------------------------------------------------------------- */
-
-static void collect(struct http_transport *http)
-{
-    CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read(http->multi, &left))) {
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        struct exchange *exchange;
-        CURLcode result = message->data.result; /* the message goes with its handle */
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&exchange);
-        curl_multi_remove_handle(http->multi, exchange->curl);
-        exchange_done(exchange, result);
-    }
-}
-
-static void on_socket_ready(evutil_socket_t fd, short what, void *context)
-{
-    struct http_transport *http = context;
-    int running;
-    int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
-    curl_multi_socket_action(http->multi, fd, flags, &running);
-    collect(http);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *context)
-{
-    struct http_transport *http = context;
-    int running;
-    (void)fd;
-    (void)what;
-    curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    collect(http);
-}
-
-static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
-{
-    struct http_transport *http = context;
-    (void)multi;
-    if (timeout_ms < 0) {
-        event_del(http->timer);
-        return 0;
-    }
-    struct timeval wait = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
-    return event_add(http->timer, &wait) == 0 ? 0 : -1;
-}
-
-static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *socket_context)
-{
-    struct http_transport *http = context;
-    struct event *event = socket_context;
-    (void)curl;
-    if (what == CURL_POLL_REMOVE) {
-        if (event)
-            event_free(event);
-        curl_multi_assign(http->multi, fd, NULL);
-        return 0;
-    }
-    short wanted = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
-    if (!event) {
-        event = event_new(http->loop, fd, wanted, on_socket_ready, http);
-        if (!event)
-            return -1;
-        curl_multi_assign(http->multi, fd, event);
-    } else {
-        event_del(event);
-        event_assign(event, http->loop, fd, wanted, on_socket_ready, http);
-    }
-    return event_add(event, NULL) == 0 ? 0 : -1;
 }
 
 static const struct answer starved_answer = { .code = { "curl:27", 7 },
@@ -624,7 +553,7 @@ static void http_start(struct transport *transport, struct send *send)
         return;
     }
     set_options(exchange);
-    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->multi, exchange->curl);
+    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
     if (added != CURLM_OK) {
         error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
         fail_unstarted(exchange);
@@ -658,7 +587,7 @@ static void http_abort(struct transport *transport, struct send *send)
         }
     answer.attempted = request_went_out(exchange);
     answer.outcome = answer.attempted && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
-    curl_multi_remove_handle(http->multi, exchange->curl);
+    curl_multi_remove_handle(http->loop.multi, exchange->curl);
     words_init(&words);
     buffer_append(&words.code, SLICE("curl:42"));
     buffer_append(&words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
@@ -673,10 +602,7 @@ static void http_free(struct transport *transport)
         exchange_free(http->idle);
         http->idle = next;
     }
-    if (http->multi)
-        curl_multi_cleanup(http->multi);
-    if (http->timer)
-        event_free(http->timer);
+    curl_loop_release(&http->loop);
     if (http->unstarted_event)
         event_free(http->unstarted_event);
     curl_global_cleanup();
@@ -701,21 +627,14 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
     }
     http->transport.ops = &http_ops;
-    http->loop = loop;
     http->settings = *settings;
-    http->multi = curl_multi_init();
-    http->timer = event_new(loop, -1, 0, on_timer, http);
     http->unstarted_event = event_new(loop, -1, 0, on_unstarted, http);
-    if (!http->multi || !http->timer || !http->unstarted_event) {
+    if (!curl_loop_init(&http->loop, loop, exchange_done) || !http->unstarted_event) {
         http_free(&http->transport);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
     }
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_multi_socket);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_multi_timer);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, settings->connections_max);
-    curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    curl_multi_setopt(http->loop.multi, CURLMOPT_MAXCONNECTS, settings->connections_max);
+    curl_multi_setopt(http->loop.multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     *ret_transport = &http->transport;
     return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 #include "transport/probe.h"
 
 #include "transport/address.h"
+#include "transport/curl_loop.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -22,9 +23,7 @@ struct question {
 };
 
 struct prober {
-    struct event_base *loop;
-    CURLM *multi;
-    struct event *timer;
+    struct curl_loop loop;
     struct event *unstarted_event; /* some could not begin */
     struct question *questions;
     struct probe *starved; /* there was no memory for a question */
@@ -37,7 +36,7 @@ static void question_end(struct question *question, const struct health_answer *
     if (question->next)
         question->next->link = question->link;
     if (question->curl) {
-        curl_multi_remove_handle(question->prober->multi, question->curl);
+        curl_multi_remove_handle(question->prober->loop.multi, question->curl);
         curl_easy_cleanup(question->curl);
     }
     probe->done(probe, answer);
@@ -90,8 +89,9 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static void finish(struct question *question, CURLcode result)
+static void finish(void *private_data, CURLcode result)
 {
+    struct question *question = private_data;
     enum health_kind kind = question->probe->destination->health.kind;
     long status = 0;
     curl_off_t latency_us = 0;
@@ -107,68 +107,6 @@ static void finish(struct question *question, CURLcode result)
         .body = buffer_slice(&question->body),
     };
     question_end(question, &answer);
-}
-
-static void collect(struct prober *prober)
-{
-    CURLMsg *message;
-    int left;
-    while ((message = curl_multi_info_read(prober->multi, &left))) {
-        struct question *question = NULL;
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        CURLcode result = message->data.result;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &question);
-        finish(question, result);
-    }
-}
-
-static void on_socket_ready(evutil_socket_t fd, short what, void *context)
-{
-    struct prober *prober = context;
-    int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
-    int running;
-    curl_multi_socket_action(prober->multi, fd, flags, &running);
-    collect(prober);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *context)
-{
-    struct prober *prober = context;
-    int running;
-    (void)fd;
-    (void)what;
-    curl_multi_socket_action(prober->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    collect(prober);
-}
-
-static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
-{
-    struct prober *prober = context;
-    (void)multi;
-    if (timeout_ms < 0) {
-        event_del(prober->timer);
-        return 0;
-    }
-    struct timeval wait = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
-    return event_add(prober->timer, &wait) == 0 ? 0 : -1;
-}
-
-static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *socket_context)
-{
-    struct prober *prober = context;
-    struct event *event = socket_context;
-    (void)curl;
-    if (event)
-        event_free(event);
-    if (what == CURL_POLL_REMOVE) {
-        curl_multi_assign(prober->multi, fd, NULL);
-        return 0;
-    }
-    short wanted = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
-    event = event_new(prober->loop, fd, wanted, on_socket_ready, prober);
-    curl_multi_assign(prober->multi, fd, event);
-    return event && event_add(event, NULL) == 0 ? 0 : -1;
 }
 
 /* ---- asking ---- */
@@ -280,7 +218,7 @@ void prober_start(struct prober *prober, struct probe *probe)
     question->curl = curl_easy_init();
     if (question->curl)
         set_options(question);
-    if (!question->curl || question->unset || curl_multi_add_handle(prober->multi, question->curl) != CURLM_OK) {
+    if (!question->curl || question->unset || curl_multi_add_handle(prober->loop.multi, question->curl) != CURLM_OK) {
         question->unset = true;
         event_active(prober->unstarted_event, EV_TIMEOUT, 0);
     }
@@ -298,10 +236,7 @@ void prober_free(struct prober *prober)
     if (!prober)
         return;
     assert(!prober->questions && !prober->starved);
-    if (prober->multi)
-        curl_multi_cleanup(prober->multi);
-    if (prober->timer)
-        event_free(prober->timer);
+    curl_loop_release(&prober->loop);
     if (prober->unstarted_event)
         event_free(prober->unstarted_event);
     free(prober);
@@ -312,18 +247,11 @@ enum status prober_new(struct event_base *loop, struct prober **ret_prober, stru
     struct prober *prober = calloc(1, sizeof *prober);
     if (!prober)
         return error_set(err, STATUS_NO_MEMORY, "no memory for health checks");
-    prober->loop = loop;
-    prober->timer = event_new(loop, -1, 0, on_timer, prober);
     prober->unstarted_event = event_new(loop, -1, 0, on_unstarted, prober);
-    prober->multi = curl_multi_init();
-    if (!prober->timer || !prober->unstarted_event || !prober->multi) {
+    if (!curl_loop_init(&prober->loop, loop, finish) || !prober->unstarted_event) {
         prober_free(prober);
         return error_set(err, STATUS_NO_MEMORY, "no memory for health checks");
     }
-    curl_multi_setopt(prober->multi, CURLMOPT_SOCKETFUNCTION, on_multi_socket);
-    curl_multi_setopt(prober->multi, CURLMOPT_SOCKETDATA, prober);
-    curl_multi_setopt(prober->multi, CURLMOPT_TIMERFUNCTION, on_multi_timer);
-    curl_multi_setopt(prober->multi, CURLMOPT_TIMERDATA, prober);
     *ret_prober = prober;
     return STATUS_OK;
 }

@@ -1,17 +1,13 @@
 #include "core/outcome.h"
 #include "support/check.h"
 
-static void names_go_round(void **state)
+static void every_outcome_has_a_name_of_its_own(void **state)
 {
     (void)state;
-    for (int i = OUTCOME_NONE + 1; i < OUTCOME_COUNT; i++) {
-        const char *name = outcome_name((enum outcome)i);
-        check(outcome_from_name(slice_from(name)) == (enum outcome)i, "%s", name);
-    }
     assert_string_equal(outcome_name(OUTCOME_NONE), "none");
-    static const char *const strangers[] = { "", "none", "Transient", "transient ", "trans", "unknown" };
-    for (size_t i = 0; i < COUNT_OF(strangers); i++)
-        check(outcome_from_name(slice_from(strangers[i])) == OUTCOME_NONE, "%s", strangers[i]);
+    for (int i = OUTCOME_NONE; i < OUTCOME_COUNT; i++)
+        for (int j = OUTCOME_NONE; j < i; j++)
+            check(strcmp(outcome_name((enum outcome)i), outcome_name((enum outcome)j)) != 0, "%d and %d", i, j);
 }
 
 /* C-16: three labels, and a class that no rule gave is UNKNOWN whatever it is treated as. */
@@ -32,7 +28,7 @@ static void labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_go_round),
+        cmocka_unit_test(every_outcome_has_a_name_of_its_own),
         cmocka_unit_test(labels),
     };
     return cmocka_run_group_tests_name("outcome", tests, NULL, NULL);

@@ -130,7 +130,7 @@ static void check_conserved(const char *name, const struct trial *trial)
         check((job->end == END_OPEN) == (job->ended_ms < 0), "%s: job %d", name, (int)i);
     }
     for (int i = 0; i < END_COUNT; i++) {
-        check(ends[i] == ledger->ends[i], "%s: %s", name, job_end_name((enum job_end)i));
+        check(ends[i] == ledger->ends[i], "%s: end %d", name, i);
         sum += ends[i];
     }
     check(sum == trial->settings.load.jobs, "%s: %d jobs", name, (int)sum);

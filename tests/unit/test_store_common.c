@@ -4,6 +4,7 @@
 #include "store/store_faulty.h"
 #include "store/store_memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void made_ids_are_ordered(void **state)
@@ -324,6 +325,84 @@ static void every_read_can_fail(void **state)
     arena_release(&memory);
 }
 
+/* ---- Walking ---- */
+
+enum { WALK_ROWS = 2 * STORE_PAGE_MAX };
+
+static char walk_names[WALK_ROWS][8];
+
+static enum status walk_lanes(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
+                              struct lane **ret_lanes, size_t *ret_count, struct error *err)
+{
+    (void)reader, (void)err;
+    *ret_count = 0;
+    *ret_lanes = arena_alloc_array(memory, max, sizeof **ret_lanes);
+    assert_non_null(*ret_lanes);
+    while (*ret_count < max && after + (int64_t)*ret_count < WALK_ROWS) {
+        (*ret_lanes)[*ret_count] = (struct lane){ .id = after + (int64_t)*ret_count + 1 };
+        ++*ret_count;
+    }
+    return STATUS_OK;
+}
+
+static enum status walk_kept(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                             struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+{
+    (void)reader, (void)err;
+    size_t from = 0;
+    assert_true(slice_equal(space, SLICE("space")));
+    while (before.len > 0 && !slice_equal(before, slice_from(walk_names[from++])))
+        assert_true(from < WALK_ROWS);
+    *ret_count = 0;
+    *ret_kept = arena_alloc_array(memory, max, sizeof **ret_kept);
+    assert_non_null(*ret_kept);
+    while (*ret_count < max && from < WALK_ROWS)
+        (*ret_kept)[(*ret_count)++] = (struct kept){ .name = arena_copy(memory, slice_from(walk_names[from++])) };
+    return STATUS_OK;
+}
+
+struct walked {
+    int64_t count, fails_at; /* 0: never */
+};
+
+static enum status visit(struct walked *walked)
+{
+    return ++walked->count == walked->fails_at ? STATUS_NO_MEMORY : STATUS_OK;
+}
+
+static enum status visit_lane(void *context, const struct lane *lane)
+{
+    assert_int_equal(lane->id, ((struct walked *)context)->count + 1);
+    return visit(context);
+}
+
+static enum status visit_kept(void *context, const struct kept *kept)
+{
+    assert_true(slice_equal(kept->name, slice_from(walk_names[((struct walked *)context)->count])));
+    return visit(context);
+}
+
+/* Every row once and in order over the ends of pages, until a visit says that it is enough. */
+static void all_pages_are_walked(void **state)
+{
+    (void)state;
+    static const int64_t fails[] = { 0, 1, STORE_PAGE_MAX, STORE_PAGE_MAX + 1, WALK_ROWS };
+    const struct store_ops ops = { .reader_lanes = walk_lanes, .reader_kept_list = walk_kept };
+    struct store_reader reader = { &ops };
+    for (int i = 0; i < WALK_ROWS; i++)
+        snprintf(walk_names[i], sizeof walk_names[i], "n%d", i);
+    for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
+        struct walked lanes = { 0, fails[i] }, kept = { 0, fails[i] };
+        struct error err = { 0 };
+        enum status wanted = fails[i] ? STATUS_NO_MEMORY : STATUS_OK;
+        assert_int_equal(store_each_lane(&reader, visit_lane, &lanes, &err), wanted);
+        assert_int_equal(err.text[0] != '\0', fails[i] != 0);
+        assert_int_equal(store_each_kept(&reader, SLICE("space"), visit_kept, &kept, &err), wanted);
+        assert_int_equal(lanes.count, fails[i] ? fails[i] : WALK_ROWS);
+        assert_int_equal(kept.count, lanes.count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +417,7 @@ int main(void)
         cmocka_unit_test(an_unknown_address_is_told),
         cmocka_unit_test(the_nth_call_fails),
         cmocka_unit_test(every_read_can_fail),
+        cmocka_unit_test(all_pages_are_walked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,16 @@ static void a_long_bad_text_is_quoted_shortened(void **state)
     assert_non_null(strstr(err.text, "write it like"));
 }
 
+static void bytes_are_written_in_digits(void **state)
+{
+    (void)state;
+    char text[9] = "????????";
+    hex_format((const unsigned char[]){ 0x00, 0x0f, 0xa5, 0xff }, 4, text);
+    assert_string_equal(text, "000fa5ff");
+    hex_format(NULL, 0, text);
+    assert_string_equal(text, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +167,7 @@ int main(void)
         cmocka_unit_test(sizes_are_written_exactly),
         cmocka_unit_test(rates),
         cmocka_unit_test(a_long_bad_text_is_quoted_shortened),
+        cmocka_unit_test(bytes_are_written_in_digits),
     };
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);
 }
