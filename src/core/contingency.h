@@ -43,7 +43,7 @@ enum cause {
     CAUSE_RELAPSE,     /* it failed again on the way back */
     /* of recovering */
     CAUSE_CHECKED,       /* it is there again */
-    CAUSE_CONFIGURATION, /* contingency was taken out of the configuration */
+    CAUSE_CONFIGURATION, /* contingency is not in the configuration; of normal too */
     /* of normal */
     CAUSE_STABLE, /* well for long enough */
     CAUSE_COUNT
