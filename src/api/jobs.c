@@ -49,7 +49,7 @@ static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
                      SLICE_ARG(call->parameters[0]));
     else
         call_problem(call, 404, "job_not_found",
-                     "there is no job \"%.*s\" without a tenant; if it has one, add ?tenant=NAME",
+                     "there is no job \"%.*s\" without a tenant; if it has one, name it: ?tenant=NAME, or --tenant NAME",
                      SLICE_ARG(call->parameters[0]));
     return false;
 }
