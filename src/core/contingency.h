@@ -11,8 +11,8 @@
  * A go is well when all of it is, of larger ones nine in ten: a destination that is up still
  * fails now and then, and would else never be restored.
  *
- * Which jobs go first on the way back is not decided here: the ranks in the store (critical and
- * old ones first) and the turns of the tenants do, and new normal work has the last rank.
+ * Which jobs go first on the way back is not decided here: the engine does, by their ranks
+ * (critical, high, what was held, new work), and the turns of the tenants inside of each.
  *
  * Being paused by an operator is another matter, and the gate's.
  */
