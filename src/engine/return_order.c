@@ -1,13 +1,13 @@
 /*
- * Who goes first on the way back from an outage: critical work of all tenants, then that of high priority, then what was held,
- * and work that came since last. Among those of a class the tenants take turns as ever.
+ * Who goes first on the way back from an outage: critical work of all tenants, then that of high priority, then what was
+ * held, and work that came since last. Among those of a class the tenants take turns as ever.
  *
  * A lane's class is that of its most urgent job, by rank: so it heeds age and deadlines, and a job that has waited for two
  * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
  * work. Lanes of a class whose time has not come are set aside.
  *
- * What is being claimed may or may not be gone already where the store is asked; it counts as gone, and the lane is looked at
- * anew when the claim is back. With one tenant there is nothing to do: the store goes by rank.
+ * What is being claimed may or may not be gone already where the store is asked; it counts as gone, and the lane is looked
+ * at anew when the claim is back. With one tenant there is nothing to do: the store goes by rank.
  */
 #include "base/log.h"
 #include "core/rank.h"
@@ -43,7 +43,8 @@ static void look(const struct engine *engine, struct lane_state *lane, instant n
                                                                (size_t)lane->claiming + LOOK_JOBS_MAX, &count, &error);
         lane->return_class = (enum return_class)class;
         if (status != STATUS_OK) {
-            log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+            log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name),
+                      FIELD_CSTR("error", error.text));
             lane->return_class = RETURN_HELD;
             return;
         }

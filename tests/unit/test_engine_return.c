@@ -81,7 +81,7 @@ static void let_go(struct world *world)
     world_settle(world);
 }
 
-/* S3-050 */
+/* S3-050, C-60 */
 static void critical_then_high_then_what_was_held_then_the_new(void **state)
 {
     struct sent sent = { 0 };
