@@ -260,6 +260,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->errors_at = now;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         turns_unpark_due(&dest->turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
+    leases_end(engine); /* workers that wait ask again, by the new time */
 }
 
 void engine_run(struct engine *engine)
