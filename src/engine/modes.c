@@ -241,6 +241,8 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
     bool keep = false;
     if (attempt->gate == &dest->fallback) {
+        if (result->sent && criterion_of(result->outcome, result->code) != CRITERION_NONE)
+            contingency_unspent(&dest->gate.contingency, 1);
         tell_fallback(dest, &news);
         return false;
     }

@@ -264,6 +264,30 @@ static void a_try_that_is_given_back_counts_as_not_spent(void **state)
     world_end(&world);
 }
 
+/* Nobody's tries are spent at the second address either. */
+static void failures_of_the_second_address_are_not_spent(void **state)
+{
+    struct outage outage = { .from = began, .until = began + HOUR_MS };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct error error;
+    (void)state;
+    world_begin(&world,
+                "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 2, "
+                "breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' } } }\n", began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add_jobs(&world, 2);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_true(outage.failed >= 2);
+    int64_t failed = outage.failed;
+    world_settle(&world);
+    struct read read = read_records(&world);
+    assert_int_equal(read.count, 1);
+    assert_int_equal(read.records[0].incident.unspent, failed);
+    arena_release(&read.memory);
+    world_end(&world);
+}
+
 static void an_operator_says_why(void **state)
 {
     struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
@@ -509,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_restart_goes_on_with_the_same_incident),
         cmocka_unit_test(a_relapse_is_part_of_it_and_the_next_outage_is_not),
         cmocka_unit_test(a_try_that_is_given_back_counts_as_not_spent),
+        cmocka_unit_test(failures_of_the_second_address_are_not_spent),
         cmocka_unit_test(an_operator_says_why),
         cmocka_unit_test(a_maintenance_window_is_an_incident),
         cmocka_unit_test(failed_checks_are_counted),
