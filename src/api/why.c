@@ -111,14 +111,27 @@ static void append_expected(struct buffer *out, const struct why *why, const cha
     append_time(out, why->place->queue.at);
 }
 
+/* As one word for a shell, whatever it has in it. */
+static void append_quoted(struct buffer *out, struct slice text)
+{
+    buffer_append_byte(out, '\'');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '\'')
+            buffer_append_text(out, "'\\'");
+        buffer_append_byte(out, text.data[i]);
+    }
+    buffer_append_byte(out, '\'');
+}
+
 static void say_tenant_held(struct why *why)
 {
     struct slice name = why->job->destination, tenant = why->job->tenant;
     buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
     if (why->lane->reason && *why->lane->reason)
         buffer_printf(&why->reason, " (%s)", why->lane->reason);
-    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant '%.*s'",
-                  SLICE_ARG(name), SLICE_ARG(tenant));
+    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant ",
+                  SLICE_ARG(name));
+    append_quoted(&why->next, tenant);
 }
 
 static void say_held(struct why *why)
@@ -183,7 +196,7 @@ static void say_later(struct why *why)
     if (job->state == STATE_PENDING) {
         buffer_append_text(&why->reason, "its run_at has not come");
     } else if (job->step == STEP_VERIFY) {
-        buffer_append_text(&why->reason, "an attempt's answer was lost");
+        buffer_append_text(&why->reason, "it is not known whether an attempt arrived");
         append_last_error(&why->reason, job);
     } else if (job->step == STEP_POLL) {
         buffer_append_text(&why->reason, "the destination accepted it and has not judged it yet");

@@ -82,10 +82,26 @@ static void what_holds_it_is_said(void **state)
     }
 }
 
+/* What is said is copied into a shell. */
+static void a_tenants_name_is_one_word(void **state)
+{
+    (void)state;
+    const struct job job = { .id = SLICE("j"), .tenant = SLICE("o'x; reboot"), .destination = SLICE("d"), .state = STATE_PENDING,
+                             .run_at = NOW, .updated_at = NOW, .expires_at = INSTANT_NONE };
+    const struct destination_status status = FREE;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    why_write(&out, &job, &pushed, &status, &held, NULL, NOW);
+    buffer_append_byte(&out, '\0');
+    check(strstr(out.data, "--tenant 'o'\\\\''x; reboot'\"") != NULL, "%s", out.data);
+    buffer_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_holds_it_is_said),
+        cmocka_unit_test(a_tenants_name_is_one_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
