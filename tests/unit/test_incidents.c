@@ -417,7 +417,30 @@ static void it_is_written_when_something_changed_and_not_else(void **state)
         add_jobs(&world, 1);
         world_run_for(&world, 1000);
     }
-    assert_in_range(writes, 1 + 3, 1 + 4);
+    assert_in_range(writes, 1 + 3 + 5, 1 + 4 + 8); /* each minute, and each time that twice as many are held */
+    world_end(&world);
+}
+
+/* Who looks right after it began sees what is held. */
+static void what_is_held_is_written_while_it_grows(void **state)
+{
+    struct world world = { .destination = is_away_at_times, .context = &(struct outage){ 0 } };
+    struct error error;
+    size_t writes = 0;
+    (void)state;
+    world_begin(&world, TO(""), began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    world.context = &writes;
+    world.applied = count_writes;
+    for (int jobs = 1; jobs <= 64; jobs++) {
+        add_jobs(&world, 1);
+        world_run_for(&world, 100);
+        struct read read = read_records(&world);
+        assert_true(2 * read.records[0].incident.held_max > jobs);
+        arena_release(&read.memory);
+    }
+    assert_true(writes <= 8);
     world_end(&world);
 }
 
@@ -539,6 +562,7 @@ int main(void)
         cmocka_unit_test(failed_checks_are_counted),
         cmocka_unit_test(a_store_that_refuses_gets_it_later),
         cmocka_unit_test(it_is_written_when_something_changed_and_not_else),
+        cmocka_unit_test(what_is_held_is_written_while_it_grows),
         cmocka_unit_test(old_ones_are_deleted_with_their_lessons),
         cmocka_unit_test(names_sort_by_time),
         cmocka_unit_test(what_is_written_is_read),
