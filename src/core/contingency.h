@@ -12,7 +12,7 @@
  * fails now and then, and would else never be restored.
  *
  * Which jobs go first on the way back is not decided here: the engine does, by their ranks
- * (critical, high, what was held, new work), and the turns of the tenants inside of each.
+ * (critical, high, what was held, new work), in each round of the turns.
  *
  * Being paused by an operator is another matter, and the gate's.
  */

@@ -166,8 +166,14 @@ struct turn *turns_front(const struct turns *turns, int64_t *ret_max)
 {
     struct turn *front = first(turns);
     if (front)
-        *ret_max = turns->ready.count == 1 ? INT64_MAX : turn_max(turns, front);
+        *ret_max = turns->ready.count == 1 && turns->aside.count == 0 ? INT64_MAX : turn_max(turns, front);
     return front;
+}
+
+int64_t turns_front_round(const struct turns *turns)
+{
+    const struct turn *front = first(turns);
+    return front ? front->ready.key / KEY_ROUND : 0;
 }
 
 /* The front's key says in which round it stands: the first service of a round begins it. */

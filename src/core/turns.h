@@ -16,8 +16,8 @@
  * nobody, keeps its place unless its turn had begun, and its rounds without service count. A turn costs logarithmic work and
  * allocates nothing; what a lane has waited is worked out from the round's number, never counted up.
  *
- * A lane may also be set aside for as long as others matter more: while some are, invariant 7 holds only between those that
- * are not.
+ * A lane may also be set aside for as long as others matter more; who does so brings it back before the next round begins,
+ * or invariant 7 does not hold for it.
  */
 #ifndef CORE_TURNS_H
 #define CORE_TURNS_H
@@ -85,6 +85,8 @@ void turns_remove(struct turns *turns, struct turn *turn);
 
 /* Who is next and how many it may take now: INT64_MAX while nobody else could. NULL when nobody may send. */
 struct turn *turns_front(const struct turns *turns, int64_t *ret_max);
+/* The round that the front stands in, which may be one that has not begun; 0 without rounds, or without a front. */
+int64_t turns_front_round(const struct turns *turns);
 /* The front sends `count`, at least 1 and no more than turns_front said. */
 void turns_took(struct turns *turns, int64_t count, instant now);
 /* `count` of what this lane took was not there to be sent. */

@@ -84,7 +84,8 @@ struct dest {
     struct probe probe;
     struct config *probe_config; /* the one it began with */
     struct turns turns;
-    enum return_class return_class; /* that goes now */
+    enum return_class return_class; /* that goes now, */
+    int64_t return_round;           /* of the turns */
     int64_t return_looks;           /* left for now */
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */

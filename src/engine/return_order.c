@@ -1,6 +1,9 @@
 /*
- * Who goes first on the way back from an outage: critical work of all tenants, then that of high priority, then what was
- * held, and work that came since last. Among those of a class the tenants take turns as ever.
+ * Who goes first on the way back from an outage. In each round of the turns those with critical work go first, then those
+ * with work of high priority, then those whose work was held, and those that have only work that came since last.
+ *
+ * So the test batch and the first steps are what matters most, of all tenants. But a tenant still has no more than its share
+ * of a round: one that calls all of its work critical holds up nobody for longer than that (invariant 7).
  *
  * A lane's class is that of its most urgent job, by rank: so it heeds age and deadlines, and a job that has waited for two
  * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
@@ -75,10 +78,22 @@ void return_order_begin(struct engine *engine, struct dest *dest)
     if (has == (dest->return_class != RETURN_UNKNOWN))
         return;
     dest->return_class = has ? RETURN_CRITICAL : RETURN_UNKNOWN;
+    dest->return_round = 0;
     turns_bring_back(&dest->turns, RETURN_NEW);
     for (size_t i = 0; i < engine->lanes_capacity && has; i++)
         if (engine->lanes[i] && engine->lanes[i]->dest == dest)
             engine->lanes[i]->return_class = RETURN_UNKNOWN; /* of an earlier return */
+}
+
+/* Those of this round that matter less are next. False: there are none. */
+static bool next_class(struct dest *dest)
+{
+    int64_t aside = turns_aside_class(&dest->turns);
+    if (aside == INT64_MAX)
+        return false;
+    dest->return_class = (enum return_class)aside;
+    turns_bring_back(&dest->turns, aside);
+    return true;
 }
 
 struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
@@ -87,13 +102,13 @@ struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, i
         struct turn *turn = turns_front(&dest->turns, ret_max);
         if (dest->return_class == RETURN_UNKNOWN)
             return turn;
-        int64_t aside = turns_aside_class(&dest->turns);
-        if (!turn && aside == INT64_MAX)
-            return NULL;
-        if (!turn) {
-            dest->return_class = (enum return_class)aside;
-            turns_bring_back(&dest->turns, aside);
-            continue;
+        if (!turn || turns_front_round(&dest->turns) > dest->return_round) {
+            if (next_class(dest))
+                continue;
+            if (!turn)
+                return NULL;
+            dest->return_round = turns_front_round(&dest->turns);
+            dest->return_class = RETURN_CRITICAL;
         }
         struct lane_state *lane = lane_of(turn);
         if (lane->return_class == RETURN_UNKNOWN && dest->return_looks-- <= 0) {

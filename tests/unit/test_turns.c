@@ -481,7 +481,13 @@ static void those_aside_wait_for_the_others(void **state)
     give(&field, 1, 1); /* more work does not bring it back */
     assert_int_equal(turns_count(&field.turns), 4);
     assert_int_equal(turns_aside_class(&field.turns), 2);
-    check_order(&field, "DDDDDD", "nobody else is there");
+    int64_t max;
+    assert_true(turns_front(&field.turns, &max) == &field.lanes[3].turn);
+    assert_int_equal(max, 3); /* it is not alone */
+    assert_int_equal(turns_front_round(&field.turns), 1);
+    check_order(&field, "DDD", "nobody else is there");
+    assert_int_equal(turns_front_round(&field.turns), 2);
+    check_order(&field, "DDD", "and the next round too");
     turns_unpark_due(&field.turns, INSTANT_MAX);
     turns_bring_back(&field.turns, 1);
     check_order(&field, "DDD", "time does not bring them back");
