@@ -15,7 +15,7 @@ static const char *const causes[CAUSE_COUNT] = {
     [CAUSE_OPERATOR] = "an operator held it",
     [CAUSE_RELAPSE] = "it failed again on the way back",
     [CAUSE_CHECKED] = "a check went well",
-    [CAUSE_CONFIGURATION] = "contingency was taken out of the configuration",
+    [CAUSE_CONFIGURATION] = "contingency is not in its configuration",
     [CAUSE_STABLE] = "it was well for long enough",
 };
 

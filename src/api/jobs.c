@@ -19,11 +19,9 @@ enum {
 
 static const char *held_by_of(const struct call *call, const struct job *job)
 {
-    const struct destination_status *status = call_standing(call, job->destination);
+    const char *held_by = why_held_by(call_standing(call, job->destination), call_lane_hold(call, job->lane) != NULL);
     /* Waiting for a free place is the normal case, not a hold. */
-    if (status && status->held_by && strcmp(status->held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0)
-        return status->held_by;
-    return call_lane_hold(call, job->lane) ? HELD_BY_TENANT : NULL;
+    return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
 }
 
 static bool wants_payload(const struct call *call)
@@ -51,7 +49,7 @@ static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
                      SLICE_ARG(call->parameters[0]));
     else
         call_problem(call, 404, "job_not_found",
-                     "there is no job \"%.*s\" without a tenant; if it has one, add ?tenant=NAME",
+                     "there is no job \"%.*s\" without a tenant; if it has one, name it: ?tenant=NAME, or --tenant NAME",
                      SLICE_ARG(call->parameters[0]));
     return false;
 }

@@ -1,5 +1,6 @@
 #include "api/why.h"
 
+#include "api/incident_view.h"
 #include "api/job_json.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@ struct why {
     const struct job *job;
     const struct destination_status *status;
     const struct why_place *place; /* NULL: it is in no queue */
+    struct why_place own_place;    /* that, as far as it holds for a tenant that is held */
     const struct lane_hold *lane; /* NULL: not held for itself */
     const struct destination_config *destination;
     int64_t retries_max;
@@ -39,6 +41,16 @@ static void append_last_error(struct buffer *out, const struct job *job)
     buffer_append(out, job->last_error);
 }
 
+/* While the first address is in contingency the holds are the second one's. */
+static void append_destination(struct why *why)
+{
+    struct slice name = why->job->destination;
+    if (why->status->fallback)
+        buffer_printf(&why->reason, "destination %.*s is in contingency, and its second address", SLICE_ARG(name));
+    else
+        buffer_printf(&why->reason, "destination %.*s", SLICE_ARG(name));
+}
+
 /* Holds that end by themselves, and how. */
 static void say_held_by_gate(struct why *why)
 {
@@ -54,7 +66,8 @@ static void say_held_by_gate(struct why *why)
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         if (strcmp(why->held_by, sentences[i].held_by) != 0)
             continue;
-        buffer_printf(&why->reason, "destination %.*s %s", SLICE_ARG(name), sentences[i].reason);
+        append_destination(why);
+        buffer_printf(&why->reason, " %s", sentences[i].reason);
         buffer_append_text(&why->next, sentences[i].next);
         return;
     }
@@ -63,7 +76,9 @@ static void say_held_by_gate(struct why *why)
     buffer_printf(&why->reason, "destination %.*s is %s", SLICE_ARG(name),
                   back ? "coming back from contingency" : "in contingency");
     if (why->status->cause)
-        buffer_printf(&why->reason, " (%s)", why->status->cause);
+        buffer_printf(&why->reason, " because %s",
+                      cause_words(cause_from_name(slice_from(why->status->cause)),
+                                  mode_from_name(slice_from(why->status->mode))));
     if (why->status->pause_reason && *why->status->pause_reason)
         buffer_printf(&why->reason, ": %s", why->status->pause_reason);
     if (operator && !back)
@@ -96,14 +111,27 @@ static void append_expected(struct buffer *out, const struct why *why, const cha
     append_time(out, why->place->queue.at);
 }
 
+/* As one word for a shell, whatever it has in it. */
+static void append_quoted(struct buffer *out, struct slice text)
+{
+    buffer_append_byte(out, '\'');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '\'')
+            buffer_append_text(out, "'\\'");
+        buffer_append_byte(out, text.data[i]);
+    }
+    buffer_append_byte(out, '\'');
+}
+
 static void say_tenant_held(struct why *why)
 {
     struct slice name = why->job->destination, tenant = why->job->tenant;
     buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
     if (why->lane->reason && *why->lane->reason)
         buffer_printf(&why->reason, " (%s)", why->lane->reason);
-    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant '%.*s'",
-                  SLICE_ARG(name), SLICE_ARG(tenant));
+    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant ",
+                  SLICE_ARG(name));
+    append_quoted(&why->next, tenant);
 }
 
 static void say_held(struct why *why)
@@ -124,7 +152,8 @@ static void say_held(struct why *why)
         buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s",
                       SLICE_ARG(name));
     } else if (strcmp(why->held_by, "throttle") == 0) {
-        buffer_printf(reason, "destination %.*s asked for a pause", SLICE_ARG(name));
+        append_destination(why);
+        buffer_append_text(reason, " asked for a pause");
         buffer_append_text(&why->next, "it is sent when the pause is over");
     } else if (strcmp(why->held_by, "concurrency") == 0) {
         buffer_printf(reason, "all %" PRId64 " sends that destination %.*s allows are under way", why->status->concurrency,
@@ -141,10 +170,19 @@ static void say_held(struct why *why)
     }
 }
 
+static bool is_pulled(const struct why *why)
+{
+    return why->destination && why->destination->transport == TRANSPORT_PULL;
+}
+
 static void say_ready(struct why *why)
 {
     buffer_append_text(&why->reason, "it is due and waits for its turn");
     append_place(&why->reason, why);
+    if (is_pulled(why)) {
+        buffer_append_text(&why->next, "a worker gets it when its turn comes and one asks for work");
+        return;
+    }
     buffer_append_text(&why->next, "it is sent when its turn comes");
     append_expected(&why->next, why, ", at about ");
     if (why->status)
@@ -158,7 +196,7 @@ static void say_later(struct why *why)
     if (job->state == STATE_PENDING) {
         buffer_append_text(&why->reason, "its run_at has not come");
     } else if (job->step == STEP_VERIFY) {
-        buffer_append_text(&why->reason, "an attempt's answer was lost");
+        buffer_append_text(&why->reason, "it is not known whether an attempt arrived");
         append_last_error(&why->reason, job);
     } else if (job->step == STEP_POLL) {
         buffer_append_text(&why->reason, "the destination accepted it and has not judged it yet");
@@ -229,6 +267,17 @@ static void say(struct why *why, instant now)
     }
 }
 
+/* Whether it ends only when somebody acts, so that nothing else about the job matters until then. */
+static bool needs_somebody(const struct destination_status *status)
+{
+    static const char *const holds[] = { "paused", "unconfigured", "dead_full" };
+    for (size_t i = 0; i < sizeof holds / sizeof *holds; i++)
+        if (strcmp(status->held_by, holds[i]) == 0)
+            return true;
+    return strcmp(status->held_by, "contingency") == 0 && status->cause && strcmp(status->cause, "operator") == 0;
+}
+
+/* One that a job whose time has not come need not heed. */
 static bool is_short(const char *held_by)
 {
     static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
@@ -236,6 +285,22 @@ static bool is_short(const char *held_by)
         if (strcmp(held_by, short_holds[i]) == 0)
             return true;
     return false;
+}
+
+const char *why_held_by(const struct destination_status *status, bool lane_held)
+{
+    bool held = status && status->held_by;
+    return lane_held && !(held && needs_somebody(status)) ? HELD_BY_TENANT : held ? status->held_by : NULL;
+}
+
+/* The tenant's own limit holds it, and for longer than the destination's. */
+static bool is_held_by_own_rate(const struct why *why)
+{
+    const struct destination_status *status = why->status;
+    instant own = why->place ? why->place->queue.tenant_until : INSTANT_NONE;
+    if (own == INSTANT_NONE)
+        return false;
+    return !status->held_by || (is_short(status->held_by) && status->held_until != INSTANT_NONE && own > status->held_until);
 }
 
 static void hold_by(struct why *why, const char *held_by, instant since, instant until)
@@ -247,8 +312,8 @@ static void hold_by(struct why *why, const char *held_by, instant since, instant
 }
 
 /*
- * The destination's hold counts for a job that could go otherwise; a job whose time has not come waits for that. What
- * holds the tenant lasts longer than a limit of the destination's.
+ * A hold of the destination's that is short counts only for a job that could go otherwise: one whose time has not come
+ * waits for that.
  */
 static void find_hold(struct why *why, instant now)
 {
@@ -259,15 +324,19 @@ static void find_hold(struct why *why, instant now)
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
     if (!waits || !status)
         return;
-    if (status->held_by && !is_short(status->held_by)) {
-        hold_by(why, status->held_by, status->held_since, status->held_until);
-    } else if (why->lane) {
-        hold_by(why, HELD_BY_TENANT, why->lane->since, INSTANT_NONE);
-    } else if (status->held_by && job->run_at <= now) {
-        hold_by(why, status->held_by, status->held_since, status->held_until);
-    } else if (why->place && why->place->queue.tenant_until != INSTANT_NONE && job->run_at <= now) {
+    const char *held_by = why_held_by(status, why->lane != NULL);
+    if (held_by && strcmp(held_by, HELD_BY_TENANT) == 0) {
+        hold_by(why, held_by, why->lane->since, INSTANT_NONE);
+        if (why->place) {
+            why->own_place = *why->place;
+            why->own_place.queue.at = INSTANT_NONE; /* nobody knows when it is resumed */
+            why->place = &why->own_place;
+        }
+    } else if (job->run_at <= now && is_held_by_own_rate(why)) {
         why->held_by_tenant = true;
         hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);
+    } else if (held_by && (job->run_at <= now || !is_short(held_by))) {
+        hold_by(why, held_by, status->held_since, status->held_until);
     }
 }
 
@@ -317,8 +386,8 @@ void why_write(struct buffer *out, const struct job *job, const struct destinati
     json_member_instant(&json, "until", why.until);
     if (job->state == STATE_PENDING || job->state == STATE_WAITING)
         json_member_instant(&json, "next_at", job->run_at);
-    if (place && place->queue.known)
-        write_queue(&json, place);
+    if (why.place && why.place->queue.known)
+        write_queue(&json, why.place);
     json_member_int(&json, "attempt_count", job->attempts);
     json_member_int(&json, "retry_count", job->retry_count);
     if (destination)

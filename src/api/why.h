@@ -12,6 +12,12 @@ enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says 
 /* The word of `held_by` when a tenant's lane is held for itself. */
 #define HELD_BY_TENANT "tenant_paused"
 
+/*
+ * What holds a job that waits: its tenant's hold, unless the destination has one that only ends when somebody acts. NULL:
+ * nothing. `status` may be NULL.
+ */
+const char *why_held_by(const struct destination_status *status, bool lane_held);
+
 /* Where a job that waits stands in its queue. */
 struct why_place {
     size_t ahead; /* of its tenant, up to WHY_AHEAD_MAX */

@@ -15,6 +15,9 @@ static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *ou
         buffer_append_text(out, ", priority ");
         show_value(json_object_get(answer, "priority"), SHOW_TEXT, out);
     }
+    json_int_t paused = json_integer_value(json_object_get(answer, "tenants_paused"));
+    if (paused > 0)
+        buffer_printf(out, ", %" JSON_INTEGER_FORMAT " %s paused", paused, paused == 1 ? "tenant" : "tenants");
     buffer_append_byte(out, '\n');
     return EXIT_DONE;
 }

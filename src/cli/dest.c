@@ -31,15 +31,28 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     static const struct shown facts[] = {
         { "name", "name", SHOW_TEXT },
         { "mode", "mode", SHOW_STATE },
+        { "mode since", "mode_since", SHOW_TIME },
         { "cause", "mode_cause", SHOW_TEXT },
         { "because", "pause_reason", SHOW_TEXT },
         { "held by", "held_by", SHOW_TEXT },
         { "held since", "held_since", SHOW_TIME },
         { "held until", "held_until", SHOW_TIME },
     };
+    static const struct shown tenants[] = {
+        { "PAUSED TENANT", "tenant", SHOW_TEXT },
+        { "SINCE", "since", SHOW_TIME },
+        { "BECAUSE", "reason", SHOW_TEXT },
+    };
+    json_t *paused = json_incref(json_object_get(answer, "paused"));
+    json_object_del(answer, "paused");
     show_facts(cli, answer, facts, sizeof facts / sizeof *facts, out);
     buffer_append_byte(out, '\n');
     show_others(cli, answer, facts, sizeof facts / sizeof *facts, out);
+    if (json_array_size(paused) > 0) {
+        buffer_append_byte(out, '\n');
+        show_table(cli, paused, tenants, sizeof tenants / sizeof *tenants, out);
+    }
+    json_decref(paused);
     return EXIT_DONE;
 }
 

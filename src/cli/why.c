@@ -9,7 +9,7 @@ static const struct shown facts[] = {
     { "held by", "held_by", SHOW_TEXT },
     { "since", "since", SHOW_TIME },
     { "until", "until", SHOW_TIME },
-    { "next try", "next_at", SHOW_TIME },
+    { "due", "next_at", SHOW_TIME },
     { "expected", "queue.expected_at", SHOW_TIME },
     { "before it, of its tenant", "queue.ahead", SHOW_TEXT },
     { "before it, of all", "queue.before", SHOW_TEXT },

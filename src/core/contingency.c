@@ -145,7 +145,11 @@ static struct mode_change set_back(struct contingency *contingency, const struct
                                    enum criterion criterion, instant now)
 {
     assert(contingency->kept.mode == MODE_RECOVERING);
-    if (contingency->kept.step == 0 || ++contingency->setbacks >= RAMP_SETBACKS_MAX)
+    bool relapses = contingency->kept.step == 0 || ++contingency->setbacks >= RAMP_SETBACKS_MAX;
+    /* Held again, it would be let go at the next tick, and so on without an end and without spending a try. */
+    if (relapses && !rules->enabled)
+        return restore(contingency, CAUSE_CONFIGURATION, now);
+    if (relapses)
         return hold(contingency, rules, CAUSE_RELAPSE, criterion, now);
     step_to(contingency, rules, contingency->kept.step - 1, now);
     return none(contingency);

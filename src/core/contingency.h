@@ -11,8 +11,8 @@
  * A go is well when all of it is, of larger ones nine in ten: a destination that is up still
  * fails now and then, and would else never be restored.
  *
- * Which jobs go first on the way back is not decided here: the ranks in the store (critical and
- * old ones first) and the turns of the tenants do, and new normal work has the last rank.
+ * Which jobs go first on the way back is not decided here: the engine does, by their ranks
+ * (critical, high, what was held, new work), in each round of the turns.
  *
  * Being paused by an operator is another matter, and the gate's.
  */
@@ -43,7 +43,7 @@ enum cause {
     CAUSE_RELAPSE,     /* it failed again on the way back */
     /* of recovering */
     CAUSE_CHECKED,       /* it is there again */
-    CAUSE_CONFIGURATION, /* contingency was taken out of the configuration */
+    CAUSE_CONFIGURATION, /* contingency is not in the configuration; of normal too */
     /* of normal */
     CAUSE_STABLE, /* well for long enough */
     CAUSE_COUNT

@@ -19,6 +19,9 @@ struct forecast_limit {
 /* How long the limit keeps a job waiting, at most one interval / count too much; 0 without a limit. */
 int64_t forecast_limit_ms(const struct forecast_limit *limit);
 
+/* Likewise where `room` more may go in this cycle, the next one begins after `next_ms`, and each takes `batch`. */
+int64_t forecast_cycle_ms(int64_t before, int64_t room, int64_t batch, int64_t every_ms, int64_t next_ms);
+
 /*
  * How long `before` jobs take, `at_once` at a time and `usual_ms` each, of which `free` begin at once; -1: not known,
  * because nothing was seen.

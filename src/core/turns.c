@@ -17,18 +17,23 @@ void turns_init(struct turns *turns, const struct turns_settings *settings)
     *turns = (struct turns){ .settings = *settings, .round = 1, .visits = 1, .late_max = TURNS_LATE_MIN };
     heap_init(&turns->ready);
     heap_init(&turns->parked);
+    heap_init(&turns->aside);
 }
 
 void turns_release(struct turns *turns)
 {
     heap_release(&turns->ready);
     heap_release(&turns->parked);
+    heap_release(&turns->aside);
 }
 
 enum status turns_reserve(struct turns *turns, size_t lanes)
 {
-    enum status status = heap_reserve(&turns->ready, lanes);
-    return status == STATUS_OK ? heap_reserve(&turns->parked, lanes) : status;
+    struct heap *const heaps[] = { &turns->ready, &turns->parked, &turns->aside };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof heaps / sizeof *heaps && status == STATUS_OK; i++)
+        status = heap_reserve(heaps[i], lanes);
+    return status;
 }
 
 void turn_init(struct turn *turn, int64_t weight)
@@ -110,7 +115,7 @@ static void push(struct heap *heap, struct heap_node *node, int64_t key, uint64_
 void turns_add(struct turns *turns, struct turn *turn)
 {
     assert(turn->weight > 0);
-    if (turn->ready.position > 0 || turn->parked.position > 0)
+    if (turn->ready.position > 0 || turn->parked.position > 0 || turn->aside.position > 0)
         return;
     turn->place = ++turns->places;
     int64_t round = round_of(turns, turn);
@@ -131,6 +136,7 @@ void turns_remove(struct turns *turns, struct turn *turn)
 {
     heap_remove(&turns->ready, &turn->ready);
     heap_remove(&turns->parked, &turn->parked);
+    heap_remove(&turns->aside, &turn->aside);
     if (turns->holder == turn)
         end_turn(turns);
 }
@@ -160,8 +166,14 @@ struct turn *turns_front(const struct turns *turns, int64_t *ret_max)
 {
     struct turn *front = first(turns);
     if (front)
-        *ret_max = turns->ready.count == 1 ? INT64_MAX : turn_max(turns, front);
+        *ret_max = turns->ready.count == 1 && turns->aside.count == 0 ? INT64_MAX : turn_max(turns, front);
     return front;
+}
+
+int64_t turns_front_round(const struct turns *turns)
+{
+    const struct turn *front = first(turns);
+    return front ? front->ready.key / KEY_ROUND : 0;
 }
 
 /* The front's key says in which round it stands: the first service of a round begins it. */
@@ -276,6 +288,35 @@ instant turns_next_due(const struct turns *turns)
     return node ? node->key : INSTANT_NONE;
 }
 
+void turns_set_aside(struct turns *turns, struct turn *turn, int64_t class)
+{
+    assert(turn->ready.position > 0);
+    heap_remove(&turns->ready, &turn->ready);
+    if (turns->holder == turn)
+        end_turn(turns);
+    push(&turns->aside, &turn->aside, class, turn->place);
+}
+
+void turns_bring_back_one(struct turns *turns, struct turn *turn)
+{
+    if (turn->aside.position == 0)
+        return;
+    heap_remove(&turns->aside, &turn->aside);
+    push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
+}
+
+void turns_bring_back(struct turns *turns, int64_t class)
+{
+    for (struct heap_node *node; (node = heap_first(&turns->aside)) && node->key <= class;)
+        turns_bring_back_one(turns, (struct turn *)((char *)node - offsetof(struct turn, aside)));
+}
+
+int64_t turns_aside_class(const struct turns *turns)
+{
+    const struct heap_node *node = heap_first(&turns->aside);
+    return node ? node->key : INT64_MAX;
+}
+
 struct turn *turns_at(const struct turns *turns, size_t index)
 {
     if (index >= turns->ready.count)
@@ -285,7 +326,7 @@ struct turn *turns_at(const struct turns *turns, size_t index)
 
 size_t turns_count(const struct turns *turns)
 {
-    return turns->ready.count + turns->parked.count;
+    return turns->ready.count + turns->parked.count + turns->aside.count;
 }
 
 void turns_configure(struct turns *turns, const struct turns_settings *settings)

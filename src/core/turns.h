@@ -15,6 +15,9 @@
  * A lane that may not send for now (a limit of its own) is parked until an instant: it holds up
  * nobody, keeps its place unless its turn had begun, and its rounds without service count. A turn costs logarithmic work and
  * allocates nothing; what a lane has waited is worked out from the round's number, never counted up.
+ *
+ * A lane may also be set aside for as long as others matter more; who does so brings it back before the next round begins,
+ * or invariant 7 does not hold for it.
  */
 #ifndef CORE_TURNS_H
 #define CORE_TURNS_H
@@ -39,6 +42,7 @@ struct turns_settings {
 struct turn {
     struct heap_node ready;  /* in turns.ready: may have a turn */
     struct heap_node parked; /* in turns.parked: has work, but not now */
+    struct heap_node aside;  /* in turns.aside: has work, but others matter more */
     int64_t weight;
     int64_t round;  /* last served in; 0: never */
     int64_t credit; /* left of its share of that round */
@@ -54,6 +58,7 @@ struct turns {
     struct turns_settings settings;
     struct heap ready;  /* by round and priority, then place */
     struct heap parked; /* by the time they come back */
+    struct heap aside;  /* by how little they matter */
     struct turn *holder; /* in the middle of its batch; NULL: nobody */
     int64_t round;       /* of the last service */
     int64_t late, late_max; /* those who came after it had begun */
@@ -73,13 +78,15 @@ void turn_init(struct turn *turn, int64_t weight);
 /* Counts from its next round on. */
 void turn_weigh(struct turn *turn, int64_t weight);
 
-/* The lane has work now. One that had work before stays where it is, parked or not. */
+/* The lane has work now. One that had work before stays where it is, parked, aside or neither. */
 void turns_add(struct turns *turns, struct turn *turn);
 /* It has none any more; allowed at any moment, and when it had none. */
 void turns_remove(struct turns *turns, struct turn *turn);
 
 /* Who is next and how many it may take now: INT64_MAX while nobody else could. NULL when nobody may send. */
 struct turn *turns_front(const struct turns *turns, int64_t *ret_max);
+/* The round that the front stands in, which may be one that has not begun; 0 without rounds, or without a front. */
+int64_t turns_front_round(const struct turns *turns);
 /* The front sends `count`, at least 1 and no more than turns_front said. */
 void turns_took(struct turns *turns, int64_t count, instant now);
 /* `count` of what this lane took was not there to be sent. */
@@ -94,7 +101,16 @@ size_t turns_unpark_due(struct turns *turns, instant now);
 /* When the next one comes back; INSTANT_NONE: none is parked. */
 instant turns_next_due(const struct turns *turns);
 
-/* Lanes with work, the parked ones too. */
+/* The lane, which is neither parked nor aside, has no turn until it is brought back. */
+void turns_set_aside(struct turns *turns, struct turn *turn, int64_t class);
+/* Brings back those of that class and of all below it. */
+void turns_bring_back(struct turns *turns, int64_t class);
+/* Only that one; one that is not aside is left alone. */
+void turns_bring_back_one(struct turns *turns, struct turn *turn);
+/* The lowest class of those that are aside; INT64_MAX: none is. */
+int64_t turns_aside_class(const struct turns *turns);
+
+/* Lanes with work, those parked or aside too. */
 size_t turns_count(const struct turns *turns);
 
 /* Those that may have a turn, in no order: NULL at the end. */

@@ -23,7 +23,7 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
 {
     int64_t turn_max;
     struct turn *turn;
-    while (room > 0 && (turn = turns_front(&dest->turns, &turn_max))) {
+    while (room > 0 && (turn = dest_front(engine, dest, now, &turn_max))) {
         if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
             return false;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
@@ -71,6 +71,7 @@ static bool claim_through(struct engine *engine, struct dest *dest, struct gate 
 static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 {
     turns_unpark_due(&dest->turns, now);
+    return_order_begin(engine, dest);
     return claim_through(engine, dest, &dest->gate, now) &&
            (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
            claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);

@@ -238,6 +238,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->errors_at = now;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         turns_unpark_due(&dest->turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
+    leases_end(engine); /* workers that wait ask again, by the new time */
 }
 
 void engine_run(struct engine *engine)
@@ -355,8 +356,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
         .cause = cause_name(dest->gate.contingency.kept.cause),
         .mode_since = dest->gate.contingency.kept.since,
-        .held_since = held_since(dest, gate.hold),
-        .held_until = gate.until,
+        .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
+        .held_until = dest->config ? gate.until : INSTANT_NONE,
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,

@@ -58,6 +58,15 @@ struct auto_redrive {
     size_t out;       /* on their way to the store */
 };
 
+/* Which work goes first on the way back from an outage. */
+enum return_class {
+    RETURN_UNKNOWN, /* of a lane: not looked at; of a destination: it is not on its way back */
+    RETURN_CRITICAL,
+    RETURN_HIGH,
+    RETURN_HELD, /* it was there before the way back began */
+    RETURN_NEW,
+};
+
 /* A destination: what is configured, and how it stands. */
 struct dest {
     char *name;
@@ -75,6 +84,9 @@ struct dest {
     struct probe probe;
     struct config *probe_config; /* the one it began with */
     struct turns turns;
+    enum return_class return_class; /* that goes now, */
+    int64_t return_round;           /* of the turns */
+    int64_t return_looks;           /* left for now */
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
     char *pause_reason;
@@ -107,6 +119,9 @@ struct lane_state {
     struct dest *dest;
     char *tenant;
     int64_t ready; /* believed to be claimable, less those being claimed */
+    int64_t claiming; /* those being claimed */
+    enum return_class return_class;
+    int64_t return_left; /* jobs of that class, as far as they were counted; INT64_MAX: all */
     struct turn turn;
     struct rate_limiter rate; /* of the tenant at this destination */
     instant rate_kept;        /* what the store has of it; INSTANT_NONE: nothing */
@@ -223,6 +238,18 @@ void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
+
+/* return_order.c */
+/* Before the destination's claims of this run. */
+void return_order_begin(struct engine *engine, struct dest *dest);
+/* As turns_front, but on the way back from an outage what matters more goes first. */
+struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max);
+/* `count` jobs of the lane are being claimed. */
+void return_order_took(struct lane_state *lane, int64_t count);
+/* That claim is back, with jobs or without. */
+void return_order_claimed(struct lane_state *lane, int64_t count);
+/* The lane has more jobs. */
+void return_order_added(struct engine *engine, struct lane_state *lane);
 
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */

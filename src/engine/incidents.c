@@ -188,13 +188,19 @@ static bool is_due(const struct engine *engine, const struct incident_state *sta
     return is_there(state) && state->record.mode != MODE_NORMAL && (engine->stopping || state->write_at <= now || put_back);
 }
 
+/* Whoever looks in the first minute is not to be told that nothing is held; twice as many each time are few writes. */
+static bool has_grown(const struct incident_state *state, const struct incident *is)
+{
+    return is->held_max > state->held_listed && is->held_max / 2 >= state->held_listed;
+}
+
 static void refresh(struct dest *dest)
 {
     struct incident_state *state = &dest->incident;
     const struct incident *is = &dest->gate.contingency.kept.incident;
     if (!is_there(state) || (state->record.mode == MODE_NORMAL && !state->dirty))
         return;
-    state->dirty = state->dirty || has_stepped(&state->record.incident, is);
+    state->dirty = state->dirty || has_stepped(&state->record.incident, is) || has_grown(state, is);
     state->record.incident = *is;
     state->record.mode = dest->gate.contingency.kept.mode;
     if (state->record.mode != MODE_NORMAL)
@@ -213,6 +219,7 @@ static void list_record(struct engine *engine, struct dest *dest, instant now)
     if (buffer_status(&text) == STATUS_OK && (same || list_text(engine, dest, &text))) {
         state->dirty = false;
         state->written = hash;
+        state->held_listed = state->record.incident.held_max;
     } else {
         state->dirty = true; /* no memory: in a moment */
     }

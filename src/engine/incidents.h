@@ -33,6 +33,7 @@ struct incident_state {
     bool counted;                  /* the store was asked for record.first */
     uint64_t written;              /* a hash of the text that was listed last */
     instant write_at;              /* when to look at the figures again */
+    int64_t held_listed; /* held_max as it was listed last */
 };
 
 void incident_init(struct incident_state *state);

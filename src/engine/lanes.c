@@ -124,6 +124,8 @@ void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t coun
     lane->dest->ready += count;
     if (lane->ready > 0)
         turns_add(&lane->dest->turns, &lane->turn);
+    if (lane->ready > 0)
+        return_order_added(engine, lane);
     engine_wake(engine);
 }
 
@@ -148,6 +150,7 @@ void lane_take(struct lane_state *lane, int64_t count, instant now)
     turns_took(&dest->turns, count, now);
     rate_take(&lane->rate, now, count);
     rate_take(&dest->rate, now, count);
+    return_order_took(lane, count);
     lane->ready -= count;
     dest->ready -= count;
     if (lane->ready == 0)

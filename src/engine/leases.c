@@ -39,6 +39,7 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
         if (op->kind != OP_CLAIM)
             continue;
         struct lane_state *lane = lane_find(engine, op->claim.lane);
+        return_order_claimed(lane, (int64_t)op->claim.max);
         if (batch->status != STATUS_OK || op->status != STATUS_OK) {
             op->claim.ret_count = 0;
             lane_ready_add(engine, lane, (int64_t)op->claim.max);
@@ -83,7 +84,8 @@ static void on_claimed(struct batch *batch)
 }
 
 /* Claims for one request from the lanes in turn, as far as the gate has room. */
-static struct batch *claims_for(struct dest *dest, struct lease_request *request, int64_t room, instant now)
+static struct batch *claims_for(struct engine *engine, struct dest *dest, struct lease_request *request, int64_t room,
+                                instant now)
 {
     size_t claims_max = request->max < LEASE_CLAIMS_MAX ? request->max : LEASE_CLAIMS_MAX;
     struct batch *batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2);
@@ -91,7 +93,7 @@ static struct batch *claims_for(struct dest *dest, struct lease_request *request
     size_t claims = 0;
     int64_t turn_max, taken = 0;
     struct turn *turn;
-    while (batch && wanted > 0 && claims < claims_max && (turn = turns_front(&dest->turns, &turn_max))) {
+    while (batch && wanted > 0 && claims < claims_max && (turn = dest_front(engine, dest, now, &turn_max))) {
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, turn_max < (int64_t)wanted ? turn_max : (int64_t)wanted, now);
         if (max == 0)
@@ -116,12 +118,13 @@ void leases_serve(struct engine *engine, struct dest *dest)
     instant now = engine_now(engine);
     int64_t turn_max;
     turns_unpark_due(&dest->turns, now);
-    while (dest->waiting_first && turns_front(&dest->turns, &turn_max)) {
+    return_order_begin(engine, dest);
+    while (dest->waiting_first && dest_front(engine, dest, now, &turn_max)) {
         struct lease_request *request = dest->waiting_first;
         int64_t room = dest_ask(&dest->gate, &dest->rate, now).room;
         if (room == 0)
             return;
-        struct batch *batch = claims_for(dest, request, room, now);
+        struct batch *batch = claims_for(engine, dest, request, room, now);
         if (!batch || batch->count == 0) {
             batch_free(batch); /* everybody with work is at the limit of a rate */
             return;

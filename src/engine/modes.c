@@ -252,6 +252,8 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
     instant now = engine_now(attempt->engine);
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
     if (attempt->gate == &dest->fallback) {
+        if (result->sent && criterion_of(result->outcome, result->code) != CRITERION_NONE)
+            contingency_unspent(&dest->gate.contingency, 1);
         tell_fallback(dest, &news);
         return false;
     }

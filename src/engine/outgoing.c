@@ -118,6 +118,7 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         attempt_settled(purpose->attempt, batch->status, op->status);
         break;
     case OP_CLAIM:
+        return_order_claimed(purpose->lane, (int64_t)op->claim.max);
         if (!purpose->gate)
             purpose->lane->dest->ahead_asked -= (int64_t)op->claim.max;
         if (applied)

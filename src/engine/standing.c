@@ -41,29 +41,36 @@ static struct forecast_limit limit_of(const struct rate_limiter *limiter, int64_
 }
 
 /* The limit that holds it longest. */
-static void allow(struct queue_place *place, const struct forecast_limit *limit, const char *name)
+static void allow(struct queue_place *place, int64_t ms, struct rate rate, const char *name)
 {
-    int64_t ms = forecast_limit_ms(limit);
     if (ms <= place->allowed_ms)
         return;
     place->allowed_ms = ms;
     place->limit = name;
-    place->rate = limit->rate;
+    place->rate = rate;
+}
+
+static void allow_by_cycle(const struct gate *gate, instant now, struct queue_place *place)
+{
+    const struct gate_rules *rules = gate->rules;
+    if (rules->cycle_every_ms == 0 || rules->cycle_batch == 0)
+        return;
+    bool over = gate_cycle_over(gate, now);
+    int64_t room = over ? rules->cycle_batch : rules->cycle_batch - gate->cycle_taken;
+    int64_t ms = forecast_cycle_ms(place->before, room > 0 ? room : 0, rules->cycle_batch, rules->cycle_every_ms,
+                                   over ? rules->cycle_every_ms : gate->cycle_until - now);
+    allow(place, ms, (struct rate){ rules->cycle_batch, rules->cycle_every_ms }, "cycle");
 }
 
 static void allow_by_limits(const struct lane_state *lane, int64_t ahead, instant now, struct queue_place *place)
 {
     const struct dest *dest = lane->dest;
-    const struct gate_rules *rules = &dest->rules;
     struct forecast_limit total = limit_of(&dest->rate, place->before, now);
     struct forecast_limit tenant = limit_of(&lane->rate, ahead, now);
-    allow(place, &total, "rate.total");
-    allow(place, &tenant, "rate.per_tenant");
-    if (rules->cycle_every_ms > 0) {
-        struct forecast_limit cycle = { .rate = { rules->cycle_batch, rules->cycle_every_ms }, .room = rules->cycle_batch,
-                                        .before = place->before };
-        allow(place, &cycle, "cycle");
-    }
+    allow(place, forecast_limit_ms(&total), total.rate, "rate.total");
+    allow(place, forecast_limit_ms(&tenant), tenant.rate, "rate.per_tenant");
+    if (!dest_uses_fallback(dest)) /* that has no cycles */
+        allow_by_cycle(&dest->gate, now, place);
     if (lane->rate.rate.count > 0 && tenant.room == 0) {
         struct rate_limiter copy = lane->rate;
         place->tenant_until = rate_ask(&copy, now, 1).at;

@@ -120,6 +120,14 @@ ask why many-1 -t many
 check "why, paused" ended 0 'a certificate'
 ask dest resume held
 check "resume" ended 0 'held: normal'
+ask dest pause held --tenant many --reason 'not paid'
+check "pause a tenant" ended 0 'held: normal, 1 tenant paused'
+ask dest show held
+check "and see which" ended 0 'PAUSED TENANT  SINCE' 'many           20' 'not paid'
+ask why many-1
+check "whose job it is must be said" ended 1 '--tenant NAME'
+ask dest resume held --tenant many
+check "resume it" sh -c "test \"\$(cat '$work/out')\" = 'held: normal'"
 ask dest list
 check "dest list" ended 0 'NAME    MODE' 'orders  normal' 'held    normal'
 ask dest show hel

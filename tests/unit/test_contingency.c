@@ -252,6 +252,10 @@ static void the_ramp(void **state)
         { "without steps only time", &rampless, "B 300 g gggg 900", "CRN", CAUSE_STABLE, -1 },
         { "the breaker has no say on the way", &checked, "D U B", "CR", CAUSE_CHECKED, 5 },
         { "the operator holds again", &checked, "D U G E", "CRC", CAUSE_OPERATOR, 0 },
+        { "none is configured: one of five fails", &off, "E L gg t 0", "CRN", CAUSE_CONFIGURATION, -1 },
+        { "none is configured: a step back", &off, "E L G 1 G 1 F 1", "CR", CAUSE_OPERATOR, 10 },
+        { "none is configured: twice", &off, "E L G 1 G 1 F 1 F 0", "CRN", CAUSE_CONFIGURATION, -1 },
+        { "none is configured: no answer", &off, "E L T 60 0", "CRN", CAUSE_CONFIGURATION, -1 },
         { "a second time round", &checked, "D U G 1 G 1 G 900 D U 1", "CRNCR", CAUSE_CHECKED, 5 },
     };
     run_scripts(cases, COUNT_OF(cases));

@@ -301,6 +301,28 @@ static void cycles_count_leases(void **state)
     world_end(&world);
 }
 
+/* By the old time it would wait for an hour and twenty seconds. */
+static void a_clock_set_back_keeps_no_worker_waiting(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(""), began);
+    world_run_for(&world, 1000);
+    worker.request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = 1, .lease_ms = 30 * 1000,
+                                             .wait_until = world.now + 20 * 1000, .done = on_leased, .context = &worker };
+    worker.asking = true;
+    engine_lease(world.engine, &worker.request);
+    world_run_for(&world, 1000);
+    assert_true(worker.asking);
+    world.now -= INT64_C(3600) * 1000;
+    world.wake_at = world.now;
+    world_run_for(&world, 20 * 1000);
+    assert_false(worker.asking);
+    assert_int_equal(worker.taken, 0);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(leases_outlive_a_restart),
         cmocka_unit_test(too_fast_slows_all_workers),
         cmocka_unit_test(cycles_count_leases),
+        cmocka_unit_test(a_clock_set_back_keeps_no_worker_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

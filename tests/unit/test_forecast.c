@@ -24,6 +24,27 @@ static void a_limit_takes_its_time(void **state)
 
 static const struct {
     const char *name;
+    int64_t before, room, batch, next_ms, ms;
+} cycles[] = {
+    { "there is room", 1, 2, 3, 4000, 0 },
+    { "this one is full", 0, 0, 3, 4000, 4000 },
+    { "the last of the next", 2, 0, 3, 4000, 4000 },
+    { "the first of the one after", 3, 0, 3, 4000, 4000 + MINUTE_MS },
+    { "with what is left of this one", 4, 1, 3, 4000, 4000 + MINUTE_MS },
+    { "beyond all bounds", INT64_MAX - 1, 0, 1, 4000, INT64_MAX / 2 },
+};
+
+static void a_cycle_comes_when_it_comes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cycles); i++) {
+        int64_t ms = forecast_cycle_ms(cycles[i].before, cycles[i].room, cycles[i].batch, MINUTE_MS, cycles[i].next_ms);
+        check(ms == cycles[i].ms, "%s: %lld", cycles[i].name, (long long)ms);
+    }
+}
+
+static const struct {
+    const char *name;
     int64_t before, free, at_once;
     double usual_ms;
     int64_t ms;
@@ -68,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_takes_its_time),
+        cmocka_unit_test(a_cycle_comes_when_it_comes),
         cmocka_unit_test(work_takes_what_it_took),
         cmocka_unit_test(others_have_their_share),
     };

@@ -264,6 +264,30 @@ static void a_try_that_is_given_back_counts_as_not_spent(void **state)
     world_end(&world);
 }
 
+/* Nobody's tries are spent at the second address either. */
+static void failures_of_the_second_address_are_not_spent(void **state)
+{
+    struct outage outage = { .from = began, .until = began + HOUR_MS };
+    struct world world = { .destination = is_away_at_times, .context = &outage };
+    struct error error;
+    (void)state;
+    world_begin(&world,
+                "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 2, "
+                "breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' } } }\n", began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add_jobs(&world, 2);
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_true(outage.failed >= 2);
+    int64_t failed = outage.failed;
+    world_settle(&world);
+    struct read read = read_records(&world);
+    assert_int_equal(read.count, 1);
+    assert_int_equal(read.records[0].incident.unspent, failed);
+    arena_release(&read.memory);
+    world_end(&world);
+}
+
 static void an_operator_says_why(void **state)
 {
     struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
@@ -393,7 +417,30 @@ static void it_is_written_when_something_changed_and_not_else(void **state)
         add_jobs(&world, 1);
         world_run_for(&world, 1000);
     }
-    assert_in_range(writes, 1 + 3, 1 + 4);
+    assert_in_range(writes, 1 + 3 + 5, 1 + 4 + 8); /* each minute, and each time that twice as many are held */
+    world_end(&world);
+}
+
+/* Who looks right after it began sees what is held. */
+static void what_is_held_is_written_while_it_grows(void **state)
+{
+    struct world world = { .destination = is_away_at_times, .context = &(struct outage){ 0 } };
+    struct error error;
+    size_t writes = 0;
+    (void)state;
+    world_begin(&world, TO(""), began);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_run_for(&world, 1000);
+    world.context = &writes;
+    world.applied = count_writes;
+    for (int jobs = 1; jobs <= 64; jobs++) {
+        add_jobs(&world, 1);
+        world_run_for(&world, 100);
+        struct read read = read_records(&world);
+        assert_true(2 * read.records[0].incident.held_max > jobs);
+        arena_release(&read.memory);
+    }
+    assert_true(writes <= 8);
     world_end(&world);
 }
 
@@ -509,11 +556,13 @@ int main(void)
         cmocka_unit_test(a_restart_goes_on_with_the_same_incident),
         cmocka_unit_test(a_relapse_is_part_of_it_and_the_next_outage_is_not),
         cmocka_unit_test(a_try_that_is_given_back_counts_as_not_spent),
+        cmocka_unit_test(failures_of_the_second_address_are_not_spent),
         cmocka_unit_test(an_operator_says_why),
         cmocka_unit_test(a_maintenance_window_is_an_incident),
         cmocka_unit_test(failed_checks_are_counted),
         cmocka_unit_test(a_store_that_refuses_gets_it_later),
         cmocka_unit_test(it_is_written_when_something_changed_and_not_else),
+        cmocka_unit_test(what_is_held_is_written_while_it_grows),
         cmocka_unit_test(old_ones_are_deleted_with_their_lessons),
         cmocka_unit_test(names_sort_by_time),
         cmocka_unit_test(what_is_written_is_read),

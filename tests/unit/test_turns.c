@@ -465,6 +465,46 @@ static void all_parked_is_nobody(void **state)
     field_end(&field);
 }
 
+/* ---- Aside ---- */
+
+static void those_aside_wait_for_the_others(void **state)
+{
+    (void)state;
+    struct field field;
+    field_begin(&field, email, 4);
+    for (size_t i = 0; i < 4; i++)
+        give(&field, i, 100);
+    check_order(&field, "A", "a turn begins");
+    turns_set_aside(&field.turns, &field.lanes[0].turn, 3);
+    turns_set_aside(&field.turns, &field.lanes[1].turn, 2);
+    turns_set_aside(&field.turns, &field.lanes[2].turn, 3);
+    give(&field, 1, 1); /* more work does not bring it back */
+    assert_int_equal(turns_count(&field.turns), 4);
+    assert_int_equal(turns_aside_class(&field.turns), 2);
+    int64_t max;
+    assert_true(turns_front(&field.turns, &max) == &field.lanes[3].turn);
+    assert_int_equal(max, 3); /* it is not alone */
+    assert_int_equal(turns_front_round(&field.turns), 1);
+    check_order(&field, "DDD", "nobody else is there");
+    assert_int_equal(turns_front_round(&field.turns), 2);
+    check_order(&field, "DDD", "and the next round too");
+    turns_unpark_due(&field.turns, INSTANT_MAX);
+    turns_bring_back(&field.turns, 1);
+    check_order(&field, "DDD", "time does not bring them back");
+    turns_bring_back(&field.turns, 2);
+    assert_int_equal(turns_aside_class(&field.turns), 3);
+    check_order(&field, "BBBDDDBBBDDD", "one of them");
+    turns_bring_back_one(&field.turns, &field.lanes[2].turn);
+    turns_bring_back_one(&field.turns, &field.lanes[2].turn);
+    check_order(&field, "CCC", "another, and it has waited");
+    turns_remove(&field.turns, &field.lanes[0].turn); /* cancelled while it waits */
+    assert_int_equal(turns_aside_class(&field.turns), INT64_MAX);
+    assert_int_equal(turns_count(&field.turns), 3);
+    turns_bring_back(&field.turns, INT64_MAX);
+    assert_int_equal(turns_count(&field.turns), 3);
+    field_end(&field);
+}
+
 /* ---- The rest ---- */
 
 static void alone_it_takes_what_it_likes(void **state)
@@ -564,15 +604,15 @@ static void no_memory_is_said_when_room_is_made(void **state)
     (void)state;
     struct turns turns;
     turns_init(&turns, &email);
-    for (long allowed = 0; allowed < 2; allowed++) {
+    for (long allowed = 0; allowed < 3; allowed++) {
         scarce_left = allowed;
         assert_int_equal(turns_reserve(&turns, 100), STATUS_NO_MEMORY);
         turns_release(&turns);
     }
-    scarce_left = 2;
+    scarce_left = 3;
     assert_int_equal(turns_reserve(&turns, 100), STATUS_OK);
     scarce_left = -1;
-    assert_true(turns.ready.capacity >= 100 && turns.parked.capacity >= 100);
+    assert_true(turns.ready.capacity >= 100 && turns.parked.capacity >= 100 && turns.aside.capacity >= 100);
     turns_release(&turns);
 }
 
@@ -612,6 +652,7 @@ int main(void)
         cmocka_unit_test(a_hundred_thousand_lanes),
         cmocka_unit_test(a_parked_lane_keeps_its_place),
         cmocka_unit_test(all_parked_is_nobody),
+        cmocka_unit_test(those_aside_wait_for_the_others),
         cmocka_unit_test(alone_it_takes_what_it_likes),
         cmocka_unit_test(what_was_not_there_is_given_back),
         cmocka_unit_test(without_turns_who_came_first_is_first),

@@ -1,0 +1,159 @@
+/*
+ * Who goes first on the way back from an outage. In each round of the turns those with critical work go first, then those
+ * with work of high priority, then those whose work was held, and those that have only work that came since last.
+ *
+ * So the test batch and the first steps are what matters most, of all tenants. But a tenant still has no more than its share
+ * of a round: one that calls all of its work critical holds up nobody for longer than that (invariant 7).
+ *
+ * A lane's class is that of its most urgent job, by rank: so it heeds age and deadlines, and a job that has waited for two
+ * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
+ * work. Lanes of a class whose time has not come are set aside.
+ *
+ * What is being claimed may or may not be gone already where the store is asked; it counts as gone, and the lane is looked
+ * at anew when the claim is back. With one tenant there is nothing to do: the store goes by rank.
+ */
+#include "base/log.h"
+#include "core/rank.h"
+#include "engine/engine_private.h"
+
+#include <stddef.h>
+
+enum {
+    LOOKS_MAX = 256,    /* at lanes, of one destination, before the engine does other things */
+    LOOK_JOBS_MAX = 64, /* that are counted by one look */
+};
+
+static struct lane_state *lane_of(struct turn *turn)
+{
+    return (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+}
+
+/* Without an answer it goes with the many. */
+static void look(const struct engine *engine, struct lane_state *lane, instant now)
+{
+    const struct dest *dest = lane->dest;
+    int64_t aging_ms = dest->config->aging_ms;
+    const int64_t ranks[] = {
+        [RETURN_CRITICAL] = rank_of(PRIORITY_CRITICAL, now, aging_ms),
+        [RETURN_HIGH] = rank_of(PRIORITY_HIGH, now, aging_ms),
+        [RETURN_HELD] = rank_of(PRIORITY_NORMAL, dest->gate.contingency.kept.incident.recovering_at, aging_ms),
+    };
+    struct error error;
+    lane->return_left = INT64_MAX;
+    for (int class = RETURN_CRITICAL; class <= RETURN_HELD; class++) {
+        size_t count;
+        enum status status = engine->reader->ops->reader_ahead(engine->reader, lane->id, ranks[class] + 1, 0,
+                                                               (size_t)lane->claiming + LOOK_JOBS_MAX, &count, &error);
+        lane->return_class = (enum return_class)class;
+        if (status != STATUS_OK) {
+            log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name),
+                      FIELD_CSTR("error", error.text));
+            lane->return_class = RETURN_HELD;
+            return;
+        }
+        if ((int64_t)count > lane->claiming) {
+            lane->return_left = (int64_t)count - lane->claiming;
+            return;
+        }
+    }
+    lane->return_class = RETURN_NEW;
+}
+
+/* More urgent work than what goes now goes first. */
+static void heed_class(struct dest *dest, const struct lane_state *lane)
+{
+    if (lane->return_class < dest->return_class)
+        dest->return_class = lane->return_class;
+}
+
+static bool has_order(const struct dest *dest)
+{
+    return dest->config && dest->lanes > 1 && dest->gate.contingency.kept.mode == MODE_RECOVERING;
+}
+
+void return_order_begin(struct engine *engine, struct dest *dest)
+{
+    bool has = has_order(dest);
+    dest->return_looks = LOOKS_MAX;
+    if (has == (dest->return_class != RETURN_UNKNOWN))
+        return;
+    dest->return_class = has ? RETURN_CRITICAL : RETURN_UNKNOWN;
+    dest->return_round = 0;
+    turns_bring_back(&dest->turns, RETURN_NEW);
+    for (size_t i = 0; i < engine->lanes_capacity && has; i++)
+        if (engine->lanes[i] && engine->lanes[i]->dest == dest)
+            engine->lanes[i]->return_class = RETURN_UNKNOWN; /* of an earlier return */
+}
+
+/* Those of this round that matter less are next. False: there are none. */
+static bool next_class(struct dest *dest)
+{
+    int64_t aside = turns_aside_class(&dest->turns);
+    if (aside == INT64_MAX)
+        return false;
+    dest->return_class = (enum return_class)aside;
+    turns_bring_back(&dest->turns, aside);
+    return true;
+}
+
+struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
+{
+    for (;;) {
+        struct turn *turn = turns_front(&dest->turns, ret_max);
+        if (dest->return_class == RETURN_UNKNOWN)
+            return turn;
+        if (!turn || turns_front_round(&dest->turns) > dest->return_round) {
+            if (next_class(dest))
+                continue;
+            if (!turn)
+                return NULL;
+            dest->return_round = turns_front_round(&dest->turns);
+            dest->return_class = RETURN_CRITICAL;
+        }
+        struct lane_state *lane = lane_of(turn);
+        if (lane->return_class == RETURN_UNKNOWN && dest->return_looks-- <= 0) {
+            engine_wake(engine);
+            return NULL;
+        }
+        if (lane->return_class == RETURN_UNKNOWN)
+            look(engine, lane, now);
+        heed_class(dest, lane);
+        if (lane->return_class == dest->return_class) {
+            *ret_max = lane->return_left < *ret_max ? lane->return_left : *ret_max;
+            return turn;
+        }
+        turns_set_aside(&dest->turns, turn, lane->return_class);
+    }
+}
+
+void return_order_took(struct lane_state *lane, int64_t count)
+{
+    lane->claiming += count;
+    if (lane->return_class == RETURN_UNKNOWN || lane->return_left == INT64_MAX)
+        return;
+    lane->return_left -= count;
+    if (lane->return_left <= 0)
+        lane->return_class = RETURN_UNKNOWN;
+}
+
+static void look_anew(struct lane_state *lane)
+{
+    lane->return_class = RETURN_UNKNOWN;
+    turns_bring_back_one(&lane->dest->turns, &lane->turn);
+}
+
+void return_order_claimed(struct lane_state *lane, int64_t count)
+{
+    lane->claiming -= count;
+    if (lane->dest->return_class != RETURN_UNKNOWN)
+        look_anew(lane);
+}
+
+void return_order_added(struct engine *engine, struct lane_state *lane)
+{
+    if (lane->dest->return_class == RETURN_UNKNOWN || !has_order(lane->dest))
+        return;
+    look_anew(lane);
+    look(engine, lane, engine_now(engine));
+    heed_class(lane->dest, lane);
+}

@@ -1,0 +1,224 @@
+/*
+ * Who goes first on the way back from an outage, through the real engine.
+ */
+#include "core/rank.h"
+#include "support/configs.h"
+#include "support/world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z */
+
+#define TO(more) \
+    "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10, in_doubt: resend, " \
+    "priority: { aging: 1h }, contingency: { ramp: [5, 10], stable: 1m, check: 5m }" more " } }\n"
+
+enum { SENT_MAX = 1024 };
+
+/* The ids in the order that they were sent. */
+struct sent {
+    char ids[SENT_MAX][16];
+    size_t count;
+};
+
+static int64_t takes_all(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct sent *sent = world->context;
+    assert_true(sent->count < SENT_MAX);
+    snprintf(sent->ids[sent->count++], sizeof sent->ids[0], "%.*s", SLICE_ARG(send->job->id));
+    answer->outcome = OUTCOME_DELIVERED;
+    return 300;
+}
+
+static void add(struct world *world, const char *tenant, enum priority priority, const char *prefix, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%s%d", prefix, i);
+        world_apply(world, &(struct store_op){
+            .kind = OP_INSERT,
+            .insert = { .destination = SLICE("d"), .tenant = slice_from(tenant), .id = slice_from(id), .priority = priority,
+                        .rank = rank_of(priority, world->now, 3600 * 1000), .run_at = world->now, .deadline = INSTANT_NONE,
+                        .payload = SLICE("x") },
+        });
+    }
+}
+
+/* Whether those from `from` on, `count` of them, all begin with one of the letters. */
+static void sent_are(const struct sent *sent, size_t from, size_t count, const char *letters)
+{
+    assert_true(from + count <= sent->count);
+    for (size_t i = from; i < from + count; i++)
+        if (!strchr(letters, sent->ids[i][0]))
+            fail_msg("%s was sent as number %zu, not one of %s", sent->ids[i], i, letters);
+}
+
+static size_t position(const struct sent *sent, const char *id)
+{
+    for (size_t i = 0; i < sent->count; i++)
+        if (strcmp(sent->ids[i], id) == 0)
+            return i;
+    fail_msg("%s was not sent", id);
+    return 0;
+}
+
+static void hold(struct world *world)
+{
+    struct error error;
+    assert_int_equal(engine_enter_contingency(world->engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_settle(world);
+}
+
+static void let_go(struct world *world)
+{
+    struct error error;
+    assert_int_equal(engine_leave_contingency(world->engine, SLICE("d"), &error), STATUS_OK);
+    world_settle(world);
+}
+
+/* S3-050 */
+static void critical_then_high_then_what_was_held_then_the_new(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    world.commit_ms = 5;
+    hold(&world);
+    add(&world, "one", PRIORITY_NORMAL, "a", 20);
+    add(&world, "two", PRIORITY_NORMAL, "b", 20);
+    add(&world, "three", PRIORITY_HIGH, "h", 2);
+    add(&world, "three", PRIORITY_NORMAL, "c", 20);
+    add(&world, "four", PRIORITY_NORMAL, "d", 20);
+    add(&world, "four", PRIORITY_CRITICAL, "K", 1);
+    add(&world, "five", PRIORITY_CRITICAL, "L", 4);
+    world_run_for(&world, 60 * 1000);
+    let_go(&world);
+    world_run_for(&world, 1);
+    add(&world, "new", PRIORITY_NORMAL, "n", 5);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_int_equal(sent.count, 92);
+    static const struct { size_t count; const char *letters; } rounds[] = {
+        { 1 + 3, "KL" }, { 2, "h" }, { 3 + 3 + 1 + 2, "abcd" }, { 3, "n" }, /* each three at most */
+        { 1, "L" }, { 3 + 3 + 3 + 3, "abcd" }, { 2, "n" },
+        { 3 + 3 + 3 + 3, "abcd" },
+    };
+    size_t from = 0;
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; from += rounds[i++].count)
+        sent_are(&sent, from, rounds[i].count, rounds[i].letters);
+    world_end(&world);
+}
+
+static void critical_work_that_comes_on_the_way_goes_next(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    world.commit_ms = 5;
+    hold(&world);
+    add(&world, "one", PRIORITY_NORMAL, "a", 60);
+    add(&world, "two", PRIORITY_NORMAL, "b", 60);
+    world_run_for(&world, 1000);
+    let_go(&world);
+    world_run_for(&world, 400);
+    size_t before = sent.count;
+    assert_int_equal(before, 5); /* the test batch */
+    add(&world, "late", PRIORITY_CRITICAL, "K", 2);
+    world_run_for(&world, 10 * 60 * 1000);
+    assert_int_equal(position(&sent, "K0"), before);
+    assert_int_equal(position(&sent, "K1"), before + 1);
+    assert_int_equal(sent.count, 122);
+    world_end(&world);
+}
+
+/* Rank is what counts: it heeds age. */
+static void old_work_is_as_good_as_critical(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    hold(&world);
+    add(&world, "old", PRIORITY_NORMAL, "o", 2);
+    world_run_for(&world, (int64_t)2 * 3600 * 1000);
+    add(&world, "one", PRIORITY_NORMAL, "a", 20);
+    add(&world, "two", PRIORITY_CRITICAL, "K", 2);
+    let_go(&world);
+    world_run_for(&world, 10 * 60 * 1000);
+    sent_are(&sent, 0, 4, "oK");
+    assert_int_equal(sent.count, 24);
+    world_end(&world);
+}
+
+/* Afterwards the turns are as ever, and nobody is left aside. */
+static void the_order_ends_with_the_way_back(void **state)
+{
+    static const char *const ends[] = { "restored", "held again", "crash", "limits" };
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct sent sent = { 0 };
+        struct world world = { .destination = takes_all, .context = &sent };
+        print_message("  %s\n", ends[i]);
+        world_begin(&world, i == 3 ? TO(", rate: { per_tenant: 60/m }") : TO(""), began);
+        hold(&world);
+        add(&world, "one", PRIORITY_CRITICAL, "K", 60);
+        add(&world, "two", PRIORITY_NORMAL, "b", 3);
+        let_go(&world);
+        world_run_for(&world, 1500);
+        sent_are(&sent, 0, 3, "K");
+        if (i == 1) {
+            hold(&world);
+            world_run_for(&world, 60 * 1000);
+            let_go(&world);
+        } else if (i == 2) {
+            world_crash(&world);
+        }
+        world_run_for(&world, 20 * 60 * 1000);
+        assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "normal");
+        assert_int_equal(world_counts(&world, "d").completed, 63);
+        add(&world, "two", PRIORITY_NORMAL, "z", 1);
+        world_run_for(&world, 2000);
+        assert_int_equal(world_counts(&world, "d").completed, 64);
+        world_end(&world);
+    }
+}
+
+/* The looks at lanes are bounded a run, and yet nobody is forgotten. */
+static void many_tenants(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    hold(&world);
+    for (int i = 0; i < 700; i++) {
+        char tenant[16], id[16];
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        snprintf(id, sizeof id, "a%d-", i);
+        add(&world, tenant, PRIORITY_NORMAL, id, 1);
+    }
+    add(&world, "last", PRIORITY_CRITICAL, "K", 1);
+    let_go(&world);
+    world_run_for(&world, 20 * 60 * 1000);
+    assert_int_equal(sent.count, 701);
+    assert_int_equal(position(&sent, "K0"), 0);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(critical_then_high_then_what_was_held_then_the_new),
+        cmocka_unit_test(critical_work_that_comes_on_the_way_goes_next),
+        cmocka_unit_test(old_work_is_as_good_as_critical),
+        cmocka_unit_test(the_order_ends_with_the_way_back),
+        cmocka_unit_test(many_tenants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/*
+ * Why a job is where it is, in words: what holds it when several things do, and what is said of it.
+ */
+#include "api/why.h"
+#include "support/check.h"
+
+#include <stdio.h>
+
+#define NOW INT64_C(1736678400000) /* 2025-01-12T10:40:00Z */
+
+static const struct destination_config pushed = { .transport = TRANSPORT_HTTP };
+static const struct destination_config pulled = { .transport = TRANSPORT_PULL };
+static const struct lane_hold held = { .held = true, .since = NOW - 5000, .reason = "unpaid" };
+
+#define STATUS .known = true, .configured = true, .mode_since = NOW, .held_since = NOW - 1000
+#define FREE { STATUS, .mode = "normal", .held_until = INSTANT_NONE }
+#define HELD(by, until) { STATUS, .mode = "normal", .held_by = by, .held_until = until }
+#define DOWN(by, why) { STATUS, .mode = "contingency", .held_by = by, .cause = why, .held_until = NOW + 60000 }
+
+static const struct why_case {
+    const char *name;
+    const struct destination_config *destination;
+    struct destination_status status;
+    bool lane_held;
+    instant tenant_until, expected, run_at;
+    const char *held_by; /* NULL: nothing */
+    const char *said;    /* somewhere in the answer */
+} cases[] = {
+    { "its turn", &pushed, FREE, false, INSTANT_NONE, NOW + 500, NOW, NULL, "sent when its turn comes, at about 2025-01-12T10:40:00.500Z" },
+    { "a worker's turn", &pulled, FREE, false, INSTANT_NONE, INSTANT_NONE, NOW, NULL, "a worker gets it when its turn comes" },
+    { "an outage", &pushed, DOWN("contingency", "breaker"), false, INSTANT_NONE, INSTANT_NONE, NOW, "contingency",
+      "destination d is in contingency because too many sends failed and the breaker opened" },
+    { "an outage, and its tenant is held: that lasts", &pushed, DOWN("contingency", "breaker"), true, INSTANT_NONE, INSTANT_NONE, NOW,
+      "tenant_paused", "tenant t is paused at destination d (unpaid)" },
+    { "an operator holds both", &pushed, DOWN("contingency", "operator"), true, INSTANT_NONE, INSTANT_NONE, NOW, "contingency",
+      "insist dest contingency d --leave" },
+    { "both are paused", &pushed, HELD("paused", INSTANT_NONE), true, INSTANT_NONE, INSTANT_NONE, NOW, "paused",
+      "insist dest resume d\"" },
+    { "its tenant is held: nobody knows until when", &pushed, FREE, true, INSTANT_NONE, NOW + 500, NOW, "tenant_paused",
+      "\"expected_at\":null" },
+    { "and the sentence does not either", &pushed, FREE, true, INSTANT_NONE, NOW + 500, NOW, "tenant_paused", "--tenant 't'\"" },
+    { "its tenant is held, and it is not due", &pushed, FREE, true, INSTANT_NONE, INSTANT_NONE, NOW + 9000, "tenant_paused",
+      "tenant t is paused" },
+    { "a limit of all", &pushed, HELD("rate", NOW + 2000), false, INSTANT_NONE, NOW + 2000, NOW, "rate",
+      "destination d has had as many sends as its rate allows" },
+    { "a limit of its own that lasts longer", &pushed, HELD("rate", NOW + 2000), false, NOW + 3000, NOW + 3000, NOW, "rate",
+      "its tenant has had as many sends as rate.per_tenant allows" },
+    { "a limit of its own that is over sooner", &pushed, HELD("rate", NOW + 2000), false, NOW + 1000, NOW + 2000, NOW, "rate",
+      "destination d has had as many sends as its rate allows" },
+    { "a limit, and it is not due", &pushed, HELD("rate", NOW + 2000), false, NOW + 1000, NOW + 9000, NOW + 9000, NULL,
+      "its run_at has not come" },
+    { "the second address has failed too", &pushed,
+      { STATUS, .mode = "contingency", .held_by = "breaker", .cause = "health", .fallback = true, .held_until = NOW + 9000 }, false,
+      INSTANT_NONE, NOW + 9000, NOW, "breaker",
+      "destination d is in contingency, and its second address is left alone because too many sends failed" },
+    { "the second address wants a rest", &pushed,
+      { STATUS, .mode = "contingency", .held_by = "throttle", .cause = "health", .fallback = true, .held_until = NOW + 9000 }, false,
+      INSTANT_NONE, NOW + 9000, NOW, "throttle", "its second address asked for a pause" },
+};
+
+static void what_holds_it_is_said(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct why_case *c = &cases[i];
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
+                                 .run_at = c->run_at, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
+        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = c->tenant_until,
+                                                    .at = c->expected } };
+        struct buffer out;
+        char word[64] = "";
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, c->destination, &c->status, c->lane_held ? &held : NULL, &place, NOW);
+        buffer_append_byte(&out, '\0');
+        assert_int_equal(buffer_status(&out), STATUS_OK);
+        check(strstr(out.data, c->said) != NULL, "%s: %s", c->name, out.data);
+        if (c->held_by)
+            snprintf(word, sizeof word, "\"held_by\":\"%s\"", c->held_by);
+        check((strstr(out.data, "\"held_by\"") != NULL) == (c->held_by != NULL) && strstr(out.data, word), "%s: %s", c->name,
+              out.data);
+        buffer_release(&out);
+    }
+}
+
+/* What is said is copied into a shell. */
+static void a_tenants_name_is_one_word(void **state)
+{
+    (void)state;
+    const struct job job = { .id = SLICE("j"), .tenant = SLICE("o'x; reboot"), .destination = SLICE("d"), .state = STATE_PENDING,
+                             .run_at = NOW, .updated_at = NOW, .expires_at = INSTANT_NONE };
+    const struct destination_status status = FREE;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    why_write(&out, &job, &pushed, &status, &held, NULL, NOW);
+    buffer_append_byte(&out, '\0');
+    check(strstr(out.data, "--tenant 'o'\\\\''x; reboot'\"") != NULL, "%s", out.data);
+    buffer_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_holds_it_is_said),
+        cmocka_unit_test(a_tenants_name_is_one_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
