@@ -50,7 +50,10 @@ struct transport_ops {
     const char *name;
     /* Always ends in exactly one call of send->done, never from inside start. */
     void (*start)(struct transport *transport, struct send *send);
-    /* Gives up a send: done is called with attempted or in_doubt as far as it had come, before this returns. */
+    /*
+     * Gives up a send that is under way, that is, whose done was not called yet: done is called with attempted or
+     * in_doubt as far as it had come, before this returns. A send that is over must not be given: it may be freed.
+     */
     void (*abort)(struct transport *transport, struct send *send);
     /* The configuration has changed: a destination at the same address in memory may be another one. */
     void (*forget)(struct transport *transport);
