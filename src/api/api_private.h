@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "api/auth.h"
 #include "api/call.h"
+#include "api/client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@ enum {
     CLIENT_TIMEOUT_S = 60,          /* a client that neither reads nor writes */
     BODY_OVERHEAD_BYTES = 64 * 1024, /* of a job's JSON around its payload */
     BATCH_BODY_BYTES_MAX = 64 << 20,
+    UNKNOWN_BODY_BYTES_MAX = 64 * 1024, /* of who has no token, where one is needed */
     DISK_CHECK_EVERY_MS = 1000,
     RETRY_AFTER_S = 1,
     STUCK_AFTER_MS = 30 * 1000, /* no progress for this long means not alive */
@@ -52,6 +54,10 @@ struct api {
     bool stopping; /* only the API's thread reads and writes it */
     bool draining;
     size_t calls; /* under way */
+    struct client *clients; /* whose connections are open */
+    struct client **clients_by_fd;
+    size_t client_count, client_capacity;
+    struct stream *streams; /* answers in pieces under way */
     struct pulse pulse;
     struct decisions *decisions; /* made at the first question, anew after a reload */
     int64_t acked;               /* jobs that pull workers completed */

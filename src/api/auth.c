@@ -209,3 +209,11 @@ const struct token *tokens_find(const struct tokens *tokens, struct slice secret
             found = &tokens->items[i];
     return found;
 }
+
+const struct token *tokens_find_bearer(const struct tokens *tokens, struct slice header)
+{
+    struct slice bearer = SLICE("Bearer ");
+    if (header.len <= bearer.len || !slice_equal_nocase((struct slice){ header.data, bearer.len }, bearer))
+        return NULL;
+    return tokens_find(tokens, slice_trim(slice_from_offset(header, bearer.len)));
+}

@@ -71,7 +71,7 @@ void call_drop(struct call *call)
 {
     if (call->http) { /* libevent has not noticed yet */
         struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
-        evhttp_connection_set_closecb(connection, NULL, NULL);
+        client_watch(call->client, NULL, NULL);
         evhttp_connection_free(connection);
     }
     call_free(call);
@@ -81,6 +81,7 @@ void call_client_left(struct call *call)
 {
     struct evhttp_request *http = call->http;
     call->http = NULL;
+    call->client = NULL;
     /* A request whose answer was being made is taken off a connection that fails: it is ours then, not the connection's. */
     if (http && !evhttp_request_get_connection(http))
         evhttp_request_free(http);
@@ -154,8 +155,10 @@ void call_send(struct call *call, int status, const char *content_type, struct b
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
     evhttp_add_header(headers, "Content-Type", content_type);
     add_body(call, headers, body);
-    evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), NULL, NULL);
+    client_watch(call->client, NULL, NULL);
+    client_answer_begins(call->client);
     evhttp_send_reply(call->http, status, title_of(status), NULL);
+    client_answer_ends(call->client);
     call_free(call);
 }
 
@@ -364,9 +367,18 @@ struct stream {
     enum piece (*next)(struct call *call, struct buffer *out);
     enum piece last; /* what `next` said */
     bool writing;    /* libevent has a piece and will call back, unless the client goes */
+    struct stream *next_stream, **link; /* of all */
 };
 
 static void stream_go_on(struct stream *stream);
+
+static void stream_free(struct stream *stream)
+{
+    *stream->link = stream->next_stream;
+    if (stream->next_stream)
+        stream->next_stream->link = stream->link;
+    call_free(stream->call); /* the stream is in its memory */
+}
 
 static void on_piece_sent(struct evhttp_connection *connection, void *context)
 {
@@ -383,25 +395,24 @@ static void on_stream_turn(evutil_socket_t fd, short what, void *context)
     stream_go_on(context);
 }
 
-static void on_stream_gone(struct evhttp_connection *connection, void *context)
+static void on_stream_gone(void *context)
 {
     struct stream *stream = context;
-    (void)connection;
     call_client_left(stream->call);
     if (stream->writing)
-        call_free(stream->call);
+        stream_free(stream);
 }
 
 static void stream_end(struct stream *stream)
 {
     struct call *call = stream->call;
     struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
-    evhttp_connection_set_closecb(connection, NULL, NULL);
+    client_watch(call->client, NULL, NULL);
     if (stream->last == PIECE_LAST)
         evhttp_send_reply_end(call->http);
     else
         evhttp_connection_free(connection);
-    call_free(call);
+    stream_free(stream);
 }
 
 /* False: no memory. */
@@ -429,7 +440,7 @@ static void stream_go_on(struct stream *stream)
     struct buffer piece = call_buffer();
     bool sent = false;
     if (!call->http) {
-        call_free(call);
+        stream_free(stream);
         return;
     }
     if (stream->last == PIECE_MORE)
@@ -452,6 +463,7 @@ static void stream_go_on(struct stream *stream)
 
 void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out))
 {
+    struct api *api = call->api;
     struct buffer nothing = call_buffer();
     struct stream *stream = arena_alloc(&call->memory, sizeof *stream);
     if (!stream) {
@@ -462,9 +474,24 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
         call_send(call, 200, content_type, &nothing);
         return;
     }
-    *stream = (struct stream){ .call = call, .next = next };
+    *stream = (struct stream){ .call = call, .next = next, .next_stream = api->streams, .link = &api->streams };
+    if (stream->next_stream)
+        stream->next_stream->link = &stream->next_stream;
+    api->streams = stream;
     evhttp_add_header(evhttp_request_get_output_headers(call->http), "Content-Type", content_type);
-    evhttp_connection_set_closecb(evhttp_request_get_connection(call->http), on_stream_gone, stream);
+    client_watch(call->client, on_stream_gone, stream);
     evhttp_send_reply_start(call->http, 200, NULL);
     stream_go_on(stream);
+}
+
+void call_streams_end(struct api *api)
+{
+    struct stream *next;
+    for (struct stream *stream = api->streams; stream; stream = next) {
+        next = stream->next_stream;
+        if (!stream->writing)
+            continue; /* ends in its next turn */
+        stream->last = PIECE_FAILED;
+        stream_end(stream);
+    }
 }

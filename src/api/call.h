@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 
 struct api;
+struct client;
 struct route;
 struct evhttp_request;
 struct evkeyvalq;
@@ -44,6 +45,7 @@ struct call {
     struct message message; /* for the way to the engine's thread and back */
     struct api *api;
     struct evhttp_request *http; /* NULL: the client is gone */
+    struct client *client;       /* likewise */
     const struct route *route;
     struct arena memory;
     struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
@@ -112,6 +114,8 @@ const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane);
  */
 enum piece { PIECE_MORE, PIECE_LAST, PIECE_FAILED };
 void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out));
+/* Ends those that wait for a client to read, as after a failure: the daemon stops. */
+void call_streams_end(struct api *api);
 
 /* Whether the client has closed its connection, as far as the system knows. */
 bool call_client_gone(const struct call *call);

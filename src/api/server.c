@@ -142,10 +142,7 @@ static bool authorise(struct call *call)
     if (!tokens)
         return not_a_foreign_page(call);
     struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
-    struct slice bearer = SLICE("Bearer ");
-    const struct token *token = NULL;
-    if (header.len > bearer.len && slice_equal_nocase((struct slice){ header.data, bearer.len }, bearer))
-        token = tokens_find(tokens, slice_trim(slice_from_offset(header, bearer.len)));
+    const struct token *token = tokens_find_bearer(tokens, header);
     if (!token) {
         call_problem(call, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
         return false;
@@ -166,15 +163,15 @@ static bool authorise(struct call *call)
 
 /* --- one request ------------------------------------------------------------------------------- */
 
-static void on_client_gone(struct evhttp_connection *connection, void *context)
+static void on_client_gone(void *context)
 {
-    (void)connection;
     call_client_left(context);
 }
 
 static struct call *call_new(struct api *api, struct evhttp_request *http)
 {
-    struct call *call = calloc(1, sizeof *call);
+    struct client *client = client_of(api, evhttp_request_get_connection(http));
+    struct call *call = client ? calloc(1, sizeof *call) : NULL;
     struct evkeyvalq *query = calloc(1, sizeof *query);
     if (!call || !query) {
         free(call);
@@ -184,11 +181,13 @@ static struct call *call_new(struct api *api, struct evhttp_request *http)
     TAILQ_INIT(query);
     call->api = api;
     call->http = http;
+    call->client = client;
     call->query = query;
     call->who = SLICE("");
     arena_init(&call->memory, SIZE_MAX / 4);
     api->calls++;
-    evhttp_connection_set_closecb(evhttp_request_get_connection(http), on_client_gone, call);
+    client_request_read(client);
+    client_watch(client, on_client_gone, call);
     return call;
 }
 
@@ -199,13 +198,6 @@ static void take_body(struct call *call)
     const unsigned char *data = len > 0 ? evbuffer_pullup(input, -1) : NULL;
     if (data)
         call->body = (struct slice){ (const char *)data, len };
-}
-
-static bool too_many_connections(const struct call *call)
-{
-    /* Descriptors are given out from the lowest free number, so a high one means that many are open. */
-    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(call->http)));
-    return call->api->config->connections_max > 0 && fd > call->api->config->connections_max;
 }
 
 /*
@@ -256,9 +248,12 @@ static void on_request(struct evhttp_request *http, void *context)
         call_problem(call, 404, "not_found", "there is nothing here; see /openapi.json");
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
-    else if (too_many_connections(call))
-        call_problem(call, 503, "too_many_connections", "limits.connections are open already; use fewer or raise it");
-    else if (authorise(call)) {
+    else if (client_is_too_many(call->client)) {
+        evhttp_add_header(evhttp_request_get_output_headers(http), "Connection", "close");
+        call_problem(call, 503, "too_many_connections",
+                     "limits.connections (%lld) are open already; use fewer at a time, or raise it",
+                     (long long)api->config->connections_max);
+    } else if (authorise(call)) {
         take_body(call);
         call->route->handle(call);
     }
@@ -432,9 +427,10 @@ static enum status open_server(struct api *api, struct error *err)
     api->http = api->loop ? evhttp_new(api->loop) : NULL;
     if (!api->http)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
+    clients_watch(api);
     evhttp_set_gencb(api->http, on_request, api);
     evhttp_set_max_headers_size(api->http, HEADER_BYTES_MAX);
-    evhttp_set_max_body_size(api->http, BATCH_BODY_BYTES_MAX);
+    evhttp_set_max_body_size(api->http, UNKNOWN_BODY_BYTES_MAX); /* until a connection is watched */
     evhttp_set_timeout(api->http, CLIENT_TIMEOUT_S);
     /* Those that no path takes are let in to be answered with 405, as all problems are. */
     evhttp_set_allowed_methods(api->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PATCH |
@@ -569,6 +565,7 @@ static void on_stop(struct message *message)
     api->stopping = true;
     evhttp_del_accept_socket(api->http, api->socket);
     free(order);
+    call_streams_end(api);
     api_may_end(api);
 }
 
@@ -597,6 +594,7 @@ void api_free(struct api *api)
         pthread_join(api->thread, NULL);
     if (api->http)
         evhttp_free(api->http);
+    clients_release(api);
     if (api->pulse.timer)
         event_free(api->pulse.timer);
     if (api->accept_again)
