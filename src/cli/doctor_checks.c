@@ -55,7 +55,9 @@ static void check_content(struct doctor *doctor, const char *path)
     else
         doctor_tell(doctor, FINDING_FAIL, "store", "%s; stop the daemon and restore a backup", err.text);
     enum status status = store_sqlite_verify(path, &chain, &err);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK && status != STATUS_CORRUPT)
+        doctor_tell(doctor, FINDING_FAIL, "events", "not verified: %s", err.text);
+    else if (status == STATUS_CORRUPT)
         doctor_tell(doctor, FINDING_FAIL, "events", "%s; somebody or something changed the store: compare with a backup",
                     err.text);
     else if (chain.last < chain.first)

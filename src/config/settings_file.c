@@ -19,7 +19,8 @@ static const struct section limits_section = { .name = "limits", SECTION_ROWS(li
 
 static const struct setting retention_rows[] = {
     { "completed", SETTING_DURATION, AT(retention_completed_ms), "24h", "0s", "36500d", .meaning = "How long completed jobs are kept." },
-    { "audit", SETTING_DURATION, AT(retention_audit_ms), "1826d", "0s", "36500d", .meaning = "How long the audit trail is kept." },
+    { "audit", SETTING_DURATION, AT(retention_audit_ms), "1827d", "0s", "36500d",
+      .meaning = "How long the audit trail is kept: five years with their leap days. 0s: for ever." },
 };
 static const struct section retention_section = { .name = "retention", SECTION_ROWS(retention_rows) };
 

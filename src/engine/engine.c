@@ -214,6 +214,7 @@ static instant next_time(const struct engine *engine, instant now)
     instant next = instant_add(now, ORPHANS_EVERY_MS);
     instant_hasten(&next, engine->orphans_at, now);
     instant_hasten(&next, engine->promote_at, now);
+    instant_hasten(&next, engine->trim_at, now);
     instant_hasten(&next, engine->not_before, now);
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);

@@ -38,6 +38,7 @@ enum {
     DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
+    TRIM_AGAIN_MS = 1000,          /* while there are more than that */
 };
 
 /* One event of a destination's. The texts are constants. */

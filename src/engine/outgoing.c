@@ -133,6 +133,10 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         else
             engine->promote_at = instant_add(engine_now(engine), AGAIN_MS);
         break;
+    case OP_TRIM:
+        if (applied && op->trim.ret_deleted >= TRIM_MAX)
+            engine->trim_at = instant_add(engine_now(engine), TRIM_AGAIN_MS);
+        break;
     case OP_REDRIVE:
         auto_redrive_done(purpose->dest, applied);
         break;

@@ -108,7 +108,8 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
 
 /* ---- Jobs ---- */
 
-static enum status version_check(const struct outside *outside, struct error *err)
+/* `older`: stores of older versions will do. */
+static enum status version_check(const struct outside *outside, bool older, struct error *err)
 {
     sqlite3 *db = NULL;
     int64_t version = 0;
@@ -117,7 +118,7 @@ static enum status version_check(const struct outside *outside, struct error *er
     if (status == STATUS_OK)
         status = sqlite_schema_identify(db, &version, err);
     sqlite3_close(db);
-    if (status == STATUS_OK && version != known)
+    if (status == STATUS_OK && (older ? version > known : version != known))
         status = error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program reads %d: %s",
                            (long long)version, known,
                            version > known ? "use a newer program" : "start this program's daemon on it once");
@@ -129,7 +130,7 @@ enum status store_sqlite_reader(const char *path, struct store_reader **ret_read
     struct outside outside;
     enum status status = outside_init(&outside, path, err);
     if (status == STATUS_OK)
-        status = version_check(&outside, err);
+        status = version_check(&outside, false, err);
     outside.store.base.ops = &sqlite_store_ops;
     return status == STATUS_OK ? sqlite_reader_open(&outside.store.base, ret_reader, err) : status;
 }
@@ -216,7 +217,7 @@ static enum status chain_follow(struct outside *outside, struct store_sqlite_cha
     size_t count = 0;
     enum status status = chain_begin(outside, chain.hash, ret_begin, err);
     if (status == STATUS_OK)
-        status = sqlite_reader_open(&outside->store.base, &reader, err);
+        status = sqlite_reader_open_events(&outside->store.base, &reader, err);
     if (status != STATUS_OK)
         return status;
     chain.first = *ret_begin + 1;
@@ -235,6 +236,8 @@ enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret
     struct outside outside;
     int64_t begin = 0, begin_now = 0;
     enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = version_check(&outside, true, err);
     if (status == STATUS_OK)
         status = chain_follow(&outside, ret_chain, &begin, err);
     for (int tries = 1; status == STATUS_CORRUPT && tries < VERIFY_TRIES_MAX; tries++, begin = begin_now) {

@@ -285,6 +285,8 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op) MUS
 /* ---- store_sqlite_reader.c ---- */
 
 enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err);
+/* One for sqlite_reader_events alone, which reads stores of older versions, too: events are the same in all of them. */
+enum status sqlite_reader_open_events(struct store *store, struct store_reader **ret_reader, struct error *err);
 void sqlite_reader_close(struct store_reader *reader);
 enum status sqlite_reader_job(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);

@@ -75,14 +75,16 @@ struct reading {
     struct error *err;
 };
 
-enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
+/* With the queries from `first` up to `last`. */
+static enum status reader_open(struct store *store, enum query first, enum query last, struct store_reader **ret_reader,
+                               struct error *err)
 {
     struct sqlite_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
     reader->base.ops = store->ops;
     enum status status = sqlite_connect_reader((struct sqlite_store *)store, &reader->db, err);
-    for (int i = 0; i < QUERY_COUNT && status == STATUS_OK; i++) {
+    for (enum query i = first; i <= last && status == STATUS_OK; i++) {
         assert(query_texts[i]);
         int result =
             sqlite3_prepare_v3(reader->db, query_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &reader->queries[i], NULL);
@@ -95,6 +97,16 @@ enum status sqlite_reader_open(struct store *store, struct store_reader **ret_re
     }
     *ret_reader = &reader->base;
     return STATUS_OK;
+}
+
+enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
+{
+    return reader_open(store, 0, QUERY_COUNT - 1, ret_reader, err);
+}
+
+enum status sqlite_reader_open_events(struct store *store, struct store_reader **ret_reader, struct error *err)
+{
+    return reader_open(store, QUERY_EVENTS, QUERY_EVENTS, ret_reader, err);
 }
 
 void sqlite_reader_close(struct store_reader *base)

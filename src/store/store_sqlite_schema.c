@@ -117,9 +117,14 @@ static enum status migrate_step(sqlite3 *db, const char *sql, int version, struc
         status = sqlite_exec(db, sql, err);
     if (status == STATUS_OK)
         status = sqlite_exec(db, after, err);
-    if (status != STATUS_OK && !sqlite3_get_autocommit(db))
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    char why[sizeof err->text] = "";
+    if (err)
+        snprintf(why, sizeof why, "%s", err->text);
+    if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL); /* a failure closes the connection, which rolls back too */
-    return status;
+    return error_set(err, status, "the store stays at schema version %d, which this program cannot use: %.400s", version, why);
 }
 
 /* 0 for an empty database. */

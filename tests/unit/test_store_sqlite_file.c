@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct files {
-    char store[300], copy[300];
+    char store[300], copy[300], third[300];
 };
 
 static struct files files_of(const struct store_fixture *f)
@@ -16,6 +16,7 @@ static struct files files_of(const struct store_fixture *f)
     struct files files;
     snprintf(files.store, sizeof files.store, "%s/store.db", f->place.folder);
     snprintf(files.copy, sizeof files.copy, "%s/copy 100%%?#.db", f->place.folder);
+    snprintf(files.third, sizeof files.third, "%s/third.db", f->place.folder);
     return files;
 }
 
@@ -103,6 +104,64 @@ static void test_chain_over_pages_and_after_a_trim(void **state)
     assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
     assert_int_equal(chain.first, 71);
     assert_int_equal(chain.last, 1100);
+}
+
+/* What is left after a trim builds on the hash of what went. */
+static void test_tampering_after_a_trim_shows(void **state)
+{
+    static const struct {
+        const char *name, *sql, *told;
+    } cases[] = {
+        { "the first kept", "UPDATE event SET at = at + 1 WHERE number = 4", "event 4 is not what was written" },
+        { "the kept hash", "UPDATE trimmed SET hash = randomblob(32)", "event 4 is not what was written" },
+        { "the kept hash is gone", "DELETE FROM trimmed", "event 1 is missing" },
+        { "more was trimmed than is said", "DELETE FROM event WHERE number = 4", "event 4 is missing" },
+        { "a hash that is none", "UPDATE trimmed SET hash = 'x'", "the newest trimmed event has no hash" },
+    };
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_chain chain;
+    struct error err = { 0 };
+    fill(f);
+    f->now += DAY_MS;
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now, .max = 3 } };
+    assert_run(f, &trim, STATUS_OK);
+    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(chain.first, 4);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        print_message("%s\n", cases[i].name);
+        assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+        tamper(files.copy, cases[i].sql);
+        assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
+        assert_string_equal(err.text, cases[i].told);
+        assert_int_equal(unlink(files.copy), 0);
+    }
+}
+
+/* Before an upgrade, and after one was taken back: the trail of an older store is verified, a newer one's is not judged. */
+static void test_stores_of_other_versions(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_sqlite_chain chain;
+    struct store_sqlite_facts facts;
+    struct error err = { 0 };
+    static char sql[1 << 20];
+    FILE *file = fopen("tests/support/store_v1.sql", "rb");
+    assert_non_null(file);
+    sql[fread(sql, 1, sizeof sql - 1, file)] = '\0';
+    fclose(file);
+    tamper(files.copy, sql);
+    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_OK);
+    assert_int_equal(facts.schema_version, 1);
+    assert_int_equal(store_sqlite_quick_check(files.copy, &err), STATUS_OK);
+    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
+    assert_int_equal(chain.last, facts.event_last);
+    assert_int_equal(store_sqlite_backup_file(files.copy, files.third, &err), STATUS_OK);
+    assert_int_equal(store_sqlite_verify(files.third, &chain, &err), STATUS_OK);
+    tamper(files.copy, "PRAGMA user_version = 99");
+    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "use a newer program"));
 }
 
 /* On copies, because the fixture looks at its own store in the end. */
@@ -195,6 +254,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         TEST(test_facts_beside_the_writer), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
+        TEST(test_tampering_after_a_trim_shows), TEST(test_stores_of_other_versions),
         TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,107 @@
+/* The trail of events is kept as long as it is said, and no longer. */
+#include "support/check.h"
+#include "support/world.h"
+
+#include <stdio.h>
+
+#define KEPT_MS ((int64_t)30 * DAY_MS)
+
+enum { MANY = 12000, SECONDS_MANY = 6 };
+
+static const char yaml[] = "retention: { completed: 1h, audit: 30d }\n"
+                           "destinations: { d: { transport: pull } }\n";
+
+static instant start;
+
+static int begin(void **state)
+{
+    static struct world world;
+    assert_int_equal(instant_parse(SLICE("2025-01-12T10:40:00Z"), &start, NULL), STATUS_OK);
+    world_begin(&world, yaml, start);
+    *state = &world;
+    return 0;
+}
+
+static int end(void **state)
+{
+    world_end(*state);
+    return 0;
+}
+
+/* How many events there are; the oldest one's time is told, too. */
+static size_t count_events(struct world *world, instant *ret_oldest)
+{
+    size_t total = 0, count;
+    int64_t after = 0;
+    *ret_oldest = INSTANT_NONE;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error err;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &events, &count, &err),
+                         STATUS_OK);
+        if (total == 0 && count > 0)
+            *ret_oldest = events[0].at;
+        if (count > 0)
+            after = events[count - 1].number;
+        total += count;
+        arena_release(&memory);
+    } while (count > 0);
+    return total;
+}
+
+static void only_what_is_older_goes(void **state)
+{
+    struct world *world = *state;
+    instant oldest;
+    world_add(world, "d", "t", "old", "1");
+    world_run_for(world, 10 * DAY_MS);
+    world_add(world, "d", "t", "young", "1");
+    world_run_until(world, start + KEPT_MS - MINUTE_MS);
+    size_t before = count_events(world, &oldest);
+    check(oldest <= start + SECOND_MS, "events are gone before their time: the oldest is of %lld", (long long)oldest);
+    world_run_until(world, start + KEPT_MS + 2 * MINUTE_MS);
+    size_t after = count_events(world, &oldest);
+    check(after < before && after > 0, "%zu events of %zu", after, before);
+    check(oldest >= start + 2 * MINUTE_MS && oldest <= start + 10 * DAY_MS + SECOND_MS, "the oldest is of %lld", (long long)oldest);
+}
+
+/* What comes faster than one look a minute can take away must go as fast as it came. */
+static void a_long_trail_goes_in_a_row(void **state)
+{
+    struct world *world = *state;
+    instant oldest;
+    char id[16];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        world_add(world, "d", "t", id, "1");
+    }
+    world_run_until(world, start + KEPT_MS - MINUTE_MS);
+    assert_true(count_events(world, &oldest) >= MANY);
+    world_run_until(world, start + KEPT_MS + MINUTE_MS + SECONDS_MANY * SECOND_MS);
+    size_t left = count_events(world, &oldest);
+    check(left < MANY / 10, "%zu events are left", left);
+}
+
+static void five_years_are_the_default(void **state)
+{
+    (void)state;
+    struct config *config;
+    instant from, to;
+    assert_int_equal(config_default(&config), STATUS_OK);
+    assert_int_equal(instant_parse(SLICE("2024-01-12T00:00:00Z"), &from, NULL), STATUS_OK);
+    assert_int_equal(instant_parse(SLICE("2029-01-12T00:00:00Z"), &to, NULL), STATUS_OK); /* two leap days */
+    assert_true(config->retention_audit_ms >= to - from);
+    config_unref(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(only_what_is_older_goes, begin, end),
+        cmocka_unit_test_setup_teardown(a_long_trail_goes_in_a_row, begin, end),
+        cmocka_unit_test(five_years_are_the_default),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
