@@ -266,11 +266,18 @@ static enum status open_loop(struct daemon *daemon, struct error *err)
     return status;
 }
 
+/* Said before, because a large store takes its time and nothing else is heard of the daemon meanwhile. */
+static void on_migrate(int from, int to)
+{
+    log_event(LOG_WARN, "store_migrating", FIELD_INT("from", from), FIELD_INT("to", to),
+              FIELD_CSTR("advice", "older programs cannot use it after this; a large store may take minutes"));
+}
+
 static enum status open_store(struct daemon *daemon, struct error *err)
 {
     const struct config *config = daemon->config;
     bool always = config->durability == DURABILITY_ALWAYS;
-    struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max };
+    struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate };
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)
         return status;

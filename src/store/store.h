@@ -308,6 +308,8 @@ struct lane {
 struct store_settings {
     bool sync_always;      /* else the caller calls store_sync each second */
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
+    /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
+    void (*on_migrate)(int from, int to);
 };
 
 struct store;

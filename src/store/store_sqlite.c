@@ -263,7 +263,7 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = log_settle(store, err);
     if (status == STATUS_OK)
-        status = sqlite_schema_migrate(store->db, err);
+        status = sqlite_schema_migrate(store->db, store->settings.on_migrate, err);
     if (status == STATUS_OK)
         status = seed_load(store, err);
     if (status == STATUS_OK)

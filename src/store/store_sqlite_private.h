@@ -204,7 +204,7 @@ void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
 /* A new database gets its page size, every one the settings of its connection. */
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err) MUST_CHECK;
 /* Brings the schema to this program's version; refuses a newer one and files of others. */
-enum status sqlite_schema_migrate(sqlite3 *db, struct error *err) MUST_CHECK;
+enum status sqlite_schema_migrate(sqlite3 *db, void (*on_migrate)(int from, int to), struct error *err) MUST_CHECK;
 /* The version of a store's schema; STATUS_INVALID: it is no store of this program. */
 enum status sqlite_schema_identify(sqlite3 *db, int64_t *ret_version, struct error *err) MUST_CHECK;
 /* The same with any table of steps; step i brings version i to i + 1. */

@@ -172,7 +172,13 @@ enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int 
     return status;
 }
 
-enum status sqlite_schema_migrate(sqlite3 *db, struct error *err)
+enum status sqlite_schema_migrate(sqlite3 *db, void (*on_migrate)(int from, int to), struct error *err)
 {
+    int64_t version;
+    enum status status = version_read(db, &version, err);
+    if (status != STATUS_OK)
+        return status;
+    if (on_migrate && version > 0 && version < SCHEMA_VERSION)
+        on_migrate((int)version, SCHEMA_VERSION);
     return sqlite_schema_migrate_by(db, migrations, SCHEMA_VERSION, err);
 }

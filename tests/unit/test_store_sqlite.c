@@ -414,6 +414,14 @@ static void test_migrations(void **state)
     sqlite3_close(db);
 }
 
+static int migrated_from, migrated_to;
+
+static void note_migration(int from, int to)
+{
+    migrated_from = from;
+    migrated_to = to;
+}
+
 /* A store as version 1 wrote it, in the middle of the script: it must open with every later version and go on. */
 static void test_version_1_opens(void **state)
 {
@@ -428,6 +436,18 @@ static void test_version_1_opens(void **state)
     sql[len] = '\0';
     snprintf(path, sizeof path, "%s/v1.db", f->folder);
     sql_run(path, sql);
+    struct store *store = NULL;
+    struct error err;
+    const struct store_settings settings = { .sync_always = true, .on_migrate = note_migration };
+    migrated_from = migrated_to = 0;
+    assert_int_equal(store_sqlite_open(slice_from(path), &settings, &store, &err), STATUS_OK);
+    store->ops->close(store);
+    assert_int_equal(migrated_from, 1);
+    assert_int_equal(migrated_to, store_sqlite_schema_version());
+    migrated_from = migrated_to = 0;
+    assert_int_equal(store_sqlite_open(slice_from(path), &settings, &store, &err), STATUS_OK);
+    store->ops->close(store);
+    assert_int_equal(migrated_from, 0); /* nothing is said of a store that is up to date */
     snprintf(f->path, sizeof f->path, "%s", path);
     reopen(f);
     assert_sound(f->path);
