@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { ANSWER_BYTES_MAX = 256 << 20, LIMIT_DEFAULT = 100, DETAIL_BYTES_MAX = 1024 };
+/* Holds one job with a payload of 64 MB, each byte of which takes six in JSON. */
+enum { ANSWER_BYTES_MAX = 512 << 20, LIMIT_DEFAULT = 100, DETAIL_BYTES_MAX = 1024 };
 
 struct buffer call_buffer(void)
 {

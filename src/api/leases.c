@@ -21,6 +21,7 @@
 
 enum {
     LEASES_MAX = 1000,
+    LEASED_BYTES_MAX = 64 << 20, /* of an answer, unless its first job is longer */
     WAIT_S_MAX = 60,
     LEASE_S_MAX = 43200,
     LEASE_S_DEFAULT = 60,
@@ -86,20 +87,30 @@ struct taking {
     enum status status;
     const struct job *jobs;
     size_t count;
+    size_t given;       /* the first of them are in the answer; the others go back */
+    struct buffer body; /* the answer */
 };
+
+static void give(struct call *call)
+{
+    struct taking *taking = call->context;
+    lease_release(&taking->request);
+    if (taking->given > 0)
+        call_json(call, 200, &taking->body);
+    else
+        call_drop(call);
+}
 
 static void after_release(struct call *call)
 {
     const struct batch *batch = call->batch;
     if (batch->status != STATUS_OK)
         log_event(LOG_WARN, "leases_not_released", FIELD_CSTR("error", batch->error.text)); /* they run out by themselves */
-    call_drop(call);
+    give(call);
 }
 
 static void submit_release(struct call *call)
 {
-    struct taking *taking = call->context;
-    lease_release(&taking->request);
     call_submit(call, after_release);
 }
 
@@ -107,22 +118,22 @@ static void submit_release(struct call *call)
 static void return_taken(struct call *call, struct engine *engine)
 {
     const struct taking *taking = call->context;
-    for (size_t i = 0; i < taking->count; i++)
+    for (size_t i = taking->given; i < taking->count; i++)
         engine_lease_returned(engine, taking->jobs[i].seq, taking->jobs[i].lease_token);
     call_return(call);
 }
 
-/* The worker went while it waited: its jobs go back as if they had never been taken. */
-static void release_taken(struct call *call)
+/* Jobs that the worker does not get go back as if they had never been taken. */
+static void release_others(struct call *call)
 {
     struct taking *taking = call->context;
-    call->batch = taking->count > 0 ? batch_new(taking->count, SIZE_MAX / 4) : NULL;
+    call->batch = batch_new(taking->count - taking->given, SIZE_MAX / 4);
     if (!call->batch) {
-        lease_release(&taking->request);
-        call_drop(call);
+        log_event(LOG_WARN, "leases_not_released", FIELD_CSTR("error", "no memory"));
+        give(call);
         return;
     }
-    for (size_t i = 0; i < taking->count; i++) {
+    for (size_t i = taking->given; i < taking->count; i++) {
         const struct job *job = &taking->jobs[i];
         struct store_op *op = &call->batch->ops[call->batch->count++];
         op->kind = OP_SETTLE;
@@ -156,11 +167,31 @@ static void write_leased(struct json_writer *json, const struct job *job, const 
     json_object_end(json);
 }
 
+/* As many as an answer takes. */
+static void write_taken(struct call *call)
+{
+    struct taking *taking = call->context;
+    const struct destination_config *destination = config_destination(call->api->config, taking->request.destination);
+    taking->body = call_buffer();
+    struct json_writer json = json_writer(&taking->body);
+    json_object_begin(&json);
+    json_name(&json, "leases");
+    json_array_begin(&json);
+    for (; taking->given < taking->count; taking->given++) {
+        const struct job *job = &taking->jobs[taking->given];
+        if (taking->given > 0 && taking->body.len + job->payload.len > LEASED_BYTES_MAX)
+            break;
+        write_leased(&json, job, destination);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+}
+
 static void answer_taken(struct call *call)
 {
     struct taking *taking = call->context;
     if (taking->status == STATUS_OK && taking->count > 0 && call_client_gone(call)) {
-        release_taken(call);
+        release_others(call); /* all of them: the worker went while it waited */
         return;
     }
     if (taking->status != STATUS_OK) {
@@ -171,18 +202,13 @@ static void answer_taken(struct call *call)
             call_problem(call, 503, "store_failed", "no jobs could be leased: %s; try again", status_name(taking->status));
         return;
     }
-    const struct destination_config *destination = config_destination(call->api->config, taking->request.destination);
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "leases");
-    json_array_begin(&json);
-    for (size_t i = 0; i < taking->count; i++)
-        write_leased(&json, &taking->jobs[i], destination);
-    json_array_end(&json);
-    json_object_end(&json);
+    write_taken(call);
+    if (taking->given < taking->count) {
+        release_others(call);
+        return;
+    }
     lease_release(&taking->request);
-    call_json(call, 200, &body);
+    call_json(call, 200, &taking->body);
 }
 
 /* In the engine's thread. */

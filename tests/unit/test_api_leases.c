@@ -352,6 +352,39 @@ static void stopping_sends_waiting_workers_home(void **state)
     reply_release(&worker.reply);
 }
 
+/* More than an answer holds: what is left over goes back at once, and its attempt does not count. */
+static void what_an_answer_does_not_hold_goes_back(void **state)
+{
+    enum { JOBS = 10, PAYLOAD_BYTES = 8000000 };
+    const struct api_fixture_settings settings = { .config = "listen: 127.0.0.1:0\nstore: 'memory:'\nlimits: { payload: 8MB }\n"
+                                                             "destinations: { yard: { transport: pull } }\n" };
+    struct api_fixture *fixture = api_fixture_new(&settings);
+    struct buffer body;
+    size_t got = 0, turns = 0;
+    (void)state;
+    buffer_init(&body, PAYLOAD_BYTES + 1000);
+    for (int i = 0; i < JOBS; i++) {
+        buffer_clear(&body);
+        buffer_printf(&body, "{\"destination\":\"yard\",\"id\":\"%d\",\"payload\":\"%*s\"}", i, PAYLOAD_BYTES, "x");
+        const struct request request = { .method = "POST", .path = "/v1/jobs", .body = body.data, .body_len = body.len };
+        struct reply reply = http_ask(fixture, &request);
+        check(reply.status == 201, "%s", reply.body);
+        reply_release(&reply);
+    }
+    for (; got < JOBS && turns < 20; turns++) {
+        struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":100,\"wait_s\":1}");
+        size_t count = json_array_size(reply_at(&reply, "leases"));
+        check(reply.status == 200 && reply.len < 70 << 20, "%d, %zu bytes", reply.status, reply.len);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(json_integer_value(json_object_get(json_array_get(reply_at(&reply, "leases"), i), "attempt")), 1);
+        got += count;
+        reply_release(&reply);
+    }
+    check(got == JOBS && turns >= 2, "%zu jobs in %zu turns", got, turns);
+    buffer_release(&body);
+    api_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_workers_do_not_get_the_same_job, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_of_a_worker_that_left_go_back, setup, teardown),
         cmocka_unit_test(stopping_sends_waiting_workers_home),
+        cmocka_unit_test(what_an_answer_does_not_hold_goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
