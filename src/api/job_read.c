@@ -395,6 +395,10 @@ json_t *job_text_load(struct slice text, struct job_problem *ret_problem)
 {
     json_error_t error;
     struct buffer reduced;
+    if (slice_is_blank(text)) {
+        job_refuse(ret_problem, 422, "invalid_json", "the body is empty; send JSON");
+        return NULL;
+    }
     buffer_init(&reduced, SIZE_MAX / 4);
     if (without_payload(text, &reduced))
         text = buffer_slice(&reduced);

@@ -219,6 +219,27 @@ static bool is_ambiguous(const struct call *call)
     return framings > 1;
 }
 
+/* No id and no name has one, and a text cut short at one would be another's. */
+static bool has_control(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
+            return true;
+    return false;
+}
+
+/* False: answered already. */
+static bool address_is_clean(struct call *call, const char *query)
+{
+    bool clean = !query || slice_search(slice_from(query), SLICE("%00")) == strlen(query);
+    for (size_t i = 0; i < CALL_PARAMETERS_MAX && clean; i++)
+        clean = !has_control(call->parameters[i]);
+    if (!clean)
+        call_problem(call, 422, "invalid_address",
+                     "the address has a control character, as %%00 or %%0A; no id and no name has one");
+    return clean;
+}
+
 static void on_request(struct evhttp_request *http, void *context)
 {
     struct api *api = context;
@@ -253,7 +274,7 @@ static void on_request(struct evhttp_request *http, void *context)
         call_problem(call, 503, "too_many_connections",
                      "limits.connections (%lld) are open already; use fewer at a time, or raise it",
                      (long long)api->config->connections_max);
-    } else if (authorise(call)) {
+    } else if (authorise(call) && address_is_clean(call, query)) {
         take_body(call);
         call->route->handle(call);
     }

@@ -620,6 +620,23 @@ static void odd_clients_do_no_harm(void **state)
     await_number(fixture, "/v1/stats", "calls", 1); /* this one: none of them is left behind */
 }
 
+/* An id that ends at a NUL would be another job's. */
+static void control_characters_in_addresses_are_refused(void **state)
+{
+    static const char *const paths[] = { "/v1/jobs/a%00b", "/v1/jobs/a%0Ab", "/v1/jobs/a%7f", "/v1/destinations/web%00",
+                                         "/v1/jobs?tenant=acme%00evil" };
+    struct api_fixture *fixture = *state;
+    put_job(fixture, "yard", "", "a", "1");
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct reply reply = http_do(fixture, "GET", paths[i], NULL);
+        check(reply.status == 422 && strcmp(reply_text(&reply, "type"), "invalid_address") == 0, "%s: %s", paths[i], reply.body);
+        reply_release(&reply);
+    }
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", " ");
+    check(reply.status == 422 && strstr(reply.body, "the body is empty"), "%s", reply.body);
+    reply_release(&reply);
+}
+
 /* Byte by byte. */
 static void a_slow_client_is_served(void **state)
 {
@@ -660,6 +677,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_many_jobs_at_once_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_with_payloads_are_short, setup, teardown),
         cmocka_unit_test_setup_teardown(odd_clients_do_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(control_characters_in_addresses_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_client_is_served, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
