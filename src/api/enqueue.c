@@ -30,10 +30,10 @@ static bool insert_problem(const struct store_op *op, struct job_problem *ret_pr
     case STATUS_OK:
         return true;
     case STATUS_CONFLICT:
-        return job_refuse(
-            ret_problem, 409, "id_conflict",
-            "tenant \"%.*s\" has a job \"%.*s\" with another body already; use another id, or send the same body",
-            SLICE_ARG(op->insert.tenant), SLICE_ARG(op->insert.id));
+        return job_refuse(ret_problem, 409, "id_conflict",
+                          "there is a job \"%.*s\"%s%.*s%s with another body already; use another id, or send the same body",
+                          SLICE_ARG(op->insert.id), op->insert.tenant.len > 0 ? " of tenant \"" : "",
+                          SLICE_ARG(op->insert.tenant), op->insert.tenant.len > 0 ? "\"" : "");
     case STATUS_FULL:
         return job_refuse(ret_problem, 429, "queue_full", "limits.pending jobs are waiting already; try again later");
     default:

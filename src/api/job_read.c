@@ -34,8 +34,11 @@ static bool refuse_member(const char *key, const char *const *names, struct job_
     if (nearest.name)
         return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; did you mean \"%s\"?",
                           quote(slice_from(key)).text, nearest.name);
-    return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; leave it out, or put it into metadata",
-                      quote(slice_from(key)).text);
+    bool has_metadata = false; /* a job's, where facts of the caller's own go */
+    for (size_t i = 0; names[i]; i++)
+        has_metadata = has_metadata || strcmp(names[i], "metadata") == 0;
+    return job_refuse(ret_problem, 422, "unknown_member", "\"%s\" is not known here; leave it out%s",
+                      quote(slice_from(key)).text, has_metadata ? ", or put it into metadata" : "");
 }
 
 bool members_known(json_t *object, const char *const *names, struct job_problem *ret_problem)

@@ -230,6 +230,10 @@ static void run_taking(struct call *call, struct engine *engine)
 static bool read_destination(struct call *call, struct slice name)
 {
     const struct destination_config *destination = config_destination(call->api->config, name);
+    if (name.len == 0) {
+        call_problem(call, 422, "invalid_member", "destination is missing; name one with transport: pull");
+        return false;
+    }
     if (!destination) {
         call_problem(call, 422, "unknown_destination", "there is no destination \"%.*s\"; GET /v1/destinations lists them",
                      SLICE_ARG(name));

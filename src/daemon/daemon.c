@@ -210,6 +210,24 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
     return STATUS_OK;
 }
 
+/* What was opened at the start stays as it is; who changed it must hear that. */
+static void tell_unheeded(const struct config *running, const struct config *config)
+{
+    const struct {
+        const char *name;
+        bool changed;
+    } settings[] = {
+        { "listen", strcmp(running->listen.host, config->listen.host) != 0 || running->listen.port != config->listen.port },
+        { "store", strcmp(running->store, config->store) != 0 },
+        { "durability", running->durability != config->durability },
+        { "limits.pending", running->pending_max != config->pending_max },
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (settings[i].changed)
+            log_event(LOG_WARN, "restart_needed", FIELD_CSTR("setting", settings[i].name),
+                      FIELD_CSTR("reason", "it is only read at the start; the old one is still used"));
+}
+
 static void on_reload(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
@@ -228,8 +246,10 @@ static void on_reload(evutil_socket_t fd, short what, void *context)
     } else {
         if (take_config(daemon, config, &error) != STATUS_OK)
             log_event(LOG_ERROR, "not_reloaded", FIELD_CSTR("reason", error.text));
-        else
+        else {
             log_event(LOG_INFO, "reloaded", FIELD_CSTR("file", daemon->settings->config_path));
+            tell_unheeded(daemon->config, config);
+        }
         config_unref(config);
     }
     buffer_release(&problems);

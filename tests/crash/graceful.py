@@ -144,6 +144,12 @@ def reloads(tap, folder):
     daemon.signal(signal.SIGHUP)
     gone = process.wait_until(lambda: daemon.add("e", "five")[0] not in (200, 201))
     tap.check(gone and daemon.add("d", "six")[0] == 201, "a destination can be taken away", daemon.said()[-500:])
+    tap.check("restart_needed" not in daemon.said(), "and nobody is told to restart for that", daemon.said()[-500:])
+
+    daemon.write_config(to(receiver.port), "limits: { disk_free: 1MB, pending: 5 }\n")
+    daemon.signal(signal.SIGHUP)
+    told = process.wait_until(lambda: "restart_needed" in daemon.said())
+    tap.check(told and '"setting":"limits.pending"' in daemon.said(), "what only a start reads is named", daemon.said()[-500:])
     tap.check(daemon.stop() == 0, "it stops in order after all that", daemon.said()[-1500:])
     receiver.close()
 
