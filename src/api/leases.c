@@ -591,6 +591,10 @@ static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret
 static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 {
     struct lease_list list;
+    if (!member_get(body, "lease")) {
+        call_problem(call, 422, "invalid_member", "lease is missing; give one, as POST /v1/leases gave it");
+        return false;
+    }
     if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &nack->error) ||
         !body_text(call, body, "code", CODE_BYTES_MAX - 1, &nack->code) ||
         !read_retry_after(call, body, &nack->retry_after_ms))
