@@ -5,6 +5,8 @@
 #include "support/api_fixture.h"
 #include "support/check.h"
 
+#include <glob.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,6 +61,45 @@ static void every_route_is_described(void **state)
         check(json_string_value(json_object_get(operation, "operationId")), "%s %s", route->method, route->pattern);
     }
     assert_true(routes > 20);
+}
+
+/* In the source a problem's status stands before its type. */
+static size_t check_types_of(const char *path, json_t *types)
+{
+    static char source[1 << 20];
+    size_t found = 0;
+    regex_t pattern;
+    regmatch_t match[2];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    source[fread(source, 1, sizeof source - 1, file)] = '\0';
+    fclose(file);
+    assert_int_equal(regcomp(&pattern, "[^0-9][45][0-9][0-9],[ \n]*\"([a-z_]+)\"", REG_EXTENDED), 0);
+    for (const char *at = source; regexec(&pattern, at, 2, match, 0) == 0; at += match[0].rm_eo, found++) {
+        bool described = false;
+        size_t len = (size_t)(match[1].rm_eo - match[1].rm_so);
+        for (size_t i = 0; i < json_array_size(types) && !described; i++) {
+            const char *type = json_string_value(json_array_get(types, i));
+            described = strlen(type) == len && memcmp(type, at + match[1].rm_so, len) == 0;
+        }
+        check(described, "%s: type %.*s is not described", path, (int)len, at + match[1].rm_so);
+    }
+    regfree(&pattern);
+    return found;
+}
+
+static void every_type_of_problem_is_described(void **state)
+{
+    json_t *problem = json_object_get(json_object_get(json_object_get(document, "components"), "schemas"), "Problem");
+    json_t *types = json_object_get(json_object_get(json_object_get(problem, "properties"), "type"), "enum");
+    glob_t sources;
+    size_t found = 0;
+    (void)state;
+    assert_int_equal(glob("src/api/*.c", 0, NULL, &sources), 0);
+    for (size_t i = 0; i < sources.gl_pathc; i++)
+        found += check_types_of(sources.gl_pathv[i], types);
+    globfree(&sources);
+    assert_true(found > 80);
 }
 
 static void every_description_has_a_route(void **state)
@@ -297,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_route_is_described, setup, teardown),
         cmocka_unit_test_setup_teardown(every_description_has_a_route, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_type_of_problem_is_described, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_are_as_described, setup, teardown),
         cmocka_unit_test_setup_teardown(leases_are_as_described, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_errors_are_as_described, setup, teardown),
