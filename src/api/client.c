@@ -166,8 +166,8 @@ static int page_status(struct evbuffer *output)
 static void write_problem(struct evbuffer *output, const struct page_problem *problem)
 {
     char body[1024];
-    int len = snprintf(body, sizeof body, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}", problem->type,
-                       problem->title, problem->status, problem->detail);
+    int len = snprintf(body, sizeof body, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}",
+                       problem->type, problem->title, problem->status, problem->detail);
     evbuffer_add_printf(output,
                         "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n%s%sContent-Length: %d\r\n"
                         "Connection: close\r\n\r\n%s",

@@ -124,7 +124,8 @@ static enum status migrate_step(sqlite3 *db, const char *sql, int version, struc
         snprintf(why, sizeof why, "%s", err->text);
     if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL); /* a failure closes the connection, which rolls back too */
-    return error_set(err, status, "the store stays at schema version %d, which this program cannot use: %.400s", version, why);
+    return error_set(err, status, "the store stays at schema version %d, which this program cannot use: %.400s", version,
+                     why);
 }
 
 /* 0 for an empty database. */

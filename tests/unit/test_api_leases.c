@@ -82,7 +82,7 @@ static void requests_are_checked(void **state)
 {
     static const struct { const char *path, *body; int status; const char *type; } rows[] = {
         { "/v1/leases", "{\"destination\":\"nope\"}", 422, "unknown_destination" },
-        { "/v1/leases", "{}", 422, "unknown_destination" },
+        { "/v1/leases", "{}", 422, "invalid_member" },
         { "/v1/leases", "{\"destination\":\"web\"}", 422, "not_pulled" },
         { "/v1/leases", "{\"destination\":\"yard\",\"max\":0}", 422, "invalid_member" },
         { "/v1/leases", "{\"destination\":\"yard\",\"max\":1001}", 422, "invalid_member" },
