@@ -12,7 +12,7 @@ static const struct destination_config pushed = { .transport = TRANSPORT_HTTP };
 static const struct destination_config pulled = { .transport = TRANSPORT_PULL };
 static const struct lane_hold held = { .held = true, .since = NOW - 5000, .reason = "unpaid" };
 
-#define STATUS .known = true, .configured = true, .mode_since = NOW, .held_since = NOW - 1000
+#define STATUS .known = true, .mode_since = NOW, .held_since = NOW - 1000
 #define FREE { STATUS, .mode = "normal", .held_until = INSTANT_NONE }
 #define HELD(by, until) { STATUS, .mode = "normal", .held_by = by, .held_until = until }
 #define DOWN(by, why) { STATUS, .mode = "contingency", .held_by = by, .cause = why, .held_until = NOW + 60000 }

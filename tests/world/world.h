@@ -165,6 +165,7 @@ struct dest_view {
 struct lane_view {
     int dest, tenant; /* dest -1: not known yet */
     int64_t passed;   /* dispatches of others while it had work */
+    bool passed_ordered; /* some of them on the way back, where urgent work goes first */
     double rate_level;
     int64_t rate_mono;
     int64_t claim_mono, lease_until_mono;
