@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_BYTES_MAX = 4096, STATUS_DIGITS = 3 };
+enum {
+    PAGE_BYTES_MAX = 4096,
+    STATUS_DIGITS = 3,
+    WRITE_BYTES_MAX = 256 * 1024, /* at once; others have their turn in between */
+};
 
 struct client {
     struct api *api;
@@ -276,6 +280,7 @@ static struct bufferevent *on_connection(struct event_base *loop, void *context)
     client->late = api->config->connections_max > 0 && api->client_count > (size_t)api->config->connections_max;
     buffer_init(&client->head, HEADER_BYTES_MAX);
     bufferevent_incref(stream); /* for on_accepted */
+    bufferevent_set_max_single_write(stream, WRITE_BYTES_MAX);
     evbuffer_add_cb(bufferevent_get_input(stream), on_input, client);
     evbuffer_add_cb(bufferevent_get_output(stream), on_output, client);
     return stream;

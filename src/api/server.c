@@ -12,6 +12,8 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -419,6 +421,10 @@ static void on_accept_failed(struct evconnlistener *listener, void *context)
 static enum status watch_accept(struct api *api, struct error *err)
 {
     struct evconnlistener *listener = evhttp_bound_socket_get_listener(api->socket);
+    const int on = 1;
+    /* Accepted sockets take it over. Without it the end of a long answer waits until the client confirms its beginning. */
+    if (setsockopt(evconnlistener_get_fd(listener), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        log_event(LOG_WARN, "nodelay_refused", FIELD_CSTR("error", strerror(errno)));
     api->accept_again = event_new(api->loop, -1, 0, on_accept_again, api);
     if (!api->accept_again)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a timer");
