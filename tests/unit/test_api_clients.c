@@ -91,7 +91,8 @@ static void accepting_goes_on_when_descriptors_are_back(void **state)
     await_status(fixture, "/livez", 200);
     await_number(fixture, "/v1/stats", "calls", 1);
     struct pollfd client = { .fd = socket(AF_INET, SOCK_STREAM, 0), .events = POLLIN };
-    assert_true(client.fd >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    assert_true(client.fd >= 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     log_set_level(LOG_ERROR + 1);
     none = before;
     none.rlim_cur = 1; /* no number but 0 is low enough */

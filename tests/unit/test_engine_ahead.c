@@ -47,7 +47,7 @@ static void begin(struct world *world, struct scene *scene, const char *to, size
     world_begin(world, YAML, INT64_C(1760000000000));
     world->commit_ms = COMMIT_MS;
     for (size_t i = 0; i < jobs; i++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%zu", i);
         world_add(world, to, "t", id, "{}");
     }
@@ -120,7 +120,7 @@ static void check_untouched(struct world *world, int64_t jobs)
 {
     int64_t sent = 0;
     for (int64_t i = 0; i < jobs; i++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "j%lld", (long long)i);
         struct job job = world_job(world, "t", id);
         sent += job.state == STATE_COMPLETED;
