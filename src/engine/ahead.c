@@ -97,6 +97,7 @@ void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now)
     *(lane->ahead_first ? &lane->ahead_end->next_ahead : &lane->ahead_first) = attempt;
     lane->ahead_end = attempt;
     lane->dest->ahead_count++;
+    attempt->engine->ahead_count++;
 }
 
 void ahead_end_turn(struct lane_state *lane)
@@ -112,6 +113,7 @@ static struct attempt *take_front(struct dest *dest)
     struct attempt *attempt = lane->ahead_first;
     lane->ahead_first = attempt->next_ahead;
     dest->ahead_count--;
+    attempt->engine->ahead_count--;
     if (!lane->ahead_first)
         ring_remove_front(dest);
     else if (attempt->ends_turn)

@@ -176,7 +176,8 @@ struct purpose {
 
 struct outgoing {
     struct engine *engine;
-    instant flushed_at;
+    instant began_at; /* when the first was added */
+    bool urgent;      /* something waits for one of them */
     struct batch *batch;
     struct purpose purposes[OUTGOING_OPS_MAX];
 };
@@ -197,6 +198,7 @@ struct engine {
     struct outgoing *outgoing; /* being filled */
     double commit_ms;          /* how long batches take of late */
     instant ahead_from;        /* nothing is claimed ahead before */
+    int64_t ahead_count;       /* jobs that wait for a free slot, of all destinations */
     size_t batches_out;        /* with the writer: BATCHES_OUT_MAX at most of claims and settlements */
     bool started, stopping;
     bool recovering; /* orphans of an earlier process are still being settled */

@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTGOING_BYTES_MAX = 64 << 20, OUTGOING_OPS_FIRST = 8 };
+enum {
+    OUTGOING_BYTES_MAX = 64 << 20,
+    OUTGOING_OPS_FIRST = 8,
+    GATHER_MS = 2,   /* that a batch nobody waits for is kept open, */
+    GATHER_OPS = 64, /* unless it has so many */
+};
 
 void outgoing_free(struct outgoing *outgoing)
 {
@@ -49,11 +54,13 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
             return NULL;
         }
         outgoing->engine = engine;
+        outgoing->began_at = engine_now(engine);
         engine->outgoing = outgoing;
     }
     if (outgoing->batch->count == OUTGOING_OPS_MAX || !outgoing_reserve(outgoing->batch))
         return NULL;
     outgoing->purposes[outgoing->batch->count] = purpose;
+    outgoing->urgent = outgoing->urgent || !(purpose.attempt || (purpose.lane && !purpose.gate));
     return &outgoing->batch->ops[outgoing->batch->count++];
 }
 
@@ -159,7 +166,7 @@ static void on_batch_done(struct batch *batch)
     struct engine *engine = outgoing->engine;
     struct claimed *claimed = NULL; /* made by the first claimed job; it then owns the batch */
     engine->batches_out--;
-    ahead_note_commit(engine, engine_now(engine) - outgoing->flushed_at);
+    ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
     engine->not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
     if (batch->status != STATUS_OK)
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
@@ -174,13 +181,27 @@ static void on_batch_done(struct batch *batch)
     engine_wake(engine);
 }
 
+/*
+ * While jobs wait for a slot, nothing waits for these to be written: a few more make one transaction of them, which costs
+ * the processor hardly more than one of a few.
+ */
+static bool may_gather(struct engine *engine, const struct outgoing *outgoing)
+{
+    instant until = instant_add(outgoing->began_at, GATHER_MS);
+    instant now = engine_now(engine);
+    if (outgoing->urgent || engine->stopping || engine->ahead_count == 0 || outgoing->batch->count >= GATHER_OPS ||
+        now >= until || now < outgoing->began_at)
+        return false;
+    engine->ports.wake_at(engine->ports.context, until);
+    return true;
+}
+
 void outgoing_flush(struct engine *engine)
 {
     struct outgoing *outgoing = engine->outgoing;
-    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out >= BATCHES_OUT_MAX)
+    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
         return;
     engine->outgoing = NULL;
-    outgoing->flushed_at = engine_now(engine);
     engine->batches_out++;
     outgoing->batch->context = outgoing;
     outgoing->batch->done = on_batch_done;
