@@ -1,8 +1,7 @@
 /*
  * turns.c - how long it takes to say whose turn it is and whether it may be sent now.
  *
- *     cc -O2 -D_GNU_SOURCE -Isrc -o build/turns bench/turns.c src/core/turns.c src/core/gate.c src/core/rate.c \
- *         src/base/heap.c src/base/instant.c src/base/slice.c src/base/status.c
+ *     cc -O2 -D_GNU_SOURCE -Isrc -o build/turns bench/turns.c $(ls src/core/*.c src/base/*.c) -lpcre2-8 -ljansson -lm
  *     build/turns [LANES...]      nanoseconds a dispatch, the median and best of several rounds; 10000 lanes without one
  *
  * One dispatch is what the engine's loop does for one job: ask the gate, ask for the front, take one. The target is
