@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 4096 };
+/* The first one is small enough that malloc has its like at hand: most arenas live for one job and need no other. */
+enum { CHUNK_FIRST_BYTES = 960, CHUNK_BYTES = 4096 };
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -33,17 +34,20 @@ static struct arena_chunk *chunk_with_room(struct arena *arena, size_t size)
     struct arena_chunk *chunk = arena->chunk;
     if (chunk && chunk->capacity - chunk->used >= size)
         return chunk;
-    size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-    chunk = calloc(1, sizeof *chunk + capacity);
+    size_t usual = chunk ? CHUNK_BYTES : CHUNK_FIRST_BYTES;
+    size_t capacity = size > usual ? size : usual;
+    chunk = malloc(sizeof *chunk + capacity);
     if (!chunk)
         return NULL;
+    chunk->used = 0;
     chunk->capacity = capacity;
     chunk->next = arena->chunk;
     arena->chunk = chunk;
     return chunk;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+/* Not zeroed. */
+static void *take(struct arena *arena, size_t size)
 {
     size_t align = alignof(max_align_t);
     if (size > arena->limit_bytes - arena->used_bytes || size > SIZE_MAX / 2)
@@ -58,6 +62,12 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memory;
 }
 
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    void *memory = take(arena, size);
+    return memory ? memset(memory, 0, size) : NULL;
+}
+
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
 {
     if (size > 0 && count > SIZE_MAX / 2 / size)
@@ -69,9 +79,12 @@ char *arena_copy_text(struct arena *arena, struct slice text)
 {
     if (text.len >= SIZE_MAX / 2)
         return NULL;
-    char *copy = arena_alloc(arena, text.len + 1);
-    if (copy && text.len > 0)
+    char *copy = take(arena, text.len + 1);
+    if (!copy)
+        return NULL;
+    if (text.len > 0)
         memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
     return copy;
 }
 

@@ -43,6 +43,7 @@ static void batch_rollback(struct sqlite_batch *batch)
         sqlite3_reset(store->statements[STATEMENT_ROLLBACK]);
     }
     sqlite_lanes_rollback(store);
+    sqlite_held_clear(store);
     store->progress = store->saved;
     if (!sqlite3_get_autocommit(store->db)) {
         struct error err;

@@ -7,6 +7,7 @@
  *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
  *   store_sqlite_row.c      one job's rows: read, put in their places, written; events
+ *   store_sqlite_held.c     the rows of running jobs, in memory
  *   store_sqlite_apply.c    a batch as one transaction
  *   store_sqlite_ops.c      what each operation does to a job
  *   store_sqlite_reader.c   read-only connections
@@ -103,6 +104,7 @@ struct sqlite_store {
     struct sqlite_lane **touched;
     size_t touched_count, touched_capacity;
     struct buffer lane_key;
+    struct sqlite_held *held; /* HELD_ROWS of them */
     struct sqlite_progress progress, saved;
     int wal_pages;        /* after the last commit */
     int checkpoint_pages; /* with so many the next batch checkpoints first */
@@ -168,6 +170,11 @@ enum row_column {
     COLUMN_LEASE_TOKEN,
     COLUMN_LEASE_UNTIL,
     COLUMN_LEASE_OWNER,
+    COLUMN_LEASE_AT,
+    COLUMN_LEASE_FIRST_AT,
+    COLUMN_LEASE_ATTEMPTS,
+    COLUMN_LEASE_ATTEMPTS_TOTAL,
+    COLUMN_LEASE_EVENT,
     COLUMN_CONTENT_TYPE,
     COLUMN_HEADERS,
     COLUMN_CORRELATION_ID,
@@ -183,8 +190,11 @@ enum row_column {
     "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, "             \
     "j.reference, j.last_event"
 
+#define SQL_LEASE_COLUMNS "e.token, e.until, e.owner, e.at, e.first_at, e.attempts, e.attempts_total, e.event"
+
 /* The numbers of enum job_state as they stand in the schema and in SQL texts; store_sqlite_row.c holds them to job.h. */
 #define SQL_STATE_PENDING "1"
+#define SQL_STATE_RUNNING "2"
 #define SQL_STATE_WAITING "3"
 #define SQL_STATE_DEAD "5"
 
@@ -275,6 +285,21 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before) MUST_CHECK;
 /* Appends to the chain; number, time and hash are filled in. */
 enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane) MUST_CHECK;
+
+/* ---- store_sqlite_held.c ---- */
+
+/*
+ * The rows of running jobs, as far as there is room: what ends a lease need not read what the claim has just written. Only
+ * sqlite_row_change tells it of changes, and every rollback empties it.
+ */
+enum status sqlite_held_init(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_held_release(struct sqlite_store *store);
+/* `row` is that of a running job; its texts are copied. */
+void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row);
+void sqlite_held_remove(struct sqlite_store *store, int64_t seq);
+void sqlite_held_clear(struct sqlite_store *store);
+/* NULL: not held, read it. Valid until the next put. */
+const struct sqlite_row *sqlite_held_find(const struct sqlite_store *store, int64_t seq);
 
 /* ---- store_sqlite_apply.c, store_sqlite_ops.c ---- */
 

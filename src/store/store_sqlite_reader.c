@@ -25,7 +25,13 @@ enum query {
     QUERY_COUNT
 };
 
-#define SQL_SCAN_COLUMNS "SELECT j.seq, j.state, j.last_code, j.dead_code, l.destination, l.tenant FROM "
+/* A leased job runs, whatever its row says. */
+#define SQL_STATE_NOW                                                                                                       \
+    "CASE WHEN EXISTS (SELECT 1 FROM lease e WHERE e.seq = j.seq) THEN " SQL_STATE_RUNNING " ELSE j.state END"
+#define SQL_SCAN_COLUMNS "SELECT j.seq, " SQL_STATE_NOW ", j.last_code, j.dead_code, l.destination, l.tenant FROM "
+#define SQL_FIND                                                                                                            \
+    "SELECT j.seq, j.id, l.tenant, coalesce(e.event, j.last_event) FROM job j CROSS JOIN lane l ON l.id = j.lane"           \
+    " LEFT JOIN lease e ON e.seq = j.seq WHERE "
 #define SQL_EVENT_COLUMNS                                                                                                   \
     "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
     " v.previous, v.hash FROM event v LEFT JOIN lane l ON l.id = v.lane "
@@ -34,11 +40,9 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_BEGIN] = "BEGIN",
     [QUERY_COMMIT] = "COMMIT",
     [QUERY_JOB_FIND] =
-        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq = ?2 UNION ALL "
-        "SELECT j.seq, j.id, l.tenant, j.last_event FROM job j CROSS JOIN lane l ON l.id = j.lane"
-        " WHERE j.key = ?1 AND j.key <> 0",
+        SQL_FIND "j.seq = ?2 UNION ALL " SQL_FIND "j.key = ?1 AND j.key <> 0",
     [QUERY_JOB] =
-        "SELECT " SQL_JOB_COLUMNS ", 0, e.token, e.until, e.owner, p.content_type, p.headers, p.correlation_id,"
+        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id,"
         " p.metadata, CASE WHEN ?2 THEN p.body END, l.destination, l.tenant FROM job j CROSS JOIN lane l ON l.id = j.lane"
         " CROSS JOIN payload p ON p.seq = j.seq LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [QUERY_SCAN_ALL] =

@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(STATE_PENDING == 1 && STATE_WAITING == 3 && STATE_DEAD == 5, "the schema's SQL_STATE_... follow core/job.h");
+static_assert(STATE_PENDING == 1 && STATE_RUNNING == 2 && STATE_WAITING == 3 && STATE_DEAD == 5,
+              "the schema's SQL_STATE_... follow core/job.h");
 
-#define SQL_NO_LEASE "NULL, NULL, NULL"
-#define SQL_LEASE "e.token, e.until, e.owner"
+#define SQL_NO_LEASE "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
 #define SQL_NO_PAYLOAD "NULL, NULL, NULL, NULL, NULL"
 #define SQL_IS_READY                                                                                                        \
     "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
@@ -23,14 +23,14 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
     [STATEMENT_JOB_BY_MADE_ID] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
                                  " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
-    [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE ", " SQL_NO_PAYLOAD
+    [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE_COLUMNS ", " SQL_NO_PAYLOAD
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
     [STATEMENT_JOB_CLAIM] =
         "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
         " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
         " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
     [STATEMENT_JOB_ORPHANS] =
-        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
+        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
         " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] =
@@ -53,7 +53,7 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_TIMER_DELETE] = "DELETE FROM timer WHERE at = ?1 AND seq = ?2",
     [STATEMENT_TIMER_DUE] = "SELECT seq FROM timer WHERE at <= ?1 ORDER BY at, seq LIMIT ?2",
     [STATEMENT_TIMER_NEXT] = "SELECT min(at) FROM timer",
-    [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease VALUES (?1, ?2, ?3, ?4)",
+    [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     [STATEMENT_LEASE_DELETE] = "DELETE FROM lease WHERE seq = ?1",
     [STATEMENT_EVENT_INSERT] = "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [STATEMENT_EVENT_OLDEST] = "SELECT number, at, hash FROM event WHERE number > ?1 ORDER BY number LIMIT ?2",
@@ -223,9 +223,21 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
     job->deadline = sqlite_column_instant(statement, COLUMN_DEADLINE);
     job->updated_at = sqlite3_column_int64(statement, COLUMN_UPDATED_AT);
     job->dead_at = sqlite_column_instant(statement, COLUMN_DEAD_AT);
-    job->lease_token = sqlite3_column_int64(statement, COLUMN_LEASE_TOKEN);
-    job->lease_until = sqlite_column_instant(statement, COLUMN_LEASE_UNTIL);
     job->last_event = sqlite3_column_int64(statement, COLUMN_LAST_EVENT);
+    job->lease_until = INSTANT_NONE;
+}
+
+/* What the claim has changed stands in the lease. */
+static void row_read_lease(sqlite3_stmt *statement, struct job *job)
+{
+    job->state = STATE_RUNNING;
+    job->lease_token = sqlite3_column_int64(statement, COLUMN_LEASE_TOKEN);
+    job->lease_until = sqlite3_column_int64(statement, COLUMN_LEASE_UNTIL);
+    job->updated_at = sqlite3_column_int64(statement, COLUMN_LEASE_AT);
+    job->first_at = sqlite3_column_int64(statement, COLUMN_LEASE_FIRST_AT);
+    job->attempts = sqlite3_column_int64(statement, COLUMN_LEASE_ATTEMPTS);
+    job->attempts_total = sqlite3_column_int64(statement, COLUMN_LEASE_ATTEMPTS_TOTAL);
+    job->last_event = sqlite3_column_int64(statement, COLUMN_LEASE_EVENT);
 }
 
 enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row, struct error *err)
@@ -235,6 +247,8 @@ enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struc
     if (status != STATUS_OK)
         return status;
     row_read_numbers(statement, &row);
+    if (sqlite3_column_type(statement, COLUMN_LEASE_TOKEN) != SQLITE_NULL)
+        row_read_lease(statement, &row.job);
     if (row_read_texts(statement, memory, &row) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for job %lld", (long long)row.job.seq);
     *ret_row = row;
@@ -244,6 +258,12 @@ enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struc
 enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row, bool *ret_found)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_SEQ];
+    const struct sqlite_row *held = sqlite_held_find(batch->store, seq);
+    if (held) {
+        *ret_row = *held;
+        *ret_found = true;
+        return STATUS_OK;
+    }
     sqlite3_bind_int64(statement, 1, seq);
     enum status status = sqlite_next(batch, STATEMENT_JOB_BY_SEQ, ret_found);
     if (status != STATUS_OK || !*ret_found)
@@ -364,6 +384,11 @@ static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_ro
         sqlite3_bind_int64(statement, 2, after->job.lease_token);
         sqlite3_bind_int64(statement, 3, after->job.lease_until);
         sqlite_bind_slice(statement, 4, after->lease_owner);
+        sqlite3_bind_int64(statement, 5, after->job.updated_at);
+        sqlite3_bind_int64(statement, 6, after->job.first_at);
+        sqlite3_bind_int64(statement, 7, after->job.attempts);
+        sqlite3_bind_int64(statement, 8, after->job.attempts_total);
+        sqlite3_bind_int64(statement, 9, after->job.last_event);
         return sqlite_run(batch, STATEMENT_LEASE_WRITE);
     }
     if (!was)
@@ -481,8 +506,21 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
 }
 
+/* A claim, or a longer lease, changes nothing but what the lease's row says. */
+static bool is_leased_only(const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    return after->job.state == STATE_RUNNING && before->job.priority == after->job.priority &&
+           before->job.rank == after->job.rank;
+}
+
 static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
+    if (after->job.state == STATE_RUNNING)
+        sqlite_held_put(batch->store, after);
+    else
+        sqlite_held_remove(batch->store, after->job.seq);
+    if (before && is_leased_only(before, after))
+        return STATUS_OK;
     enum statement which = before ? STATEMENT_JOB_UPDATE : STATEMENT_JOB_INSERT;
     (before ? row_bind : row_bind_new)(batch->store->statements[which], after);
     return sqlite_run(batch, which);
@@ -493,6 +531,7 @@ static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_ro
     struct sqlite_store *store = batch->store;
     sqlite3_stmt *archive = store->statements[STATEMENT_ARCHIVE_INSERT];
     enum status status = STATUS_OK;
+    sqlite_held_remove(store, row->job.seq);
     sqlite3_bind_int64(store->statements[STATEMENT_JOB_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(store->statements[STATEMENT_PAYLOAD_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(archive, 1, last_event);
@@ -530,13 +569,12 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
             return status;
         last_event = event.number;
     }
+    if (after)
+        after->job.last_event = last_event;
     enum status status = row_place(batch, before, after);
     if (status != STATUS_OK)
         return status;
-    if (!after)
-        return row_delete(batch, before, last_event);
-    after->job.last_event = last_event;
-    return row_write(batch, before, after);
+    return after ? row_write(batch, before, after) : row_delete(batch, before, last_event);
 }
 
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before)

@@ -15,7 +15,8 @@ enum {
  * Why so many narrow tables: a job's small row is written at every change and its payload never, so they are
  * apart; `ready` and `timer` hold only what a claim and the clock walk over; `event` has no index, so that each
  * one is an append, and a job's history is walked backwards along `previous`. `archive` keeps the end of
- * that walk for jobs that are gone. `lane` has its counters so that nothing is ever counted.
+ * that walk for jobs that are gone. `lane` has its counters so that nothing is ever counted. A job that runs has a
+ * `lease`, which says all that the claim has changed: the job's own row is written when the lease ends.
  */
 static const char *const migrations[] = {
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
@@ -50,6 +51,20 @@ static const char *const migrations[] = {
     "DROP TABLE destination;",
     /* An id that the store made holds the job's number and is found by that: its key is 0. */
     "DROP INDEX job_key; CREATE INDEX job_key ON job (key) WHERE key <> 0;",
+    /* A claim writes the lease and leaves the job's row as it was; job_now shows both as one. */
+    "CREATE TABLE leased (seq INTEGER PRIMARY KEY, token INTEGER NOT NULL, until INTEGER NOT NULL, owner TEXT,"
+    " at INTEGER NOT NULL, first_at INTEGER NOT NULL, attempts INTEGER NOT NULL, attempts_total INTEGER NOT NULL,"
+    " event INTEGER NOT NULL);"
+    "INSERT INTO leased SELECT e.seq, e.token, e.until, e.owner, j.updated_at, j.first_at, j.attempts, j.attempts_total,"
+    " j.last_event FROM lease e JOIN job j ON j.seq = e.seq;"
+    "DROP TABLE lease; ALTER TABLE leased RENAME TO lease;"
+    "CREATE VIEW job_now AS SELECT j.seq, j.key, j.lane, j.id, j.digest,"
+    " CASE WHEN e.seq IS NULL THEN j.state ELSE " SQL_STATE_RUNNING " END AS state, j.priority, j.step, j.rank, j.generation,"
+    " coalesce(e.attempts, j.attempts) AS attempts, coalesce(e.attempts_total, j.attempts_total) AS attempts_total,"
+    " j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, coalesce(e.first_at, j.first_at) AS first_at,"
+    " j.run_at, j.deadline, coalesce(e.at, j.updated_at) AS updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code,"
+    " j.last_error, j.dead_code, j.reference, coalesce(e.event, j.last_event) AS last_event"
+    " FROM job j LEFT JOIN lease e ON e.seq = j.seq;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

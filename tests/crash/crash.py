@@ -188,7 +188,7 @@ def judge(tap, daemon, receiver, submitters, kills):
     tap.check("Sanitizer" not in daemon.said(), "no sanitizer has complained", daemon.said()[-3000:])
     database = process.check_database(tap, daemon.database)
     states = {(tenant, job): state for tenant, job, state in
-              database.execute("SELECT l.tenant, j.id, j.state FROM job j JOIN lane l ON l.id = j.lane")}
+              database.execute("SELECT l.tenant, j.id, j.state FROM job_now j JOIN lane l ON l.id = j.lane")}
     events = events_of_jobs(database)
     dead = sum(state == process.STATE_DEAD for state in states.values())
     tap.check(counts and counts["dead"] == dead, "the API counts the same dead", counts)

@@ -47,7 +47,7 @@ def to(port, name="d", more=""):
 def states(path):
     """Job id to state."""
     database = process.open_database(path)
-    rows = dict(database.execute("SELECT id, state FROM job"))
+    rows = dict(database.execute("SELECT id, state FROM job_now"))
     database.close()
     return rows
 

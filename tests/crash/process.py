@@ -246,10 +246,10 @@ def wrong_counters(database):
     """Lanes whose counters differ from a count of their jobs."""
     return database.execute(
         "SELECT * FROM (SELECT l.id, l.pending, l.running, l.waiting, l.dead, l.ready,"
-        " (SELECT count(*) FROM job j WHERE j.lane = l.id AND j.state = 1) AS p,"
-        " (SELECT count(*) FROM job j WHERE j.lane = l.id AND j.state = 2) AS r,"
-        " (SELECT count(*) FROM job j WHERE j.lane = l.id AND j.state = 3) AS w,"
-        " (SELECT count(*) FROM job j WHERE j.lane = l.id AND j.state = 5) AS d,"
+        " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 1) AS p,"
+        " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 2) AS r,"
+        " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 3) AS w,"
+        " (SELECT count(*) FROM job_now j WHERE j.lane = l.id AND j.state = 5) AS d,"
         " (SELECT count(*) FROM ready y WHERE y.lane = l.id) AS y,"
         " l.completed, (SELECT count(*) FROM event v WHERE v.lane = l.id AND v.state = 4) AS c FROM lane l)"
         " WHERE pending <> p OR running <> r OR waiting <> w OR dead <> d OR ready <> y OR completed <> c").fetchall()
@@ -268,7 +268,7 @@ def check_database(tap, path):
     tap.check(event == 0, "the chain of events is unbroken", f"event {event} does not follow from the one before")
     wrong = wrong_counters(database)
     tap.check(not wrong, "the counters are those of a recount", wrong[:5])
-    orphans = database.execute("SELECT count(*) FROM lease l LEFT JOIN job j ON j.seq = l.seq"
+    orphans = database.execute("SELECT count(*) FROM lease l LEFT JOIN job_now j ON j.seq = l.seq"
                                " WHERE j.state IS NULL OR j.state <> 2").fetchone()[0]
     tap.check(orphans == 0, "no lease is left without its job", orphans)
     return database

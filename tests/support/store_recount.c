@@ -14,8 +14,8 @@ static const struct {
     const char *what, *sql;
 } rules[] = {
     { "pages are sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'" },
-    { "states are known", "SELECT seq FROM job WHERE state NOT BETWEEN 1 AND 6" },
-    { "ready rows belong to claimable jobs", "SELECT r.seq FROM ready r LEFT JOIN job j ON j.seq = r.seq AND j.lane = "
+    { "states are known", "SELECT seq FROM job_now WHERE state NOT BETWEEN 1 AND 6" },
+    { "ready rows belong to claimable jobs", "SELECT r.seq FROM ready r LEFT JOIN job_now j ON j.seq = r.seq AND j.lane = "
                                              "r.lane AND j.rank = r.rank AND j.state IN (1, 3)"
                                              " WHERE j.seq IS NULL" },
     { "a job is ready once", "SELECT seq FROM ready GROUP BY seq HAVING count(*) > 1" },
@@ -23,12 +23,13 @@ static const struct {
       "WITH expected AS (SELECT seq, CASE state"
       " WHEN 4 THEN expires_at WHEN 5 THEN expires_at WHEN 6 THEN expires_at WHEN 2 THEN NULL"
       " ELSE CASE WHEN seq IN (SELECT seq FROM ready) THEN deadline ELSE min(run_at, coalesce(deadline, run_at)) END END AS "
-      "at FROM job),"
+      "at FROM job_now),"
       " wanted AS (SELECT at, seq FROM expected WHERE at IS NOT NULL)"
       " SELECT * FROM (SELECT at, seq FROM wanted EXCEPT SELECT at, seq FROM timer)"
       " UNION ALL SELECT * FROM (SELECT at, seq FROM timer EXCEPT SELECT at, seq FROM wanted)" },
-    { "leases are of running jobs", "SELECT seq FROM lease WHERE seq NOT IN (SELECT seq FROM job WHERE state = 2) UNION ALL"
-                                    " SELECT seq FROM job WHERE state = 2 AND seq NOT IN (SELECT seq FROM lease)" },
+    { "leases are of jobs that were claimable, and only a leased one runs",
+      "SELECT seq FROM lease WHERE seq NOT IN (SELECT seq FROM job WHERE state IN (1, 2, 3)) UNION ALL"
+      " SELECT seq FROM job WHERE state = 2 AND seq NOT IN (SELECT seq FROM lease)" },
     { "lease tokens are single", "SELECT token FROM lease GROUP BY token HAVING count(*) > 1 OR token <= 0" },
     { "lease tokens are reserved", "SELECT token FROM lease WHERE token > (SELECT value FROM meta WHERE name = 'token')" },
     { "each job has its payload", "SELECT seq FROM payload WHERE seq NOT IN (SELECT seq FROM job) UNION ALL"
@@ -39,7 +40,7 @@ static const struct {
     { "lane counters equal a recount",
       "SELECT l.id FROM lane l LEFT JOIN (SELECT lane, sum(state = 1) AS pending, sum(state = 2) AS running,"
       " sum(state = 3) AS waiting, sum(state = 5) AS dead, sum(seq IN (SELECT seq FROM ready)) AS ready,"
-      " sum(state = 4) AS completed, sum(state = 6) AS cancelled FROM job GROUP BY lane) c ON c.lane = l.id"
+      " sum(state = 4) AS completed, sum(state = 6) AS cancelled FROM job_now GROUP BY lane) c ON c.lane = l.id"
       " WHERE l.pending <> coalesce(c.pending, 0) OR l.running <> coalesce(c.running, 0) OR l.waiting <> "
       "coalesce(c.waiting, 0)"
       " OR l.dead <> coalesce(c.dead, 0) OR l.ready <> coalesce(c.ready, 0) OR l.completed < coalesce(c.completed, 0)"
@@ -51,23 +52,23 @@ static const struct {
     { "dead letters say why and since when", "SELECT seq FROM job WHERE state = 5 AND (coalesce(last_error, '') = '' OR "
                                              "coalesce(dead_code, '') = '' OR dead_at IS NULL)"
                                              " UNION ALL SELECT seq FROM job WHERE state <> 5 AND dead_at IS NOT NULL" },
-    { "attempts are not negative", "SELECT seq FROM job WHERE attempts < 0 OR attempts_total < attempts" },
+    { "attempts are not negative", "SELECT seq FROM job_now WHERE attempts < 0 OR attempts_total < attempts" },
     { "event numbers have no gap",
       "SELECT 1 FROM (SELECT count(*) AS n, min(number) AS a, max(number) AS z FROM event) WHERE n > 0 AND"
       " (z - a + 1 <> n OR a <> coalesce((SELECT max(number) FROM trimmed), 0) + 1)" },
     { "the last event of a job tells its state",
-      "SELECT j.seq FROM job j LEFT JOIN event v ON v.number = j.last_event"
+      "SELECT j.seq FROM job_now j LEFT JOIN event v ON v.number = j.last_event"
       " WHERE j.last_event > coalesce((SELECT max(number) FROM trimmed), 0)"
       " AND (v.number IS NULL OR v.job <> j.id OR v.lane <> j.lane OR v.state <> j.state OR v.attempt > j.attempts_total)" },
     { "no event of a job is newer than its last",
-      "SELECT j.seq FROM job j JOIN event v ON v.lane = j.lane AND v.job = j.id WHERE v.number > j.last_event" },
+      "SELECT j.seq FROM job_now j JOIN event v ON v.lane = j.lane AND v.job = j.id WHERE v.number > j.last_event" },
     { "previous leads to the same job", "SELECT v.number FROM event v LEFT JOIN event p ON p.number = v.previous WHERE "
                                         "v.previous <> 0 AND (v.previous >= v.number OR"
                                         " (v.previous > coalesce((SELECT max(number) FROM trimmed), 0) AND (p.number IS "
                                         "NULL OR p.job <> v.job OR p.lane <> v.lane)))" },
     { "the archive holds only kept ends",
       "SELECT a.event FROM archive a LEFT JOIN event v ON v.number = a.event WHERE v.number IS NULL OR"
-      " a.event IN (SELECT last_event FROM job)" },
+      " a.event IN (SELECT last_event FROM job_now)" },
     { "seq numbers are below the newest", "SELECT value FROM meta WHERE name = 'seq' AND value < 1" },
 };
 
@@ -209,7 +210,7 @@ bool recount_digest(const char *path, unsigned char ret_digest[RECOUNT_DIGEST_BY
 {
     static const char *const queries[] = {
         "SELECT * FROM lane ORDER BY id",
-        "SELECT * FROM job ORDER BY seq",
+        "SELECT * FROM job_now ORDER BY seq",
         "SELECT * FROM payload ORDER BY seq",
         "SELECT * FROM ready ORDER BY lane, rank, seq",
         "SELECT * FROM timer ORDER BY at, seq",
