@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum {
     HEADER_BYTES_MAX = 16 * 1024,
@@ -64,6 +65,8 @@ struct api {
     instant disk_checked_at;
     bool disk_low;
     instant began_at;
+    time_t date_s; /* the second that `date` tells */
+    char date[40];
     int port;
     bool loopback; /* the address that is bound, which a reload does not change */
 };

@@ -138,6 +138,16 @@ static const char *title_of(int status)
     return NULL;
 }
 
+/* evhttp would write it anew for each answer. */
+static void add_date(struct api *api, struct evkeyvalq *headers)
+{
+    struct timeval now;
+    event_base_gettimeofday_cached(api->loop, &now);
+    if (now.tv_sec != api->date_s && evutil_date_rfc1123(api->date, sizeof api->date, NULL) > 0)
+        api->date_s = now.tv_sec;
+    evhttp_add_header(headers, "Date", api->date);
+}
+
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
 {
     enum status made = buffer_status(body);
@@ -155,6 +165,7 @@ void call_send(struct call *call, int status, const char *content_type, struct b
     }
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
     evhttp_add_header(headers, "Content-Type", content_type);
+    add_date(call->api, headers);
     add_body(call, headers, body);
     client_watch(call->client, NULL, NULL);
     client_answer_begins(call->client);

@@ -132,6 +132,23 @@ static void validity_is_that_of_the_standard(void **state)
         check(json_text_is_valid(slice_from(rows[i].text)) == rows[i].valid, "%s", rows[i].text);
 }
 
+/* Any byte at any place of a string, among plain ones. */
+static void bytes_are_told_apart_anywhere(void **state)
+{
+    (void)state;
+    enum { LEN = 24 };
+    for (size_t at = 0; at < LEN; at++) {
+        for (int byte = 0; byte < 256; byte++) {
+            char text[LEN + 2];
+            memset(text, 'x', sizeof text);
+            text[0] = text[LEN + 1] = '"';
+            text[at + 1] = (char)byte;
+            bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+            check(json_text_is_valid((struct slice){ text, sizeof text }) == plain, "byte %d at %zu", byte, at);
+        }
+    }
+}
+
 static void nesting_has_a_limit(void **state)
 {
     (void)state;
@@ -175,8 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_come_as_they_were_written), cmocka_unit_test(elements_come_one_after_the_other),
-        cmocka_unit_test(validity_is_that_of_the_standard),  cmocka_unit_test(nesting_has_a_limit),
-        cmocka_unit_test(jansson_agrees),
+        cmocka_unit_test(validity_is_that_of_the_standard),  cmocka_unit_test(bytes_are_told_apart_anywhere),
+        cmocka_unit_test(nesting_has_a_limit),               cmocka_unit_test(jansson_agrees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
