@@ -515,10 +515,6 @@ static bool is_leased_only(const struct sqlite_row *before, const struct sqlite_
 
 static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
-    if (after->job.state == STATE_RUNNING)
-        sqlite_held_put(batch->store, after);
-    else
-        sqlite_held_remove(batch->store, after->job.seq);
     if (before && is_leased_only(before, after))
         return STATUS_OK;
     enum statement which = before ? STATEMENT_JOB_UPDATE : STATEMENT_JOB_INSERT;
@@ -531,7 +527,6 @@ static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_ro
     struct sqlite_store *store = batch->store;
     sqlite3_stmt *archive = store->statements[STATEMENT_ARCHIVE_INSERT];
     enum status status = STATUS_OK;
-    sqlite_held_remove(store, row->job.seq);
     sqlite3_bind_int64(store->statements[STATEMENT_JOB_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(store->statements[STATEMENT_PAYLOAD_DELETE], 1, row->job.seq);
     sqlite3_bind_int64(archive, 1, last_event);
@@ -572,9 +567,13 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
     if (after)
         after->job.last_event = last_event;
     enum status status = row_place(batch, before, after);
-    if (status != STATUS_OK)
-        return status;
-    return after ? row_write(batch, before, after) : row_delete(batch, before, last_event);
+    if (status == STATUS_OK)
+        status = after ? row_write(batch, before, after) : row_delete(batch, before, last_event);
+    if (after && after->job.state == STATE_RUNNING)
+        sqlite_held_put(batch->store, after);
+    else
+        sqlite_held_remove(batch->store, job->seq);
+    return status;
 }
 
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before)
