@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { LOG_ERROR_BYTES_MAX = 256 };
+enum {
+    LOG_ERROR_BYTES_MAX = 256,
+    CLAIM_BYTES_MAX = 16 << 20, /* of payloads, by one claim */
+};
 
 void claimed_leave(struct claimed *claimed)
 {
@@ -41,6 +44,7 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
         op->claim = (struct op_claim){
             .lane = lane->id,
             .max = (size_t)max,
+            .bytes_max = CLAIM_BYTES_MAX,
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
         };
@@ -330,6 +334,8 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
 {
     struct dest *dest = purpose->lane->dest;
     dispatch_unclaimed(purpose, (int64_t)(op->claim.max - op->claim.ret_count));
+    if (op->claim.ret_left > 0)
+        lane_ready_add(engine, purpose->lane, (int64_t)op->claim.ret_left);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     for (size_t i = 0; i < op->claim.ret_count; i++) {

@@ -6,7 +6,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LEASE_CLAIMS_MAX = 256 };
+enum {
+    LEASE_CLAIMS_MAX = 256,
+    LEASE_BYTES_MAX = 64 << 20, /* of payloads, in one answer; each claim gets its part, and at least one job */
+};
 
 /* Puts the jobs of all claims side by side. */
 static enum status gather(struct batch *batch, size_t total, const struct job **ret_jobs)
@@ -44,6 +47,8 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
             op->claim.ret_count = 0;
             lane_ready_add(engine, lane, (int64_t)op->claim.max);
             lane->rate_kept = lane->dest->rate_kept = INSTANT_NONE; /* their notes failed with it */
+        } else if (op->claim.ret_left > 0) {
+            lane_ready_add(engine, lane, (int64_t)op->claim.ret_left);
         }
         turns_returned(&lane->dest->turns, &lane->turn, (int64_t)(op->claim.max - op->claim.ret_count));
         count += op->claim.ret_count;
@@ -108,6 +113,9 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
         wanted -= (size_t)max;
         taken += max;
     }
+    for (size_t i = 0; batch && i < batch->count; i++)
+        if (batch->ops[i].kind == OP_CLAIM)
+            batch->ops[i].claim.bytes_max = LEASE_BYTES_MAX / claims;
     if (taken > 0)
         request->pass = gate_take(&dest->gate, taken, now);
     return batch;

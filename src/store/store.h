@@ -95,17 +95,19 @@ struct op_insert {
 };
 
 /*
- * OP_CLAIM: leases up to `max` ready jobs of a lane. Counts the attempt of those whose step is STEP_SEND. A lane that
- * never was has none ready.
+ * OP_CLAIM: leases up to `max` ready jobs of a lane, and of payloads up to `bytes_max`, but always one job. Counts the
+ * attempt of those whose step is STEP_SEND. A lane that never was has none ready.
  */
 struct op_claim {
     int64_t lane;
     size_t max;
+    size_t bytes_max; /* 0: any */
     instant lease_until;
     struct slice owner; /* "engine", or the name of a pull worker */
     /* results, with payload */
     struct job *ret_jobs;
     size_t ret_count;
+    size_t ret_left; /* of `max`: ready, but more than bytes_max allowed */
 };
 
 /*

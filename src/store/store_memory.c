@@ -112,8 +112,9 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
 static enum status apply_claim(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
     struct op_claim *claim = &op->claim;
+    size_t bytes = 0;
     claim->ret_jobs = NULL;
-    claim->ret_count = 0;
+    claim->ret_count = claim->ret_left = 0;
     if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
         return STATUS_OK; /* a lane that never was has nothing ready */
     struct memory_lane *lane = store->lane_list[claim->lane - 1];
@@ -125,9 +126,13 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
         return STATUS_NO_MEMORY;
     for (; claim->ret_count < count; claim->ret_count++) {
         struct memory_job *job = CONTAINER_OF(tree_first(&lane->ready), struct memory_job, by_place);
+        bytes += job->job.payload.len;
+        if (claim->bytes_max > 0 && claim->ret_count > 0 && bytes > claim->bytes_max)
+            break;
         if (claim_one(store, now, op, job, memory, &claim->ret_jobs[claim->ret_count]) != STATUS_OK)
             return STATUS_NO_MEMORY;
     }
+    claim->ret_left = count - claim->ret_count;
     return STATUS_OK;
 }
 

@@ -182,18 +182,24 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
     return status;
 }
 
-/* All are read before the first is changed: a statement is not stepped over rows that move. */
-static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max,
-                              struct sqlite_row *rows, size_t *ret_count)
+/*
+ * All are read before the first is changed: a statement is not stepped over rows that move. Of `max` rows fewer come only
+ * where bytes_max is reached, and *ret_more tells.
+ */
+static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max, size_t bytes_max,
+                              struct sqlite_row *rows, size_t *ret_count, bool *ret_more)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_CLAIM];
-    size_t count = 0;
+    size_t count = 0, bytes = 0;
     bool more;
     sqlite3_bind_int64(statement, 1, lane->lane.id);
     sqlite3_bind_int64(statement, 2, (int64_t)max);
     enum status status = sqlite_next(batch, STATEMENT_JOB_CLAIM, &more);
     while (status == STATUS_OK && more) {
         assert(count < max);
+        bytes += (size_t)sqlite3_column_bytes(statement, COLUMN_PAYLOAD);
+        if (bytes_max > 0 && count > 0 && bytes > bytes_max)
+            break;
         status = sqlite_row_read(statement, batch->memory, &rows[count], batch->err);
         rows[count].job.destination = lane->lane.destination;
         rows[count].job.tenant = lane->lane.tenant;
@@ -203,6 +209,7 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
     }
     sqlite3_reset(statement);
     *ret_count = count;
+    *ret_more = more;
     return status;
 }
 
@@ -219,7 +226,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     struct op_claim *claim = &op->claim;
     const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, claim->lane);
     claim->ret_jobs = NULL;
-    claim->ret_count = 0;
+    claim->ret_count = claim->ret_left = 0;
     if (!lane)
         return STATUS_OK; /* a lane that never was has nothing ready */
     size_t max = (uint64_t)lane->lane.counts.ready < claim->max ? (size_t)lane->lane.counts.ready : claim->max;
@@ -230,8 +237,9 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     if (!rows || !jobs)
         return no_memory(batch);
     size_t count;
-    enum status status = claim_read(batch, lane, max, rows, &count);
-    if (status == STATUS_OK && count < max)
+    bool more;
+    enum status status = claim_read(batch, lane, max, claim->bytes_max, rows, &count, &more);
+    if (status == STATUS_OK && count < max && !more)
         status =
             error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -241,6 +249,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     }
     claim->ret_jobs = jobs;
     claim->ret_count = count;
+    claim->ret_left = max - count;
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "support/store_cases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void insert_keeps_what_it_was_given(void **state)
@@ -290,6 +291,31 @@ static void a_deadline_goes_first_when_it_is_near(void **state)
     }
     for (size_t i = 0; i < 4; i++)
         assert_text(take(f, lane).id, expected[i]);
+}
+
+static void a_claim_is_bounded_in_bytes(void **state)
+{
+    static const struct {
+        size_t bytes_max, count, left;
+    } rows[] = { { 1, 1, 4 }, { 799, 1, 3 }, { 800, 2, 1 }, { 0, 1, 0 } };
+    struct store_fixture *f = *state;
+    char payload[400], id[16];
+    int64_t lane = 0;
+    memset(payload, 'x', sizeof payload);
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof id, "b-%d", i);
+        struct store_op op = insert_op(f, "claims", "hospital", id);
+        op.insert.payload = (struct slice){ payload, sizeof payload };
+        assert_run(f, &op, STATUS_OK);
+        lane = op.insert.ret_lane;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct store_op op = claim_op(f, lane, 5);
+        op.claim.bytes_max = rows[i].bytes_max;
+        assert_run(f, &op, STATUS_OK);
+        assert_int_equal(op.claim.ret_count, rows[i].count);
+        assert_int_equal(op.claim.ret_left, rows[i].left);
+    }
 }
 
 static void a_claim_counts_sends_only(void **state)
@@ -631,6 +657,7 @@ const struct store_case store_cases_write[] = {
     { "claims follow rank, then arrival", claims_follow_rank_then_arrival },
     { "priority goes first until age overtakes", priority_goes_first_until_age_overtakes },
     { "a deadline goes first when it is near", a_deadline_goes_first_when_it_is_near },
+    { "a claim is bounded in bytes", a_claim_is_bounded_in_bytes },
     { "a claim counts sends only", a_claim_counts_sends_only },
     { "a claim gives a lease", a_claim_gives_a_lease },
     { "tokens grow", tokens_grow },
