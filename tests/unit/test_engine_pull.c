@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -139,6 +140,32 @@ static void how_many_is_the_workers_affair(void **state)
     world_run_for(&world, 40 * 1000); /* the rest is lost */
     assert_int_equal(standing(&world).under_way, 0);
     world_end(&world);
+}
+
+/* What a request may bring is bounded in bytes, and what was left is there for the next one at once. */
+static void large_jobs_come_in_parts(void **state)
+{
+    enum { JOBS = 70, PAYLOAD_BYTES = 1 << 20 };
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    char *payload = malloc(PAYLOAD_BYTES + 1);
+    (void)state;
+    assert_non_null(payload);
+    memset(payload, 'x', PAYLOAD_BYTES);
+    payload[PAYLOAD_BYTES] = '\0';
+    world_begin(&world, PULL(""), began);
+    for (int i = 0; i < JOBS; i++)
+        world_add(&world, "d", "A", NULL, payload);
+    world_run_for(&world, 1000);
+    ask(&worker, 100);
+    assert_int_equal(worker.count, 64);
+    assert_int_equal(standing(&world).under_way, 64);
+    done_with_all(&worker);
+    ask(&worker, 100);
+    assert_int_equal(worker.count, JOBS - 64);
+    done_with_all(&worker);
+    world_end(&world);
+    free(payload);
 }
 
 static void a_window_holds_workers(void **state)
@@ -327,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(how_many_is_the_workers_affair),
+        cmocka_unit_test(large_jobs_come_in_parts),
         cmocka_unit_test(a_window_holds_workers),
         cmocka_unit_test(an_outage_holds_workers_and_costs_nothing),
         cmocka_unit_test(a_breaker_holds_workers),
