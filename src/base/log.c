@@ -21,6 +21,13 @@ instant clock_now(void)
     return (instant)now.tv_sec * SECOND_MS + now.tv_nsec / 1000000;
 }
 
+int64_t clock_ticks_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 void log_set_level(enum log_level level)
 {
     atomic_store(&threshold, (int)level);
@@ -50,6 +57,10 @@ static void write_field(struct json_writer *json, const struct field *field)
         break;
     case FIELD_KIND_INT:
         json_member_int(json, field->name, field->number);
+        break;
+    case FIELD_KIND_REAL:
+        json_name(json, field->name);
+        json_put_real(json, field->real);
         break;
     case FIELD_KIND_INSTANT:
         json_member_instant(json, field->name, field->number);

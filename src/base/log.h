@@ -21,6 +21,7 @@ enum log_level {
 enum field_kind {
     FIELD_KIND_TEXT,
     FIELD_KIND_INT,
+    FIELD_KIND_REAL,
     FIELD_KIND_INSTANT, /* left out when INSTANT_NONE */
 };
 
@@ -29,11 +30,13 @@ struct field {
     enum field_kind kind;
     struct slice text;
     int64_t number;
+    double real;
 };
 
 #define FIELD_TEXT(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_TEXT, .text = (value) })
 #define FIELD_CSTR(field_name, value) FIELD_TEXT(field_name, slice_from(value))
 #define FIELD_INT(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_INT, .number = (value) })
+#define FIELD_REAL(field_name, value) ((struct field){ .name = (field_name), .kind = FIELD_KIND_REAL, .real = (value) })
 #define FIELD_INSTANT(field_name, value)                                                                                    \
     ((struct field){ .name = (field_name), .kind = FIELD_KIND_INSTANT, .number = (value) })
 
@@ -50,5 +53,7 @@ bool log_level_from_name(struct slice name, enum log_level *ret_level);
 
 /* The system's wall clock. Only whoever wires things together may ask it. */
 instant clock_now(void);
+/* Nanoseconds that only go forward, from an unknown beginning: for measuring how long something takes, never to decide. */
+int64_t clock_ticks_ns(void);
 
 #endif
