@@ -85,6 +85,12 @@ static void port_wake_at(void *context, instant at)
     event_add(daemon->run_event, &wait);
 }
 
+static int64_t port_ticks_ns(void *context)
+{
+    (void)context;
+    return clock_ticks_ns();
+}
+
 static void on_run(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
@@ -325,7 +331,7 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
         return status;
     struct engine_settings settings = {
         .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .probe = port_probe,
-                   .wake_at = port_wake_at },
+                   .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
         .mailbox = daemon->mailbox,
         .config = daemon->config,
         .seed = daemon->store->seed,

@@ -226,7 +226,9 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
         .backoff_factor = dest_backoff_factor(attempt->dest, engine_now(engine)),
     };
+    int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+    measures_analysed(engine, attempt->dest, began);
     if (!attempt->gate) {
         ; /* it never left, and no gate counts it */
     } else if (status == STATUS_OK) {
@@ -248,6 +250,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
     log_outcome(attempt, &settlement);
     count_outcome(engine, &settlement);
+    measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
     heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
     queue_settlement(attempt);
@@ -337,6 +340,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
     if (op->claim.ret_left > 0)
         lane_ready_add(engine, purpose->lane, (int64_t)op->claim.ret_left);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
+    measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     for (size_t i = 0; i < op->claim.ret_count; i++) {
         if (!*claimed) {

@@ -32,6 +32,8 @@ struct engine_ports {
     void (*probe)(void *context, struct probe *probe);
     /* Asks for one call of engine_run at that time; a later wish for an earlier time replaces it. */
     void (*wake_at)(void *context, instant at);
+    /* Nanoseconds that only go forward, to measure how long decisions take; NULL: that is not measured. */
+    int64_t (*ticks_ns)(void *context);
 };
 
 struct engine_settings {

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/incidents.h"
+#include "engine/measures.h"
 #include "engine/settlement.h"
 
 #include <jansson.h>
@@ -112,6 +113,7 @@ struct dest {
     double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
     struct lease_request **waiting_last;
+    struct measures measures;
     struct dest *next;
 };
 
@@ -133,6 +135,9 @@ struct lane_state {
     char *hold_reason;
     instant held_since;
     struct lane_state *next_held; /* in dest->held_lanes */
+    struct tenant_measure *measure; /* in its destination's measures; NULL: it is counted with the others */
+    uint64_t activity;              /* how much was served of late, as of active_at */
+    instant active_at;
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -218,6 +223,7 @@ struct engine {
     instant errors_at; /* no other earlier */
     instant redrive_at; /* no look for dead letters before */
     struct engine_figures figures;
+    int64_t expired; /* jobs that died while they waited */
 };
 
 instant engine_now(const struct engine *engine);

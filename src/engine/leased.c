@@ -15,6 +15,8 @@ struct leased {
     int64_t seq; /* the key */
     int64_t token;
     int64_t retry_count;
+    int64_t lane, attempts;
+    instant created_at, taken_at;
     struct dest *dest;
     struct gate_pass pass;
 };
@@ -35,7 +37,8 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
 {
     struct leased *leased = malloc(sizeof *leased);
     const struct leased wanted = { .seq = job->seq, .token = job->lease_token, .retry_count = job->retry_count,
-                                   .dest = dest, .pass = pass };
+                                   .lane = job->lane, .attempts = job->attempts, .created_at = job->created_at,
+                                   .taken_at = now, .dest = dest, .pass = pass };
     struct leased *before = map_remove(&engine->leased, key_of(&job->seq));
     if (before)
         give_back(before, now); /* whoever ended it did not say so */
@@ -53,6 +56,7 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 {
     instant now = engine_now(engine);
     gate_give_back(&dest->gate, pass, (int64_t)missing);
+    measures_claimed(dest, jobs, count, now);
     dest_cycle_selected(dest, &dest->gate, pass, jobs, count, now);
     for (size_t i = 0; i < count; i++)
         leased_add(engine, dest, pass, &jobs[i], now);
@@ -85,15 +89,19 @@ void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token)
 void engine_acked(struct engine *engine, int64_t seq, int64_t token)
 {
     static const struct gate_result delivered = { .sent = true, .outcome = OUTCOME_DELIVERED };
-    static const struct settlement completed = { .decision.verdict = VERDICT_COMPLETE };
+    static const struct settlement completed = { .decision = { VERDICT_COMPLETE, OUTCOME_DELIVERED, .known = true } };
     struct leased *leased = leased_take(engine, seq, token);
     instant now = engine_now(engine);
     if (!leased)
         return;
-    const struct job job = { .retry_count = leased->retry_count, .step = STEP_SEND };
+    const struct job job = { .retry_count = leased->retry_count, .step = STEP_SEND, .lane = leased->lane,
+                             .attempts = leased->attempts, .created_at = leased->created_at };
+    const struct answer answer = { .attempted = true, .outcome = OUTCOME_DELIVERED,
+                                   .duration_ms = now > leased->taken_at ? now - leased->taken_at : 0 };
     struct gate_news news = gate_note(&leased->dest->gate, leased->pass, &delivered, now);
     dest_tell(leased->dest, &news);
     dest_note_retry(leased->dest, &job, &completed, now);
+    measures_answered(engine, leased->dest, &job, &answer, &completed, now);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
     free(leased);
     engine_wake(engine);
@@ -122,7 +130,9 @@ enum status engine_nack(struct engine *engine, const struct lease_nack *nack, st
         .retention_ms = engine->config->retention_completed_ms, .unspent = leased && leased->pass.probe,
         .backoff_factor = dest_backoff_factor(dest, now),
     };
+    int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, memory, op, ret_settlement);
+    measures_analysed(engine, dest, began);
     if (status == STATUS_OK && leased && note_nack(leased, nack->answer, ret_settlement, now)) {
         input.unspent = true;
         status = settlement_make(&input, memory, op, ret_settlement);
@@ -139,6 +149,7 @@ enum status engine_nack(struct engine *engine, const struct lease_nack *nack, st
     dest_note_retry(dest, nack->job, ret_settlement, now);
     engine_learn(engine, nack->job, &op->settle, ret_settlement);
     dest_settled(engine, dest, nack->job->tenant, &answer, ret_settlement);
+    measures_answered(engine, dest, nack->job, &answer, ret_settlement, now);
     *ret_policy = &dest->config->policy;
     engine_wake(engine);
     return STATUS_OK;

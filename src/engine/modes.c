@@ -229,6 +229,7 @@ void dests_tick(struct engine *engine)
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
         dest_cycle_tick(dest, now);
+        measures_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
         tell_fallback(dest, &news);
     }

@@ -104,6 +104,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
         lane_ready_add(engine, lane, promote->ret_ready[i].count);
     }
     engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;
+    engine->expired += (int64_t)promote->ret_expired;
     size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)

@@ -76,6 +76,8 @@ static void on_settled(struct batch *batch)
         bool applied = op->status == STATUS_OK && op->kind == OP_SETTLE;
         bool dead = applied && (op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE);
         settled += applied;
+        if (applied)
+            measures_recovered(engine, &op->settle, engine_now(engine));
         engine->dead_uncounted = engine->dead_uncounted || dead;
     }
     engine->figures.recovered += settled;

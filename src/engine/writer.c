@@ -1,5 +1,6 @@
 #include "engine/writer.h"
 
+#include "base/log.h"
 #include "base/map.h"
 
 #include <assert.h>
@@ -30,7 +31,15 @@ struct writer {
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
     atomic_bool busy;
+    pthread_mutex_t measures_lock; /* taken once a transaction, and to copy */
+    struct writer_measures measures;
 };
+
+const struct histogram_bounds measured_commit = {
+    15, { 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 500000000,
+          1000000000, 2500000000, 5000000000 }
+};
+const struct histogram_bounds measured_operations = { 13, { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 } };
 
 struct batch *batch_new(size_t ops_max, size_t memory_bytes_max)
 {
@@ -226,6 +235,14 @@ static void tell_engine(struct writer *writer, size_t ops, instant now)
     }
 }
 
+static void note_commit(struct writer *writer, size_t ops, int64_t took_ns)
+{
+    pthread_mutex_lock(&writer->measures_lock);
+    histogram_note(&writer->measures.commit_ns, &measured_commit, took_ns);
+    histogram_note(&writer->measures.operations, &measured_operations, (int64_t)ops);
+    pthread_mutex_unlock(&writer->measures_lock);
+}
+
 static void commit_group(struct writer *writer)
 {
     size_t ops;
@@ -238,7 +255,9 @@ static void commit_group(struct writer *writer)
 
     atomic_store(&writer->busy, true);
     atomic_store(&writer->progressed_at, now);
+    int64_t began_ns = clock_ticks_ns();
     enum status status = apply_ops(writer, group, ops, now, &error);
+    note_commit(writer, ops, clock_ticks_ns() - began_ns);
     if (status == STATUS_OK)
         tell_engine(writer, ops, now);
     else if (failure_is_final(status))
@@ -305,6 +324,7 @@ enum status writer_new(const struct writer_settings *settings, struct writer **r
     if (!writer)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the writer");
     writer->settings = *settings;
+    pthread_mutex_init(&writer->measures_lock, NULL);
     writer->pending_last = &writer->pending_first;
     writer->synced_at = settings->now(settings->context);
     writer->ops = calloc(STORE_BATCH_OPS_MAX, sizeof *writer->ops);
@@ -314,6 +334,7 @@ enum status writer_new(const struct writer_settings *settings, struct writer **r
         status = error_set(err, STATUS_NO_MEMORY, "cannot start the writer's thread");
     if (status != STATUS_OK) {
         mailbox_free(writer->mailbox);
+        pthread_mutex_destroy(&writer->measures_lock);
         free(writer->ops);
         free(writer);
         return status;
@@ -340,6 +361,7 @@ void writer_free(struct writer *writer)
     mailbox_post(writer->mailbox, &stop.message);
     pthread_join(writer->thread, NULL);
     mailbox_free(writer->mailbox);
+    pthread_mutex_destroy(&writer->measures_lock);
     free(writer->ops);
     free(writer);
 }
@@ -369,4 +391,12 @@ struct writer_figures writer_figures(const struct writer *writer)
         .busy = atomic_load(&writer->busy),
         .progressed_at = atomic_load(&writer->progressed_at),
     };
+}
+
+struct writer_measures writer_measures(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->measures_lock);
+    struct writer_measures copy = writer->measures;
+    pthread_mutex_unlock(&writer->measures_lock);
+    return copy;
 }

@@ -10,6 +10,7 @@
 #ifndef ENGINE_WRITER_H
 #define ENGINE_WRITER_H
 
+#include "base/histogram.h"
 #include "engine/mailbox.h"
 #include "store/store.h"
 
@@ -83,5 +84,12 @@ struct writer_figures {
     instant progressed_at; /* when the thread last began or ended one */
 };
 struct writer_figures writer_figures(const struct writer *writer);
+
+/* Of each transaction: how long it took, and how many operations it had. A copy; from any thread. */
+struct writer_measures {
+    struct histogram commit_ns, operations;
+};
+extern const struct histogram_bounds measured_commit, measured_operations;
+struct writer_measures writer_measures(struct writer *writer);
 
 #endif
