@@ -8,6 +8,8 @@
 #include "api/auth.h"
 #include "api/call.h"
 #include "api/client.h"
+#include "api/dead_ages.h"
+#include "api/request_measures.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,6 +69,9 @@ struct api {
     instant began_at;
     time_t date_s; /* the second that `date` tells */
     char date[40];
+    struct request_measures measures;
+    struct dead_ages dead_ages;
+    int64_t last_event; /* the newest, as of the last scrape */
     int port;
     bool loopback; /* the address that is bound, which a reload does not change */
 };
@@ -118,6 +123,7 @@ void handle_error_forget(struct call *call);
 void handle_events_list(struct call *call);
 void handle_tenants_list(struct call *call);
 void handle_stats(struct call *call);
+void handle_metrics(struct call *call);
 void handle_decide(struct call *call);
 void handle_openapi(struct call *call);
 void handle_livez(struct call *call);

@@ -1,6 +1,7 @@
 #include "api/call.h"
 
 #include "api/api_private.h"
+#include "base/log.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -148,10 +149,17 @@ static void add_date(struct api *api, struct evkeyvalq *headers)
     evhttp_add_header(headers, "Date", api->date);
 }
 
+/* `status` 0: nobody was there to be answered. */
+static void call_measured(const struct call *call, int status)
+{
+    request_measured(&call->api->measures, call->route, status, clock_ticks_ns() - call->began_ns);
+}
+
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
 {
     enum status made = buffer_status(body);
     if (!call->http) { /* the client did not wait */
+        call_measured(call, 0);
         buffer_release(body);
         call_free(call);
         return;
@@ -163,6 +171,7 @@ void call_send(struct call *call, int status, const char *content_type, struct b
         status = 500;
         content_type = "application/problem+json";
     }
+    call_measured(call, status);
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
     evhttp_add_header(headers, "Content-Type", content_type);
     add_date(call->api, headers);
@@ -490,6 +499,7 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
     if (stream->next_stream)
         stream->next_stream->link = &stream->next_stream;
     api->streams = stream;
+    call_measured(call, 200);
     evhttp_add_header(evhttp_request_get_output_headers(call->http), "Content-Type", content_type);
     client_watch(call->client, on_stream_gone, stream);
     evhttp_send_reply_start(call->http, 200, NULL);

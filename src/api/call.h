@@ -63,6 +63,7 @@ struct call {
     struct engine_figures figures; /* of the time of call_standings */
     void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
     void (*then)(struct call *call);                       /* in the API's */
+    int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
 };
 
 /* A value of the query string; empty: absent. Lives as long as the call. */

@@ -87,9 +87,11 @@ static void answer_insert(struct call *call)
     struct job_problem problem;
     struct outlook outlook;
     if (call->batch->status != STATUS_OK) {
+        call->api->measures.refused[REFUSED_STORE_FAILED]++;
         call_store_problem(call, call->batch->status, &call->batch->error);
         return;
     }
+    insert_measured(&call->api->measures, op);
     if (!insert_problem(op, &problem)) {
         call_problem(call, problem.status, problem.type, "%s", problem.detail);
         return;
@@ -253,6 +255,7 @@ static void count_part(struct call *call, const struct batch *batch, const size_
     struct job_problem problem;
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_op *op = &batch->ops[i];
+        insert_measured(&call->api->measures, op);
         if (insert_problem(op, &problem)) {
             *(op->insert.ret_existed ? &many->duplicates : &many->accepted) += 1;
             look_ahead(call, &op->insert);
@@ -271,6 +274,7 @@ static void on_part(struct batch *batch)
     if (batch->status == STATUS_OK) {
         count_part(call, batch, many->indexes[part]);
     } else if (many->status == STATUS_OK) {
+        call->api->measures.refused[REFUSED_STORE_FAILED]++;
         many->status = batch->status;
         many->error = batch->error;
     }

@@ -30,6 +30,7 @@ const struct route api_routes[] = {
     { "GET", "/v1/tenants", SCOPE_READ, handle_tenants_list },
     { "GET", "/v1/stats", SCOPE_READ, handle_stats },
     { "POST", "/v1/decide", SCOPE_READ, handle_decide },
+    { "GET", "/metrics", SCOPE_READ, handle_metrics },
     { "GET", "/openapi.json", SCOPE_NONE, handle_openapi },
     { "GET", "/livez", SCOPE_NONE, handle_livez },
     { "GET", "/readyz", SCOPE_NONE, handle_readyz },

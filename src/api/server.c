@@ -186,6 +186,7 @@ static struct call *call_new(struct api *api, struct evhttp_request *http)
     call->client = client;
     call->query = query;
     call->who = SLICE("");
+    call->began_ns = clock_ticks_ns();
     arena_init(&call->memory, SIZE_MAX / 4);
     api->calls++;
     client_request_read(client);
@@ -313,10 +314,12 @@ bool api_accepts(struct call *call)
 {
     struct api *api = call->api;
     if (api->draining) {
+        api->measures.refused[REFUSED_STOPPING]++;
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return false;
     }
     if (api_disk_is_low(api)) {
+        api->measures.refused[REFUSED_DISK_FULL]++;
         call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; nothing was stored, free some space");
         return false;
     }
@@ -476,6 +479,8 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
     api->config = config_ref(settings->config);
     api->began_at = api_now(api);
     api->loopback = api->config->listen.loopback;
+    request_measures_init(&api->measures, settings->seed);
+    dead_ages_init(&api->dead_ages, settings->seed);
     enum status status = load_tokens(api, err);
     if (status == STATUS_OK)
         status = open_server(api, err);
@@ -633,6 +638,8 @@ void api_free(struct api *api)
         api->reader->ops->reader_close(api->reader);
     decisions_free(api->decisions);
     tokens_free(api->tokens);
+    request_measures_release(&api->measures);
+    dead_ages_release(&api->dead_ages);
     config_unref(api->config);
     free(api);
 }

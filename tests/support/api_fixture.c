@@ -116,6 +116,12 @@ static void port_wake_at(void *context, instant at)
     event_add(fixture->wake, &wait);
 }
 
+static int64_t port_ticks_ns(void *context)
+{
+    (void)context;
+    return clock_ticks_ns();
+}
+
 static void end_if_done(struct api_fixture *fixture)
 {
     if (fixture->stopping && engine_under_way(fixture->engine) == 0)
@@ -246,7 +252,8 @@ static void start_engine(struct api_fixture *fixture)
                    .now = fixture_now,
                    .submit = port_submit,
                    .send = port_send,
-                   .wake_at = port_wake_at },
+                   .wake_at = port_wake_at,
+                   .ticks_ns = port_ticks_ns },
         .mailbox = fixture->mailbox,
         .config = fixture->config,
         .seed = 7,
