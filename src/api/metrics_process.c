@@ -51,7 +51,9 @@ static bool read_stat(struct process_stat *ret)
         return false;
     text[len] = '\0';
     const char *rest = strrchr(text, ')'); /* the name may hold anything */
-    return rest && sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu %llu %lld",
+    return rest && sscanf(rest + 1,
+                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d"
+                          " %llu %llu %lld",
                           &ret->start, &ret->virtual_bytes, &ret->resident_pages) == 3;
 }
 

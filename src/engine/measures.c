@@ -17,7 +17,8 @@ const struct histogram_bounds measured_duration = {
     17, { 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 120000, 300000 }
 };
 const struct histogram_bounds measured_delivery = {
-    18, { 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 15000, 60000, 300000, 900000, 3600000, 7200000, 14400000, 86400000, 604800000 }
+    18, { 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 15000, 60000, 300000, 900000, 3600000, 7200000, 14400000,
+          86400000, 604800000 }
 };
 /* Those from half a minute on are round in minutes too. */
 const struct histogram_bounds measured_wait = {
@@ -26,8 +27,8 @@ const struct histogram_bounds measured_wait = {
 };
 const struct histogram_bounds measured_spread = { 10, { 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000 } };
 const struct histogram_bounds measured_analysis = {
-    15, { 1000, 2000, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 10000000, 100000000, 1000000000, 2000000000,
-          5000000000 }
+    15, { 1000, 2000, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 10000000, 100000000, 1000000000,
+          2000000000, 5000000000 }
 };
 
 /* ---- codes ---- */
@@ -152,8 +153,9 @@ static void note_spread(struct dest *dest, const struct job *job, const struct s
 static void note_attempt(struct measures *measures, const struct job *job, int64_t duration_ms,
                          const struct settlement *settlement, bool taken, instant now)
 {
-    int64_t number = job->attempts < 1 ? 1 : job->attempts > MEASURED_ATTEMPTS_MAX ? MEASURED_ATTEMPTS_MAX + 1 : job->attempts;
-    struct attempt_measure *attempt = &measures->attempts[number - 1];
+    int64_t number = job->attempts < 1 ? 1 : job->attempts;
+    struct attempt_measure *attempt =
+        &measures->attempts[number <= MEASURED_ATTEMPTS_MAX ? number - 1 : MEASURED_ATTEMPTS_MAX];
     struct minute_measure *minute = &measures->minute;
     measures->outcomes[settlement->decision.outcome]++;
     attempt->answered++;
@@ -233,7 +235,8 @@ static void tell_minute(const struct dest *dest, const struct minute_measure *mi
 {
     int64_t ms = now - minute->since;
     log_event(LOG_INFO, "throughput", FIELD_CSTR("destination", dest->name), FIELD_REAL("seconds", (double)ms / SECOND_MS),
-              FIELD_INT("sent", minute->sent), FIELD_INT("succeeded", minute->succeeded), FIELD_INT("failed", minute->failed),
+              FIELD_INT("sent", minute->sent), FIELD_INT("succeeded", minute->succeeded),
+              FIELD_INT("failed", minute->failed),
               FIELD_REAL("per_second", (double)(minute->sent * SECOND_MS * 100 / ms) / 100),
               FIELD_INT("mean_ms", (int64_t)(histogram_mean(&minute->duration) + 0.5)),
               FIELD_INT("p95_ms", (int64_t)(histogram_quantile(&minute->duration, &measured_duration, 0.95) + 0.5)));

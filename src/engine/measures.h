@@ -108,7 +108,8 @@ struct engine_measures {
     int64_t expired; /* jobs that died while they waited; the store does not say whose */
 };
 /* In the engine's thread. All is put into `memory`. */
-enum status engine_measures(const struct engine *engine, struct arena *memory, struct engine_measures *ret_measures) MUST_CHECK;
+enum status engine_measures(const struct engine *engine, struct arena *memory,
+                            struct engine_measures *ret_measures) MUST_CHECK;
 
 /* ---- for the engine's own files ---- */
 
