@@ -420,6 +420,29 @@ static void expired_jobs_are_counted(void **state)
     free(text);
 }
 
+/* C-48: what the limit of the store refuses is counted, one job at a time. */
+static void refused_jobs_are_counted(void **state)
+{
+    static const struct api_fixture_settings small = { .config = config, .pending_max = 1 };
+    static const struct expected expected[] = {
+        { "insist_enqueue_refused_total{reason=\"queue_full\"}", 3 },
+        { "insist_enqueue_refused_total{reason=\"id_conflict\"}", 0 },
+        { "insist_jobs_enqueued_total{destination=\"yard\"}", 1 },
+        { "insist_http_requests_total{class=\"enqueue\",code=\"429\"}", 1 },
+        { "insist_http_requests_total{class=\"none\",code=\"404\"}", 1 },
+    };
+    (void)state;
+    struct api_fixture *fixture = api_fixture_new(&small);
+    put_job(fixture, "yard", "t", "1", "x");
+    post(fixture, "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"2\",\"payload\":\"x\"}", 429);
+    post(fixture, "/v1/jobs/batch", "[{\"destination\":\"yard\",\"payload\":\"x\"},{\"destination\":\"yard\",\"payload\":\"y\"}]", 200);
+    post(fixture, "/nowhere", "{}", 404);
+    char *text = scrape(fixture);
+    check_values(text, expected, COUNT_OF(expected));
+    free(text);
+    api_fixture_free(fixture);
+}
+
 /* A token for all tenants sees all, one for a tenant is told why it does not. */
 static void who_may_see_them(void **state)
 {
@@ -639,6 +662,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(expired_jobs_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(every_family_is_told, setup, teardown),
         cmocka_unit_test(they_are_told_from_the_beginning),
+        cmocka_unit_test(refused_jobs_are_counted),
         cmocka_unit_test(who_may_see_them),
         cmocka_unit_test(the_documents_names_are_theirs),
         cmocka_unit_test(the_page_lists_them),

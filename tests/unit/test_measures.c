@@ -283,6 +283,34 @@ static void availability_is_added_up(void **state)
     end(&world, &memory);
 }
 
+static int64_t is_away(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    (void)probe;
+    answer->connected = world->now < began + 60 * SECOND_MS;
+    answer->status = 200;
+    answer->body = SLICE("{\"status\":\"UP\"}");
+    return 30;
+}
+
+/* Health checks that fail are time without it too, where nothing is held for them. */
+static void health_is_told(void **state)
+{
+    struct world world = { .destination = answers_as_told, .health = is_away };
+    struct arena memory;
+    (void)state;
+    begin(&world, &memory, "health: { url: 'http://127.0.0.1:1/', every: 10s, failures: 3 }, contingency: { enabled: false }");
+    world_run_for(&world, 50 * SECOND_MS);
+    struct destination_measures measured = look(&world, &memory);
+    assert_true(measured.checked && measured.up && measured.measures.available);
+    world_run_for(&world, 150 * SECOND_MS);
+    measured = look(&world, &memory);
+    assert_true(measured.checked && !measured.up && !measured.measures.available);
+    assert_string_equal(measured.status.mode, "normal");
+    assert_int_equal(measured.measures.contingency_ms, 0);
+    assert_in_range(measured.measures.available_ms, 60 * SECOND_MS, 100 * SECOND_MS);
+    end(&world, &memory);
+}
+
 /* What a crash leaves behind is recorded, and counted, by the next process. */
 static void interrupted_attempts_are_counted(void **state)
 {
@@ -354,6 +382,7 @@ int main(void)
         cmocka_unit_test(tenants_are_counted_as_their_turns),
         cmocka_unit_test(a_minute_has_its_line),
         cmocka_unit_test(availability_is_added_up),
+        cmocka_unit_test(health_is_told),
         cmocka_unit_test(interrupted_attempts_are_counted),
         cmocka_unit_test(the_spread_is_measured),
         cmocka_unit_test(time_in_the_queue_is_measured),

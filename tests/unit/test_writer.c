@@ -252,6 +252,11 @@ static void what_waits_shares_one_transaction(void **state)
         await_answers(&scene, 1 + (int)cases[i].batches);
         check(scene.door.applies == 1 + cases[i].transactions, "%s: %d transactions", cases[i].name, scene.door.applies - 1);
         assert_int_equal(pending_in(&scene), (int64_t)(1 + cases[i].batches * cases[i].ops));
+        struct writer_measures measures = writer_measures(scene.writer);
+        assert_int_equal(histogram_total(&measures.operations), 1 + cases[i].transactions);
+        assert_int_equal(measures.operations.sum, 1 + cases[i].batches * cases[i].ops);
+        assert_int_equal(histogram_total(&measures.commit_ns), 1 + cases[i].transactions);
+        assert_true(measures.commit_ns.sum > 0);
         assert_int_equal(atomic_load(&scene.ready), 1 + (int)(cases[i].batches * cases[i].ops));
         scene_end(&scene);
     }

@@ -1,0 +1,76 @@
+/*
+ * Ages of dead letters: a page a look, a pass after the other.
+ */
+#include "api/dead_ages.h"
+#include "support/check.h"
+#include "support/world.h"
+
+#include <stdio.h>
+
+static const instant began = INT64_C(1736678400000);
+
+static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_PERMANENT;
+    answer->code = SLICE("http:400");
+    answer->text = SLICE("HTTP 400: no");
+    return 1;
+}
+
+static void die(struct world *world, const char *destination, int count)
+{
+    static int number;
+    for (int i = 0; i < count; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%d", number++);
+        world_add(world, destination, "t", id, "x");
+    }
+    world_run_for(world, MINUTE_MS);
+}
+
+static void look(struct dead_ages *ages, struct world *world)
+{
+    struct error error;
+    check(dead_ages_look(ages, world->reader, world->now, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void a_long_list_takes_several_looks(void **state)
+{
+    enum { FIRST = 1500, SECOND = 10 };
+    struct world world = { .destination = refuses };
+    struct dead_ages ages;
+    (void)state;
+    world_begin(&world, "destinations: { a: { url: 'http://127.0.0.1:1/', allow_private: true },\n"
+                        "                b: { url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    dead_ages_init(&ages, 1);
+    die(&world, "a", FIRST);
+    world_run_for(&world, 2 * HOUR_MS);
+    die(&world, "b", SECOND);
+    look(&ages, &world);
+    assert_null(dead_ages_of(&ages, SLICE("a"))); /* the pass is not over */
+    look(&ages, &world);
+    const struct histogram *a = dead_ages_of(&ages, SLICE("a")), *b = dead_ages_of(&ages, SLICE("b"));
+    assert_true(a && b);
+    assert_int_equal(histogram_total(a), FIRST);
+    assert_int_equal(a->counts[4], FIRST); /* over an hour, up to six */
+    assert_int_equal(b->counts[0], SECOND);
+    look(&ages, &world); /* the next has begun: the last whole one stays */
+    assert_int_equal(histogram_total(dead_ages_of(&ages, SLICE("a"))), FIRST);
+    world_run_for(&world, 6 * HOUR_MS);
+    look(&ages, &world);
+    look(&ages, &world);
+    look(&ages, &world);
+    assert_int_equal(dead_ages_of(&ages, SLICE("a"))->counts[5], FIRST);
+    dead_ages_none(&ages);
+    assert_null(dead_ages_of(&ages, SLICE("a")));
+    dead_ages_release(&ages);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_long_list_takes_several_looks) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
