@@ -10,13 +10,15 @@ enum {
 };
 
 struct sqlite_held {
-    struct sqlite_row row; /* seq 0: none */
+    struct sqlite_row row;
+    int64_t era; /* it is there in this one only; 0: never */
     char texts[HELD_TEXT_BYTES];
 };
 
 enum status sqlite_held_init(struct sqlite_store *store, struct error *err)
 {
     store->held = calloc(HELD_ROWS, sizeof *store->held);
+    store->held_era = 1;
     return store->held ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the rows of running jobs");
 }
 
@@ -55,7 +57,7 @@ void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row)
     assert(row->job.state == STATE_RUNNING && !row->ready);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && fits; i++)
         fits = text_take(texts[i], bytes, &used);
-    held->row.job.seq = 0;
+    held->era = 0;
     if (!fits)
         return;
     memcpy(held->texts, bytes, used);
@@ -67,23 +69,23 @@ void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row)
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         *absent[i] = SLICE("");
     held->row = copy;
+    held->era = store->held_era;
 }
 
 void sqlite_held_remove(struct sqlite_store *store, int64_t seq)
 {
     struct sqlite_held *held = place_of(store, seq);
     if (held->row.job.seq == seq)
-        held->row.job.seq = 0;
+        held->era = 0;
 }
 
 void sqlite_held_clear(struct sqlite_store *store)
 {
-    for (size_t i = 0; i < HELD_ROWS; i++)
-        store->held[i].row.job.seq = 0;
+    store->held_era++;
 }
 
 const struct sqlite_row *sqlite_held_find(const struct sqlite_store *store, int64_t seq)
 {
     const struct sqlite_held *held = place_of(store, seq);
-    return seq > 0 && held->row.job.seq == seq ? &held->row : NULL;
+    return held->era == store->held_era && held->row.job.seq == seq ? &held->row : NULL;
 }

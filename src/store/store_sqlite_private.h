@@ -105,6 +105,7 @@ struct sqlite_store {
     size_t touched_count, touched_capacity;
     struct buffer lane_key;
     struct sqlite_held *held; /* HELD_ROWS of them */
+    int64_t held_era;         /* those of an earlier one are forgotten */
     struct sqlite_progress progress, saved;
     int wal_pages;        /* after the last commit */
     int checkpoint_pages; /* with so many the next batch checkpoints first */
