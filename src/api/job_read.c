@@ -3,6 +3,7 @@
 #include "api/json_text.h"
 #include "config/problems.h"
 #include "transport/http_request.h"
+#include "transport/smtp_message.h"
 
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -357,6 +358,21 @@ static bool set_times(const struct job_reader *reader, const json_t *root, const
     return true;
 }
 
+/* What can never be sent is not taken. */
+static bool check_message(const struct job_reader *reader, const struct destination_config *destination,
+                          const struct op_insert *insert, struct job_problem *problem)
+{
+    struct error error;
+    struct smtp_source source = { .destination = destination, .payload = insert->payload, .metadata = insert->metadata,
+                                  .headers = insert->headers, .tenant = insert->tenant, .id = insert->id,
+                                  .created_at = reader->now };
+    if (destination->transport != TRANSPORT_SMTP)
+        return true;
+    enum status status = smtp_message_check(&source, &error);
+    bool wrong = status == STATUS_INVALID || status == STATUS_LIMIT;
+    return !wrong || job_refuse(problem, 422, "invalid_message", "%s", error.text);
+}
+
 static bool read_members(const struct job_reader *reader, struct slice text, json_t *root, struct op_insert *insert,
                          struct job_problem *problem)
 {
@@ -374,7 +390,8 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
         return false;
     if (correlation_id.len > 0)
         insert->correlation_id = arena_copy(reader->memory, correlation_id);
-    return set_payload(reader, text, root, destination, insert, problem);
+    return set_payload(reader, text, root, destination, insert, problem) &&
+           check_message(reader, destination, insert, problem);
 }
 
 /*

@@ -63,6 +63,11 @@ const char *check_email(struct slice text)
     return ok ? NULL : "must be one address such as ops@example.org";
 }
 
+const char *check_helo(struct slice text)
+{
+    return only(text, "-._[]:") && text.len <= 255 ? NULL : "must be a host name such as mail.example.org, or [192.0.2.1]";
+}
+
 const char *check_event(struct slice text)
 {
     return only(text, "_-.*") ? NULL : "must be the name of an event such as critical or max_retries_exceeded";

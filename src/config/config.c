@@ -182,6 +182,25 @@ static void warn(struct loading *loading, struct place place, const char *text)
         warnings->items[warnings->count++] = line;
 }
 
+static void smtp_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
+{
+    const struct destination_config *config = &draft->config;
+    const enum starttls *starttls = &config->smtp.starttls;
+    bool may_be_clear = *starttls == STARTTLS_NONE || *starttls == STARTTLS_OPPORTUNISTIC;
+    size_t rules = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+            rules += draft->rules[tier][outcome].count;
+    if (config->transport != TRANSPORT_SMTP)
+        return;
+    if (may_be_clear && config->password && config->url && slice_has_prefix(slice_from(config->url), SLICE("smtp://")))
+        warn(settings->context, settings_place_of(settings, starttls, place),
+             "without smtp.starttls: required the password may go over the network for anybody to read");
+    if (rules == 0)
+        warn(settings->context, place,
+             "no rule says what the replies of the mail server mean; start from preset: email or email-relay");
+}
+
 static void destination_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
 {
     struct loading *loading = settings->context;
@@ -193,6 +212,7 @@ static void destination_warn(struct settings *settings, const struct destination
     if (!draft->config.tls.verify)
         warn(loading, settings_place_of(settings, &draft->config.tls.verify, place),
              "tls.verify is off: anybody in between can read and change what is sent");
+    smtp_warn(settings, draft, place);
 }
 
 /* The first thing to apply: the preset, or the defaults. */

@@ -49,6 +49,20 @@ struct tls_config {
     bool verify;
 };
 
+/* When a connection of smtp:// must become TLS before anything is said on it; smtps:// is TLS from the start. */
+enum starttls {
+    STARTTLS_AUTO,          /* required, but opportunistic where the url names a private address itself */
+    STARTTLS_REQUIRED,
+    STARTTLS_OPPORTUNISTIC, /* where the server offers it */
+    STARTTLS_NONE,
+};
+
+struct smtp_config {
+    const char *from; /* the sender of messages that name none; NULL: none */
+    const char *helo; /* our name; NULL: the machine's */
+    enum starttls starttls;
+};
+
 /* Asking about a job that was sent: `verify` after doubt, `poll` after acceptance. {id} and {tenant} are filled in. */
 struct query_config {
     const char *url; /* NULL: cannot be asked */
@@ -134,6 +148,7 @@ struct destination_config {
     int64_t response_bytes_max;
     int64_t concurrency;
     struct tls_config tls;
+    struct smtp_config smtp;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
     struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */

@@ -70,6 +70,22 @@ static void url_check(const struct finish *finish, const char *const *url, const
         FINISH_PROBLEM(finish, url, "%s has no meaning with transport %s; remove it", name, transports[transport].name);
 }
 
+/* A mail server can be asked nothing about a message that it took. */
+static void smtp_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    if (config->transport != TRANSPORT_SMTP)
+        return;
+    if (config->verify.url)
+        FINISH_PROBLEM(finish, &config->verify.url,
+                       "verify has no meaning with transport smtp; use in_doubt: resend or park");
+    if (config->poll.url)
+        FINISH_PROBLEM(finish, &config->poll.url, "poll has no meaning with transport smtp; remove it");
+    if (!config->username != !config->password)
+        FINISH_PROBLEM(finish, config->username ? &config->username : &config->password,
+                       "username and password belong together; give both or none");
+}
+
 static void transport_finish(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
@@ -323,6 +339,7 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     if (draft->config.deadline_lead_ms == 0)
         draft->config.deadline_lead_ms = draft->config.aging_ms;
     transport_finish(&finish);
+    smtp_finish(&finish);
     bounds_check(&finish);
     doubt_finish(&finish);
     health_finish(&finish);

@@ -21,6 +21,10 @@ static const struct choice doubts[] = {
 static const struct choice blocked_scopes[] = {
     { "destination", BLOCKED_DESTINATION }, { "tenant", BLOCKED_TENANT }, { NULL, 0 },
 };
+static const struct choice starttls_modes[] = {
+    { "auto", STARTTLS_AUTO }, { "required", STARTTLS_REQUIRED }, { "opportunistic", STARTTLS_OPPORTUNISTIC },
+    { "none", STARTTLS_NONE }, { NULL, 0 },
+};
 static const struct choice health_kinds[] = {
     { "json", HEALTH_JSON }, { "http", HEALTH_HTTP }, { "wsdl", HEALTH_WSDL },
     { "tcp", HEALTH_TCP },   { "smtp", HEALTH_SMTP }, { NULL, 0 },
@@ -34,6 +38,23 @@ static const struct setting tls_rows[] = {
       .meaning = "Check the server's certificate and name. Turn it off only to test." },
 };
 static const struct section tls_section = { .name = "tls", SECTION_ROWS(tls_rows) };
+
+static const struct setting smtp_rows[] = {
+    { "from", SETTING_TEXT, AT(smtp.from), .meaning = "The sender of messages that name none, such as ops@example.org.",
+      .check = check_email },
+    { "helo", SETTING_TEXT, AT(smtp.helo),
+      .meaning = "Our name in HELO and EHLO. Without it the machine's. Many servers want a full name that leads back here.",
+      .check = check_helo },
+    { "starttls", SETTING_ENUM, AT(smtp.starttls), "auto",
+      .meaning =
+          "Whether a connection of smtp:// becomes TLS. `required`: nothing is sent without. `opportunistic`: where the "
+          "server offers it. `none`: never. `auto`: required, but opportunistic where the url itself is localhost or a "
+          "private address. smtps:// is always TLS.",
+      .choices = starttls_modes },
+};
+static const struct section smtp_section = { .name = "smtp",
+                                             SECTION_ROWS(smtp_rows),
+                                             .meaning = "For transport smtp: see smtp.md." };
 
 static const struct setting retry_rows[] = {
     { "max_retries", SETTING_COUNT, RETRY(retries_max), "5", "0", "1000000", .meaning = "Retries after the first attempt." },
@@ -317,13 +338,14 @@ static const struct setting destination_rows[] = {
     { "method", SETTING_TEXT, AT(method), "POST", .meaning = "The HTTP method.", .check = check_method },
     { "content_type", SETTING_TEXT, AT(content_type), .meaning = "The media type of jobs that do not say theirs.",
       .check = check_line },
-    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request." },
+    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request, or of each message of smtp." },
     { "proxy", SETTING_URL, AT(proxy), .meaning = "A proxy to send through." },
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },
     { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
     { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time. Pull workers are not bound by it." },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
+    { "smtp", SETTING_SECTION, 0, .meaning = "Sending mail.", .section = &smtp_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
     { "error_code", SETTING_TEXT_LIST, AT(error_code), "http.status",

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "transport/http.h"
+#include "transport/smtp.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -21,6 +22,7 @@ enum {
     ABORTS_MAX = 256,
     STOP_CHECKS_MAX = 500,
     CONNECTIONS_KEPT_MAX = 4096,
+    TRANSPORTS = TRANSPORT_PULL + 1,
 };
 
 struct daemon {
@@ -32,7 +34,7 @@ struct daemon {
     struct mailbox *mailbox; /* the engine's */
     struct writer *writer;
     struct engine *engine;
-    struct transport *http;
+    struct transport *transports[TRANSPORTS]; /* by kind; NULL: not in this version, or none is needed */
     struct prober *prober;
     struct api *api;
     struct event *run_event; /* engine_run is due */
@@ -57,11 +59,17 @@ static void port_submit(void *context, struct batch *batch)
     writer_submit(daemon->writer, batch);
 }
 
+static struct transport *transport_of(const struct daemon *daemon, const struct send *send)
+{
+    struct transport *transport = daemon->transports[send->destination->transport];
+    assert(transport); /* check_transports lets no other in */
+    return transport;
+}
+
 static void port_send(void *context, struct send *send)
 {
-    struct daemon *daemon = context;
-    assert(send->destination->transport == TRANSPORT_HTTP); /* check_transports lets no other in */
-    daemon->http->ops->start(daemon->http, send);
+    struct transport *transport = transport_of(context, send);
+    transport->ops->start(transport, send);
 }
 
 static void port_probe(void *context, struct probe *probe)
@@ -151,8 +159,10 @@ static void abort_sends(struct daemon *daemon)
     struct send *sends[ABORTS_MAX];
     size_t count;
     while ((count = engine_sends(daemon->engine, sends, ABORTS_MAX)) > 0)
-        for (size_t i = 0; i < count; i++)
-            daemon->http->ops->abort(daemon->http, sends[i]);
+        for (size_t i = 0; i < count; i++) {
+            struct transport *transport = transport_of(daemon, sends[i]);
+            transport->ops->abort(transport, sends[i]);
+        }
 }
 
 static void on_drain_check(evutil_socket_t fd, short what, void *context)
@@ -189,9 +199,9 @@ static enum status check_transports(const struct config *config, struct error *e
                                          [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull" };
     for (size_t i = 0; i < config->destination_count; i++) {
         const struct destination_config *destination = &config->destinations[i];
-        if (destination->transport != TRANSPORT_HTTP && destination->transport != TRANSPORT_PULL)
+        if (destination->transport == TRANSPORT_SES || destination->transport == TRANSPORT_EXEC)
             return error_set(err, STATUS_UNSUPPORTED,
-                             "destination \"%s\": transport %s is not available in this version; use http or pull",
+                             "destination \"%s\": transport %s is not available in this version; use http, smtp or pull",
                              destination->name, names[destination->transport]);
     }
     return STATUS_OK;
@@ -211,7 +221,9 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
         api_forget(order);
         return status;
     }
-    daemon->http->ops->forget(daemon->http);
+    for (size_t i = 0; i < TRANSPORTS; i++)
+        if (daemon->transports[i])
+            daemon->transports[i]->ops->forget(daemon->transports[i]);
     api_reload(order);
     return STATUS_OK;
 }
@@ -324,7 +336,9 @@ static enum status open_store(struct daemon *daemon, struct error *err)
 static enum status open_engine(struct daemon *daemon, struct error *err)
 {
     struct http_settings http = { .now = daemon_now, .connections_max = CONNECTIONS_KEPT_MAX };
-    enum status status = http_transport_new(daemon->loop, &http, &daemon->http, err);
+    enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
+    if (status == STATUS_OK)
+        status = smtp_transport_new(daemon->loop, CONNECTIONS_KEPT_MAX, &daemon->transports[TRANSPORT_SMTP], err);
     if (status == STATUS_OK)
         status = prober_new(daemon->loop, &daemon->prober, err);
     if (status != STATUS_OK)
@@ -392,8 +406,9 @@ static void close_all(struct daemon *daemon)
         mailbox_drain(daemon->mailbox); /* its last notices */
     if (daemon->engine && engine_under_way(daemon->engine) == 0)
         engine_free(daemon->engine);
-    if (daemon->http)
-        daemon->http->ops->free(daemon->http);
+    for (size_t i = 0; i < TRANSPORTS; i++)
+        if (daemon->transports[i])
+            daemon->transports[i]->ops->free(daemon->transports[i]);
     prober_free(daemon->prober);
     if (daemon->reader)
         daemon->reader->ops->reader_close(daemon->reader);

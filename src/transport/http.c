@@ -1,6 +1,7 @@
 #include "transport/http.h"
 
 #include "transport/address.h"
+#include "transport/curl_failure.h"
 #include "transport/curl_loop.h"
 #include "transport/http_answer.h"
 #include "transport/http_request.h"
@@ -145,45 +146,6 @@ static bool request_went_out(const struct exchange *exchange)
     return exchange->connected && (request_bytes > 0 || uploaded > 0);
 }
 
-/*
- * In TLS 1.3 our side is done before the server has looked at our certificate, so its refusal comes as the answer to a
- * request that it never read. OpenSSL's words for those alerts are stable.
- */
-static bool certificate_was_refused(const struct exchange *exchange, CURLcode result)
-{
-    static const char *const alerts[] = {
-        "alert certificate required", "alert bad certificate",     "alert unsupported certificate",
-        "alert certificate expired",  "alert certificate revoked", "alert certificate unknown",
-        "alert unknown ca",           "alert access denied",
-    };
-    bool told = result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR || result == CURLE_SSL_CONNECT_ERROR;
-    if (!told || exchange->headers.len > 0)
-        return false;
-    for (size_t i = 0; i < sizeof alerts / sizeof *alerts; i++)
-        if (strstr(exchange->curl_error, alerts[i]))
-            return true;
-    return false;
-}
-
-static void text_of_failure(const struct exchange *exchange, CURLcode result, struct buffer *text)
-{
-    static const struct { CURLcode code; const char *word; } words[] = {
-        { CURLE_OPERATION_TIMEDOUT, "TIMEOUT" },           { CURLE_COULDNT_RESOLVE_HOST, "NETWORK_ERROR" },
-        { CURLE_COULDNT_RESOLVE_PROXY, "NETWORK_ERROR" },  { CURLE_COULDNT_CONNECT, "CONNECTION_ERROR" },
-        { CURLE_SEND_ERROR, "CONNECTION_ERROR" },          { CURLE_RECV_ERROR, "CONNECTION_ERROR" },
-        { CURLE_GOT_NOTHING, "CONNECTION_ERROR" },         { CURLE_PARTIAL_FILE, "CONNECTION_ERROR" },
-        { CURLE_SSL_CONNECT_ERROR, "TLS_ERROR" },          { CURLE_PEER_FAILED_VERIFICATION, "TLS_ERROR" },
-        { CURLE_SSL_CERTPROBLEM, "TLS_ERROR" },            { CURLE_SSL_CACERT_BADFILE, "TLS_ERROR" },
-        { CURLE_SSL_CLIENTCERT, "TLS_ERROR" },
-    };
-    const char *word = "TRANSPORT_ERROR";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i].code == result)
-            word = words[i].word;
-    const char *detail = exchange->curl_error[0] && !exchange->repeated ? exchange->curl_error : curl_easy_strerror(result);
-    buffer_printf(text, "%s - %s", word, detail);
-}
-
 static enum query_answer query_of(const struct query_config *query, struct slice code)
 {
     if (http_code_is(&query->delivered, code))
@@ -249,11 +211,11 @@ static void judge_failure(const struct exchange *exchange, CURLcode result, stru
     }
     if (exchange->repeated)
         result = CURLE_GOT_NOTHING;
-    bool refused = certificate_was_refused(exchange, result);
+    bool refused = exchange->headers.len == 0 && curl_failure_refused_certificate(result, exchange->curl_error);
     if (refused)
         result = CURLE_SSL_CLIENTCERT;
     buffer_printf(&words->code, "curl:%d", (int)result);
-    text_of_failure(exchange, result, &words->text);
+    curl_failure_text(result, exchange->repeated ? NULL : exchange->curl_error, &words->text);
     bool starved = exchange->starved || exchange->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT;
     if (starved && !exchange->connected)
         answer->attempted = false;
