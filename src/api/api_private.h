@@ -61,6 +61,7 @@ struct api {
     struct client **clients_by_fd;
     size_t client_count, client_capacity;
     struct stream *streams; /* answers in pieces under way */
+    struct event *stream_timer; /* of those that follow the trail; NULL: there was none yet */
     struct pulse pulse;
     struct decisions *decisions; /* made at the first question, anew after a reload */
     int64_t acked;               /* jobs that pull workers completed */
@@ -94,6 +95,9 @@ bool api_disk_is_low(struct api *api);
 /* Ends the loop when it is to end and nothing is under way. */
 void api_may_end(struct api *api);
 
+/* stream.c: ends those who follow the trail; `reason` is a constant word that they are told. */
+void event_streams_end(struct api *api, const char *reason);
+
 /* handlers, one file a matter */
 void handle_jobs_post(struct call *call);
 void handle_jobs_batch(struct call *call);
@@ -121,6 +125,7 @@ void handle_leases_extend(struct call *call);
 void handle_errors_list(struct call *call);
 void handle_error_forget(struct call *call);
 void handle_events_list(struct call *call);
+void handle_events_stream(struct call *call);
 void handle_tenants_list(struct call *call);
 void handle_stats(struct call *call);
 void handle_metrics(struct call *call);

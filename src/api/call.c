@@ -385,9 +385,10 @@ void call_standings(struct call *call, void (*then)(struct call *call))
 
 struct stream {
     struct call *call;
-    enum piece (*next)(struct call *call, struct buffer *out);
+    piece_maker *next;
     enum piece last; /* what `next` said */
     bool writing;    /* libevent has a piece and will call back, unless the client goes */
+    bool waiting;    /* for call_stream_wake */
     struct stream *next_stream, **link; /* of all */
 };
 
@@ -420,7 +421,7 @@ static void on_stream_gone(void *context)
 {
     struct stream *stream = context;
     call_client_left(stream->call);
-    if (stream->writing)
+    if (stream->writing || stream->waiting)
         stream_free(stream);
 }
 
@@ -464,7 +465,7 @@ static void stream_go_on(struct stream *stream)
         stream_free(stream);
         return;
     }
-    if (stream->last == PIECE_MORE)
+    if (stream->last == PIECE_MORE || stream->last == PIECE_WAIT)
         stream->last = call->api->stopping ? PIECE_FAILED : stream->next(call, &piece);
     if (buffer_status(&piece) != STATUS_OK)
         stream->last = PIECE_FAILED;
@@ -475,6 +476,9 @@ static void stream_go_on(struct stream *stream)
     buffer_release(&piece);
     if (sent)
         return; /* goes on when it is written */
+    stream->waiting = stream->last == PIECE_WAIT;
+    if (stream->waiting)
+        return;
     if (stream->last == PIECE_MORE &&
         event_base_once(call->api->loop, -1, EV_TIMEOUT, on_stream_turn, stream, &at_once) != 0)
         stream->last = PIECE_FAILED;
@@ -482,7 +486,7 @@ static void stream_go_on(struct stream *stream)
         stream_end(stream);
 }
 
-void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out))
+void call_stream(struct call *call, const char *content_type, piece_maker *next)
 {
     struct api *api = call->api;
     struct buffer nothing = call_buffer();
@@ -499,6 +503,7 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
     if (stream->next_stream)
         stream->next_stream->link = &stream->next_stream;
     api->streams = stream;
+    call->stream = stream;
     call_measured(call, 200);
     evhttp_add_header(evhttp_request_get_output_headers(call->http), "Content-Type", content_type);
     client_watch(call->client, on_stream_gone, stream);
@@ -506,14 +511,53 @@ void call_stream(struct call *call, const char *content_type, enum piece (*next)
     stream_go_on(stream);
 }
 
+void call_stream_wake(struct call *call)
+{
+    struct stream *stream = call->stream;
+    if (!stream->waiting)
+        return;
+    stream->waiting = false;
+    stream_go_on(stream);
+}
+
+void call_stream_cut(struct call *call, struct buffer *last)
+{
+    struct stream *stream = call->stream;
+    bool sent = buffer_status(last) == STATUS_OK && last->len > 0 && stream_send(stream, last);
+    buffer_release(last);
+    stream->last = sent ? PIECE_LAST : PIECE_FAILED;
+    stream_end(stream);
+}
+
+bool call_stream_is_writing(const struct call *call)
+{
+    return call->stream->writing;
+}
+
+size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context), void *context)
+{
+    size_t count = 0;
+    struct stream *following;
+    for (struct stream *stream = api->streams; stream; stream = following) {
+        following = stream->next_stream;
+        if (stream->next != next)
+            continue;
+        count++;
+        if (visit)
+            visit(stream->call, context);
+    }
+    return count;
+}
+
 void call_streams_end(struct api *api)
 {
     struct stream *next;
     for (struct stream *stream = api->streams; stream; stream = next) {
         next = stream->next_stream;
-        if (!stream->writing)
+        if (!stream->writing && !stream->waiting)
             continue; /* ends in its next turn */
-        stream->last = PIECE_FAILED;
+        if (stream->last != PIECE_LAST) /* else all of it is with libevent already */
+            stream->last = PIECE_FAILED;
         stream_end(stream);
     }
 }

@@ -56,6 +56,7 @@ struct call {
     struct slice who; /* the token's name; empty: no tokens are needed */
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
+    struct stream *stream; /* the answer in pieces that is under way */
     struct standing *standings;
     size_t standing_count, standing_capacity;
     struct lane_standing *lanes;
@@ -112,10 +113,20 @@ const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane);
  * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
  * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
  * closed without the end that HTTP has for such answers: the client can tell that something is missing.
+ * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake.
  */
-enum piece { PIECE_MORE, PIECE_LAST, PIECE_FAILED };
-void call_stream(struct call *call, const char *content_type, enum piece (*next)(struct call *call, struct buffer *out));
-/* Ends those that wait for a client to read, as after a failure: the daemon stops. */
+enum piece { PIECE_MORE, PIECE_WAIT, PIECE_LAST, PIECE_FAILED };
+typedef enum piece piece_maker(struct call *call, struct buffer *out);
+void call_stream(struct call *call, const char *content_type, piece_maker *next);
+/* Does nothing unless it waits. The call may be gone afterwards. */
+void call_stream_wake(struct call *call);
+/* The client does not take what was sent: `last` is put behind it, and that was the answer. The call is gone. */
+void call_stream_cut(struct call *call, struct buffer *last);
+/* Calls `visit` with each answer under way whose pieces `next` makes; it may wake or cut that one. Returns how many. */
+size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context), void *context);
+/* Whether a piece is on its way, which the client has not taken. */
+bool call_stream_is_writing(const struct call *call);
+/* Ends those that wait, for a client to read or for a wake-up, as after a failure: the daemon stops. */
 void call_streams_end(struct api *api);
 
 /* Whether the client has closed its connection, as far as the system knows. */

@@ -1,10 +1,9 @@
-/*
- * The trail: events after a number, or those of one job.
- */
+#include "api/events.h"
+
 #include "api/api_private.h"
-#include "api/job_json.h"
 #include "api/pages.h"
 #include "base/units.h"
+#include "config/problems.h"
 
 static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_HASH_BYTES])
 {
@@ -13,7 +12,7 @@ static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_
     json_member_text(json, "hash", text);
 }
 
-static void write_event(struct json_writer *json, const struct event *event)
+void event_write(struct json_writer *json, const struct event *event)
 {
     json_object_begin(json);
     json_member_int(json, "number", event->number);
@@ -36,8 +35,56 @@ static void write_event(struct json_writer *json, const struct event *event)
     json_object_end(json);
 }
 
+/* --- which ---------------------------------------------------------------------------------------- */
+
+static enum event_type type_of(struct slice name)
+{
+    for (int type = EVENT_TYPE_NONE + 1; type < EVENT_TYPE_COUNT; type++)
+        if (slice_equal(name, slice_from(event_type_name((enum event_type)type))))
+            return (enum event_type)type;
+    return EVENT_TYPE_NONE;
+}
+
+_Static_assert(EVENT_TYPE_COUNT <= 32, "a type is a bit of event_filter.types");
+
+static bool read_types(struct call *call, uint32_t *ret_types)
+{
+    struct slice rest = call_query(call, "type");
+    uint32_t types = 0;
+    while (rest.len > 0) {
+        size_t end = slice_find(rest, ',');
+        struct slice name = slice_trim((struct slice){ rest.data, end });
+        enum event_type type = type_of(name);
+        if (type == EVENT_TYPE_NONE) {
+            call_problem(call, 422, "invalid_type", "there is no type of event \"%s\"; /openapi.json lists them",
+                         quote(name).text);
+            return false;
+        }
+        types |= UINT32_C(1) << type;
+        rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);
+    }
+    *ret_types = types;
+    return true;
+}
+
+bool event_filter_read(struct call *call, struct event_filter *ret_filter)
+{
+    *ret_filter = (struct event_filter){ .job = call_query(call, "job"), .destination = call_query(call, "destination") };
+    return call_tenant(call, call_query(call, "tenant"), &ret_filter->tenant) && read_types(call, &ret_filter->types);
+}
+
+bool event_filter_takes(const struct event_filter *filter, const struct event *event)
+{
+    return (filter->tenant.len == 0 || slice_equal(filter->tenant, event->tenant)) &&
+           (filter->destination.len == 0 || slice_equal(filter->destination, event->destination)) &&
+           (filter->job.len == 0 || slice_equal(filter->job, event->job)) &&
+           (filter->types == 0 || (filter->types >> event->type & 1) != 0);
+}
+
+/* --- the list ------------------------------------------------------------------------------------- */
+
 struct event_question {
-    struct slice job, tenant;
+    struct event_filter filter;
     int64_t after;
     size_t limit;
 };
@@ -46,8 +93,8 @@ static enum status read_events(struct call *call, const struct event_question *q
                                size_t *ret_count, struct error *err)
 {
     struct store_reader *reader = call->api->reader;
-    if (question->job.len > 0)
-        return reader->ops->reader_history(reader, question->tenant, question->job, STORE_PAGE_MAX, &call->memory,
+    if (question->filter.job.len > 0)
+        return reader->ops->reader_history(reader, question->filter.tenant, question->filter.job, STORE_PAGE_MAX, &call->memory,
                                            ret_events, ret_count, err);
     return reader->ops->reader_events(reader, question->after, question->limit, &call->memory, ret_events, ret_count, err);
 }
@@ -66,8 +113,8 @@ static void answer_events(struct call *call, const struct event_question *questi
             continue;
         looked_at++;
         last = events[i].number;
-        if (question->tenant.len == 0 || slice_equal(events[i].tenant, question->tenant))
-            write_event(&json, &events[i]);
+        if (event_filter_takes(&question->filter, &events[i]))
+            event_write(&json, &events[i]);
     }
     json_array_end(&json);
     json_member_cursor(&json, looked_at == question->limit ? last : 0);
@@ -78,12 +125,12 @@ static void answer_events(struct call *call, const struct event_question *questi
 
 void handle_events_list(struct call *call)
 {
-    struct event_question question = { .job = call_query(call, "job") };
+    struct event_question question;
     struct error error;
     struct event *events;
     size_t count;
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
-    if (!call_tenant(call, call_query(call, "tenant"), &question.tenant) || !call_cursor(call, from, &question.after) ||
+    if (!event_filter_read(call, &question.filter) || !call_cursor(call, from, &question.after) ||
         !call_limit(call, &question.limit))
         return;
     enum status status = read_events(call, &question, &events, &count, &error);

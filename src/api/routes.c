@@ -27,6 +27,7 @@ const struct route api_routes[] = {
     { "GET", "/v1/errors", SCOPE_READ, handle_errors_list },
     { "DELETE", "/v1/errors/{fingerprint}", SCOPE_OPERATE, handle_error_forget },
     { "GET", "/v1/events", SCOPE_READ, handle_events_list },
+    { "GET", "/v1/events/stream", SCOPE_READ, handle_events_stream },
     { "GET", "/v1/tenants", SCOPE_READ, handle_tenants_list },
     { "GET", "/v1/stats", SCOPE_READ, handle_stats },
     { "POST", "/v1/decide", SCOPE_READ, handle_decide },

@@ -537,6 +537,7 @@ static void on_draining(struct message *message)
 {
     struct api_order *order = (struct api_order *)message;
     order->api->draining = true;
+    event_streams_end(order->api, "stopping");
     free(order);
 }
 
@@ -555,6 +556,7 @@ static void on_reload(struct message *message)
     api->tokens = order->tokens;
     decisions_free(api->decisions);
     api->decisions = NULL;
+    event_streams_end(api, "reloaded"); /* whose token is still good comes again */
     free(order);
 }
 
@@ -594,6 +596,7 @@ static void on_stop(struct message *message)
     struct api_order *order = (struct api_order *)message;
     struct api *api = order->api;
     api->draining = true;
+    event_streams_end(api, "stopping");
     api->stopping = true;
     evhttp_del_accept_socket(api->http, api->socket);
     free(order);
@@ -631,6 +634,8 @@ void api_free(struct api *api)
         event_free(api->pulse.timer);
     if (api->accept_again)
         event_free(api->accept_again);
+    if (api->stream_timer)
+        event_free(api->stream_timer);
     mailbox_free(api->mailbox);
     if (api->loop)
         event_base_free(api->loop);
