@@ -83,7 +83,7 @@ library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
-api_files := src/api/openapi.json src/api/root.html
+api_files := src/api/openapi.json $(wildcard src/api/page/*)
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
@@ -195,13 +195,13 @@ endef
 .PHONY: test check
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-browser stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
 
 check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases stage-worlds,WORLDS_SECONDS=5)
 
-.PHONY: stage-unit stage-house stage-cases stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-unit stage-house stage-cases stage-browser stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 stage-unit: $(unit_programs)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_programs)
 
@@ -212,6 +212,10 @@ stage-house: $(B)/insist
 # One of the cases builds the examples against the plain library.
 stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
 	@$(runtests) --stage cases$(variant) $(call script_tests,cases)
+
+# The page in Chromium, with the daemon behind it.
+stage-browser: $(B)/insist
+	@$(runtests) --stage browser --limit 300 $(call script_tests,browser)
 
 stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)

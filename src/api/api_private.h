@@ -109,6 +109,7 @@ void handle_job_cancel(struct call *call);
 void handle_job_patch(struct call *call);
 void handle_dead_list(struct call *call);
 void handle_dead_export(struct call *call);
+void handle_dead_summary(struct call *call);
 void handle_destinations_list(struct call *call);
 void handle_destination_get(struct call *call);
 void handle_destination_pause(struct call *call);
@@ -134,5 +135,7 @@ void handle_openapi(struct call *call);
 void handle_livez(struct call *call);
 void handle_readyz(struct call *call);
 void handle_root(struct call *call);
+void handle_page_css(struct call *call);
+void handle_page_js(struct call *call);
 
 #endif

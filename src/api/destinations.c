@@ -41,6 +41,23 @@ static void write_tenants_paused(struct json_writer *json, const struct call *ca
     json_array_end(json);
 }
 
+/* The last sixty seconds, and the minutes up to now, oldest first. */
+static void write_pace(struct json_writer *json, const struct pace *pace, instant now)
+{
+    static const char *const names[] = { "delivered_by_minute", "failed_by_minute" };
+    struct pace_minute minutes[PACE_MINUTES], last = pace_last_minute(pace, now);
+    pace_read(pace, now, minutes);
+    json_member_int(json, "delivered_last_minute", last.good);
+    json_member_int(json, "failed_last_minute", last.bad);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        json_name(json, names[n]);
+        json_array_begin(json);
+        for (size_t i = 0; i < PACE_MINUTES; i++)
+            json_put_int(json, n == 0 ? minutes[i].good : minutes[i].bad);
+        json_array_end(json);
+    }
+}
+
 static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
 {
     const struct destination_config *config = config_destination(call->api->config, counts->name);
@@ -82,6 +99,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
         write_tenants_paused(json, call, status->tenants_paused);
     if (known && status->cycle.number > 0)
         cycle_write(json, &status->cycle);
+    if (known && !call->tenant_bound.data) /* it is about all tenants */
+        write_pace(json, &status->pace, api_now(call->api));
     json_object_end(json);
 }
 

@@ -11,6 +11,7 @@ const struct route api_routes[] = {
     { "POST", "/v1/jobs/{id}/cancel", SCOPE_OPERATE, handle_job_cancel },
     { "GET", "/v1/dead", SCOPE_READ, handle_dead_list },
     { "GET", "/v1/dead/export", SCOPE_READ, handle_dead_export },
+    { "GET", "/v1/dead/summary", SCOPE_READ, handle_dead_summary },
     { "GET", "/v1/destinations", SCOPE_READ, handle_destinations_list },
     { "GET", "/v1/destinations/{name}", SCOPE_READ, handle_destination_get },
     { "POST", "/v1/destinations/{name}/pause", SCOPE_OPERATE, handle_destination_pause },
@@ -36,5 +37,7 @@ const struct route api_routes[] = {
     { "GET", "/livez", SCOPE_NONE, handle_livez },
     { "GET", "/readyz", SCOPE_NONE, handle_readyz },
     { "GET", "/", SCOPE_NONE, handle_root },
+    { "GET", "/page.css", SCOPE_NONE, handle_page_css },
+    { "GET", "/page.js", SCOPE_NONE, handle_page_js },
     { 0 },
 };

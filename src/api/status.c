@@ -104,6 +104,25 @@ static void write_writer(struct json_writer *json, const struct api *api)
     json_object_end(json);
 }
 
+/* What the caller may do, so that a page offers nothing else. */
+static void write_caller(struct json_writer *json, const struct call *call)
+{
+    static const struct {
+        unsigned scope;
+        const char *name;
+    } scopes[] = {
+        { SCOPE_ENQUEUE, "enqueue" }, { SCOPE_READ, "read" }, { SCOPE_OPERATE, "operate" }, { SCOPE_ADMIN, "admin" },
+    };
+    json_name(json, "scopes");
+    json_array_begin(json);
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        if (call->scopes & scopes[i].scope)
+            json_put_string(json, slice_from(scopes[i].name));
+    json_array_end(json);
+    if (call->tenant_bound.data)
+        json_member_string(json, "tenant", call->tenant_bound);
+}
+
 static void answer_stats(struct call *call)
 {
     const struct api *api = call->api;
@@ -119,6 +138,7 @@ static void answer_stats(struct call *call)
     counts_write(&json, &counts->total);
     json_object_end(&json);
     write_destinations(&json, call, counts);
+    write_caller(&json, call);
     if (!call->tenant_bound.data) { /* the rest is about all tenants */
         write_writer(&json, api);
         write_engine(&json, call);
@@ -172,9 +192,4 @@ static void send_embedded(struct call *call, const char *name, const char *conte
 void handle_openapi(struct call *call)
 {
     send_embedded(call, "openapi.json", "application/json");
-}
-
-void handle_root(struct call *call)
-{
-    send_embedded(call, "root.html", "text/html; charset=utf-8");
 }

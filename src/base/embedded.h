@@ -14,6 +14,6 @@ struct embedded_file {
 };
 
 extern const struct embedded_file embedded_presets[]; /* presets/, by file name */
-extern const struct embedded_file embedded_api[];     /* the API's description and its plain page */
+extern const struct embedded_file embedded_api[];     /* the API's description, and the page */
 
 #endif

@@ -40,6 +40,8 @@ static enum cycle_answer answer_of(const struct settlement *settlement)
 void dest_cycle_answered(struct dest *dest, const struct gate *gate, struct gate_pass pass,
                          const struct settlement *settlement, instant now)
 {
+    if (settlement)
+        pace_note(&dest->pace, now, settlement->decision.verdict == VERDICT_COMPLETE);
     if (!has_cycles(dest, gate, pass.cycle))
         return;
     if (settlement)

@@ -367,6 +367,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,
         .tenants_paused = dest->held_lane_count,
+        .pace = dest->pace,
     };
 }
 

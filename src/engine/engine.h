@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "core/cycle.h"
 #include "core/gate.h"
+#include "core/pace.h"
 #include "core/rate.h"
 #include "core/turns.h"
 #include "engine/writer.h"
@@ -84,6 +85,7 @@ struct destination_status {
     const char *breaker; /* closed, open, half_open */
     struct cycle_figures cycle; /* of the last run; number 0: none */
     size_t tenants_paused;      /* held for themselves */
+    struct pace pace;           /* attempts that succeeded and failed, since the engine started */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 

@@ -81,6 +81,7 @@ struct dest {
     instant rate_kept; /* what the store has of it; INSTANT_NONE: nothing */
     struct adaptive adaptive; /* how its retries fare */
     struct cycles cycles;     /* what came of its runs, where it has some */
+    struct pace pace;         /* what came of its attempts, minute by minute */
     struct auto_redrive redrive;
     struct engine *probing; /* a health check is under way; NULL: none */
     struct probe probe;

@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+"""The page in a real browser, with a real daemon: what it shows, how quickly, and what it does not let happen.
+
+INSIST_PICTURES=FOLDER keeps pictures of what a person would have seen.
+"""
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
+import process  # noqa: E402
+from browser import Browser, Page  # noqa: E402
+
+DESTINATIONS = """\
+  claims: { transport: pull, errors: { permanent: [BROKEN] }, contingency: { ramp: [100], stable: 1s } }
+  mail: { transport: pull }
+  web: { transport: http, url: "http://127.0.0.1:%d/", allow_private: true, concurrency: 4, errors: { permanent: ["400"] } }
+"""
+MARKUP = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script><b>bold</b>"
+STREAMS_MAX = 64
+
+
+class Scene:
+    def __init__(self, tap):
+        self.tap = tap
+        self.folder = process.scratch_folder()
+        self.receiver = process.Receiver(lambda key, attempt: (400 if "bad" in key else 200, 0))
+        self.daemon = process.Daemon(self.folder, DESTINATIONS % self.receiver.port)
+        self.browser = None
+        self.page = None
+
+    def address(self):
+        return f"http://127.0.0.1:{self.daemon.port}/"
+
+    def insist(self, *arguments):
+        return subprocess.run([process.INSIST, "--server", self.address(), *arguments], capture_output=True, text=True, timeout=60)
+
+    def picture(self, name):
+        folder = os.environ.get("INSIST_PICTURES")
+        if folder:
+            self.browser.listen(0.3)
+            self.page.picture(os.path.join(folder, name + ".png"))
+
+    def end(self):
+        if self.browser:
+            self.browser.close()
+        self.daemon.end()
+        self.receiver.close()
+        process.remove(self.folder)
+
+
+def state_is(name, word):
+    return f"document.querySelector('tr[data-name={name}] .state')?.innerText.trim() === '{word}'"
+
+
+def figure_is(name, column, value):
+    return f"document.querySelector('tr[data-name={name}] td[data-label={column}]')?.innerText === '{value}'"
+
+
+BANNER = "document.querySelector('#banner-text').innerText"
+
+
+def is_empty_at_first(scene):
+    tap, page = scene.tap, scene.page
+    tap.check(page.until(f"{BANNER} === 'All well'"), "with nothing to do all is well", page.text("body"))
+    tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live, updated')"), "it is live",
+              page.text("#link"))
+    tap.check(page.run("document.querySelectorAll('#destinations tr').length") == 3, "every destination has a row")
+    scene.picture("empty")
+
+
+def counts_change(scene):
+    """S3-016"""
+    tap, page = scene.tap, scene.page
+    for i in range(7):
+        scene.daemon.add("mail", f"m{i}")
+    tap.check(page.until(figure_is("mail", "Pending", 7)), "counts change by themselves", page.text("#destinations"))
+    tap.check(page.until("[...document.querySelectorAll('#events tr')].some(r => r.innerText.includes('m6'))"),
+              "events appear as they happen", page.text("#events"))
+    for i in range(12):
+        scene.daemon.add("web", f"good{i}")
+    tap.check(page.until("document.querySelector('tr[data-name=web] .flow').innerText.startsWith('12 delivered, 0 failed')"),
+              "what was delivered is counted by the minute", page.text("tr[data-name=web]"))
+    tap.check(page.run("document.querySelectorAll('tr[data-name=web] .spark .good').length") >= 1, "and drawn")
+
+
+def indicator_changes(scene):
+    """S3-070"""
+    tap, page = scene.tap, scene.page
+    began = time.monotonic()
+    done = scene.insist("dest", "contingency", "claims", "--reason", "the operator called " + MARKUP)
+    tap.check(done.returncode == 0, "insist dest contingency works", done.stderr)
+    tap.check(page.until(state_is("claims", "Contingency")), "the indicator shows the contingency", page.text("tr[data-name=claims]"))
+    process.note(f"seen {time.monotonic() - began:.2f} s after the command was started")
+    tap.check(page.until(f"{BANNER} === '1 destination in contingency'"), "so does the banner", page.text("#banner"))
+    tap.check(page.run("document.querySelectorAll('tr[data-name=claims] .state svg use').length") == 1 and
+              page.run("document.querySelector('tr[data-name=claims] .state use').getAttribute('href')") == "#shape-bad",
+              "by a shape and a word, not by colour alone")
+    tap.check(page.until("document.querySelector('#news').textContent.startsWith('claims: Contingency')"),
+              "a screen reader is told", page.run("document.querySelector('#news').textContent"))
+    tap.check("since" in page.text("tr[data-name=claims] .where-state") and "the operator called" in page.text("tr[data-name=claims]"),
+              "since when and why is there", page.text("tr[data-name=claims]"))
+    tap.check(page.until("document.querySelector('#incidents-list').innerText.includes('claims')"), "the incident is open",
+              page.text("#incidents"))
+    scene.picture("outage")
+    scene.insist("dest", "contingency", "claims", "--leave")
+    tap.check(page.until(state_is("claims", "Recovering") + "||" + state_is("claims", "Normal")), "it leaves contingency",
+              page.text("tr[data-name=claims]"))
+    tap.check(page.until(state_is("claims", "Normal")), "and is normal again", page.text("tr[data-name=claims]"))
+    scene.insist("dest", "pause", "mail")
+    tap.check(page.until(state_is("mail", "Paused")), "a pause is shown", page.text("tr[data-name=mail]"))
+    scene.insist("dest", "resume", "mail")
+    tap.check(page.until(state_is("mail", "Normal")), "and its end", page.text("tr[data-name=mail]"))
+
+
+def markup_stays_text(scene):
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    daemon.call("POST", "/v1/jobs", {"destination": "claims", "id": "x-" + MARKUP, "tenant": MARKUP, "payload": MARKUP})
+    status, leased = daemon.call("POST", "/v1/leases", {"destination": "claims", "wait_s": 10})
+    lease = leased["leases"][0]["lease"]
+    daemon.call("POST", "/v1/leases/nack", {"lease": lease, "error": "BROKEN " + MARKUP, "code": "BROKEN"})
+    tap.check(page.until(figure_is("claims", "Dead", 1)), "the dead letter is counted", page.text("tr[data-name=claims]"))
+    tap.check(page.until("document.querySelector('#dead').innerText.includes('BROKEN')"), "dead letters are counted by code",
+              page.text("#dead"))
+    tap.check(page.until("[...document.querySelectorAll('#events tr')].some(r => r.innerText.includes('BROKEN <img'))"),
+              "its error is shown as it is", page.text("#events"))
+    page.click("#job-id")
+    page.type("x-" + MARKUP)
+    page.click("#job-tenant")
+    page.type(MARKUP)
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("document.querySelector('#job .state')?.innerText.trim() === 'dead'"), "a job is found by its id",
+              page.text("#job"))
+    found = page.text("#job")
+    tap.check("BROKEN <img" in found and "Attempts" in found and "History" in found, "with its error, attempts and history", found)
+    tap.check(page.run("document.querySelector('#job .why').innerText.length > 10"), "and why, in words", found)
+    scene.picture("job")
+    tap.check(page.run("window.hacked === undefined && document.querySelectorAll('main img, main script, main b').length === 0"),
+              "markup from outside stays text")
+    tap.check(page.run("fetch('page.js').then(r => r.text()).then(t => !/innerHTML|insertAdjacentHTML|document\\.write|\\beval\\(/.test(t))"),
+              "the script has no way to put in markup")
+
+
+def actions_ask_first(scene):
+    tap, page = scene.tap, scene.page
+    page.run("document.querySelector('#destinations-title').focus()")
+    label = "document.activeElement.getAttribute('aria-label')"
+    for _ in range(10):
+        page.key("Tab", 9)
+        if page.run(label) == "Pause: mail":
+            break
+    tap.check(page.run(label) == "Pause: mail", "a button is reached by keyboard", page.run("document.activeElement.outerHTML"))
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("document.querySelector('#confirm').open"), "it asks first")
+    tap.check("Nothing more is sent" in page.text("#confirm"), "and says what will happen", page.text("#confirm"))
+    tap.check(page.run("document.querySelector('#confirm').contains(document.activeElement)"), "the focus is in the question")
+    scene.picture("question")
+    page.key("Escape", 27)
+    tap.check(page.until("!document.querySelector('#confirm').open") and page.run(label) == "Pause: mail",
+              "Escape leaves it as it is, and the focus where it was")
+    tap.check(scene.daemon.counts("mail")["mode"] == "normal", "nothing was done")
+    page.key("Enter", 13, "\r")
+    page.until("document.querySelector('#confirm').open")
+    page.type("counting the letters")
+    page.click("#confirm-yes")
+    tap.check(page.until(state_is("mail", "Paused")), "confirmed, it is done", page.text("#confirm"))
+    tap.check(page.until("document.querySelector('tr[data-name=mail]').innerText.includes('counting the letters')"),
+              "with the reason given", page.text("tr[data-name=mail]"))
+    page.click("tr[data-name=mail] .acts button")
+    page.until("document.querySelector('#confirm').open")
+    page.click("#confirm-yes")
+    tap.check(page.until(state_is("mail", "Normal")), "and taken back", page.text("tr[data-name=mail]"))
+    page.click("#job .job-head button")
+    page.until("document.querySelector('#confirm').open")
+    tap.check("twice" in page.text("#confirm"), "a retry warns of a second delivery", page.text("#confirm"))
+    page.click("#confirm-yes")
+    tap.check(page.until("document.querySelector('#job .state')?.innerText.trim() === 'pending'"), "a dead letter is retried",
+              page.text("#job"))
+
+
+CONTRAST = """(() => {
+  const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m[3] ?? 1 }; };
+  const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const ground = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.a === 1) return c.rgb; } return [255, 255, 255]; };
+  const bad = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (!e.checkVisibility() || e.closest('.unseen, .skip, svg') || ![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+    const a = light(parse(getComputedStyle(e).color).rgb), b = light(ground(e));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${e.tagName} ${e.className} ${e.innerText.slice(0, 40)}`);
+  }
+  return bad;
+})()"""
+
+NAMED = {"button", "textbox", "searchbox", "checkbox", "link", "table", "dialog", "region", "img", "combobox", "radio"}
+
+
+def everybody_can_use_it(scene):
+    tap, page = scene.tap, scene.page
+    nameless = [role for role, name in page.names() if role in NAMED and not name.strip()]
+    tap.check(not nameless, "every control, table and picture has a name", nameless)
+    roles = [role for role, _ in page.names()]
+    tap.check("table" in roles and "columnheader" in roles and "rowheader" in roles and "main" in roles and "banner" in roles,
+              "tables and landmarks are there", sorted(set(roles)))
+    tap.check(page.run("document.documentElement.lang === 'en' && document.querySelectorAll('h1').length === 1 && document.title.length > 0"),
+              "it has a language, a heading and a title")
+    tap.check(page.run("(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); return new Set(ids).size === ids.length; })()"),
+              "no id is used twice")
+    tap.check(page.run("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"]):not([tabindex=\"-1\"])').length === 0"),
+              "the order of the keyboard is that of the page")
+    tap.check(page.run("[...document.querySelectorAll('*')].every(e => [...e.attributes].every(a => !a.name.startsWith('on') && a.name !== 'style'))"),
+              "no handler and no style stands in the markup")
+    for scheme in ("light", "dark"):
+        page.scheme(scheme)
+        bad = page.run(CONTRAST)
+        tap.check(not bad, f"everything can be read: {scheme}", "\n".join(bad))
+        scene.picture(scheme)
+    tap.check(page.run("getComputedStyle(document.body).backgroundColor") != "rgb(243, 245, 248)", "dark is dark")
+    page.scheme("light")
+    page.size(360, 740, phone=True)
+    wide = page.run("document.documentElement.scrollWidth")
+    tap.check(wide <= 360, "on a phone nothing sticks out", wide)
+    tap.check(page.run("document.querySelector('tr[data-name=mail] td[data-label=Pending]').getBoundingClientRect().right") <= 360,
+              "and the figures are there")
+    nameless = [role for role, name in page.names() if role in ("button", "cell", "columnheader") and role == "button" and not name]
+    tap.check(not nameless and "rowheader" in [role for role, _ in page.names()], "it is a table there, too")
+    scene.picture("phone")
+    page.size(1280, 900)
+
+
+def rests_when_nobody_looks(scene):
+    tap, page = scene.tap, scene.page
+    page.run("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true });"
+             "document.dispatchEvent(new Event('visibilitychange'))")
+    scene.browser.listen(0.5)
+    before = len(page.addresses)
+    scene.daemon.add("mail", "unseen-1")
+    scene.browser.listen(2)
+    tap.check(len(page.addresses) == before, "a hidden tab asks for nothing", page.addresses[before:])
+    page.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    tap.check(page.until(figure_is("mail", "Pending", 8)), "seen again, it catches up", page.text("tr[data-name=mail]"))
+    tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live')"), "and is live again", page.text("#link"))
+
+
+def tells_when_the_daemon_is_gone(scene):
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    complaints = list(page.complaints)
+    code = daemon.stop()
+    tap.check(code == 0, "an open page does not keep the daemon from stopping", code)
+    tap.check(page.until(f"{BANNER} === 'Disconnected from the daemon'", 20), "the banner says that the daemon is gone",
+              page.text("#banner"))
+    note = page.text("#banner-note")
+    tap.check("last update was at" in note, "and how old the figures are", note)
+    scene.picture("disconnected")
+    daemon.start()
+    daemon.add("mail", "after")
+    tap.check(page.until(f"{BANNER} === 'All well'", 30), "it recovers by itself", page.text("#banner"))
+    tap.check(page.until(figure_is("mail", "Pending", 9)), "and catches up", page.text("tr[data-name=mail]"))
+    tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live')", 30), "live again", page.text("#link"))
+    page.complaints[:] = complaints  # the browser itself tells of connections that were refused
+
+
+def falls_back_to_asking(scene):
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    complaints = list(page.complaints)
+    sockets = []
+    page.open("about:blank")  # its own stream ends
+
+    def take_one():
+        one = socket.create_connection(("127.0.0.1", daemon.port), timeout=30)
+        sockets.append(one)
+        one.sendall(b"GET /v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        return one.recv(12) == b"HTTP/1.1 200"
+
+    for _ in range(STREAMS_MAX):
+        process.wait_until(take_one)
+    page.open(scene.address())
+    tap.check(page.until("document.querySelector('#link')?.innerText.startsWith('Every 5 s')"), "without a stream it says so",
+              page.text("#link"))
+    daemon.add("mail", "polled")
+    tap.check(page.until(figure_is("mail", "Pending", 10), 20), "and asks every few seconds", page.text("tr[data-name=mail]"))
+    for one in sockets:
+        one.close()
+    tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live')", 40), "it is live as soon as it can be",
+              page.text("#link"))
+    page.complaints[:] = complaints  # the refused stream is one
+
+
+def stays_small(scene):
+    """A long queue costs it nothing: it asks for counts, never for lists of jobs."""
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    for first in range(0, 20000, 2000):
+        jobs = [{"destination": "claims", "id": f"bulk-{first + i}", "tenant": "t", "payload": 1} for i in range(2000)]
+        status, answer = daemon.call("POST", "/v1/jobs/batch", jobs)
+        assert status == 200 and answer["accepted"] == 2000, answer
+    tap.check(page.until("document.querySelector('tr[data-name=claims] td[data-label=Pending]').innerText.replace(/\\D/g, '') === '20001'"),
+              "a long queue is a number", page.text("tr[data-name=claims]"))
+    lists = [address for address in page.addresses if address.split("?")[0].endswith(("/v1/jobs", "/v1/dead", "/v1/dead/export"))]
+    tap.check(not lists, "no list of jobs is asked for", lists)
+    rows = page.run("document.querySelectorAll('tr').length")
+    tap.check(rows < 200, "the page stays small", rows)
+
+
+def nothing_odd_happened(scene):
+    tap, page = scene.tap, scene.page
+    foreign = [address for address in page.addresses if not address.startswith((scene.address(), "data:", "about:"))]
+    tap.check(not foreign, "nothing is asked of another origin", foreign)
+    real = [text for text in page.complaints if not ("404" in text and text.endswith("/v1/alerts"))]  # a daemon without them
+    tap.check(not real, "the console has no complaint", "\n".join(real))
+
+
+def tokens_are_asked_for(scene):
+    tap = scene.tap
+    names = {"reader-0123456789abcdef": ["read"], "operator-0123456789abcdef": ["read", "operate"]}
+    path = os.path.join(scene.folder, "tokens.yaml")
+    with open(path, "w") as out:
+        out.write("tokens:\n")
+        for secret, scopes in names.items():
+            digest = hashlib.sha256(secret.encode()).hexdigest()
+            out.write(f"  - {{ name: {secret[:6]}, sha256: {digest}, scopes: [{', '.join(scopes)}] }}\n")
+    scene.daemon.stop()
+    scene.daemon.write_config(DESTINATIONS % scene.receiver.port, f"auth: {{ tokens_file: {path} }}\n")
+    scene.daemon.start(wait=True)
+    page = scene.page = Page(scene.browser)
+    page.open(scene.address())
+    tap.check(page.until("document.querySelector('#login') && !document.querySelector('#login').hidden"), "it asks for a token",
+              page.text("body"))
+    tap.check(page.run("document.querySelector('#board').hidden"), "and shows nothing before")
+    tap.check(page.until("document.activeElement.id === 'token'"), "ready to be typed")
+    scene.picture("token")
+    page.type("wrong")
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("document.querySelector('#login-text').innerText.includes('does not know this token')"),
+              "a wrong one is told", page.text("#login"))
+    page.run("document.querySelector('#token').focus()")
+    page.type("reader-0123456789abcdef")
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("!document.querySelector('#board').hidden"), "a good one opens the page", page.text("body"))
+    tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live')"), "and the stream", page.text("#link"))
+    tap.check(page.run("[...document.querySelectorAll('.acts button')].every(b => !b.checkVisibility())"),
+              "who may only read is offered no action")
+    page.run("actOn('mail', 'pause')")
+    page.click("#confirm-yes")
+    tap.check(page.until("document.querySelector('#confirm-problem').innerText.includes('does not have the scope')"),
+              "a refusal is shown in words", page.text("#confirm"))
+    page.click("#confirm-no")
+    kept = page.run("JSON.stringify([Object.values(sessionStorage), Object.values(localStorage), document.cookie])")
+    tap.check(json.loads(kept) == [["reader-0123456789abcdef"], [], ""], "the token is in the tab's own storage only", kept)
+    page.click("#forget")
+    tap.check(page.until("!document.querySelector('#login').hidden"), "it can be forgotten")
+    page.run("document.querySelector('#token').focus()")
+    page.type("operator-0123456789abcdef")
+    page.key("Enter", 13, "\r")
+    tap.check(page.until("document.querySelector('tr[data-name=mail] .acts button')?.checkVisibility()"),
+              "who may act is offered it", page.text("#destinations"))
+
+
+def main():
+    tap = process.Tap()
+    scene = Scene(tap)
+    try:
+        if not tap.check(scene.daemon.start(), "the daemon starts", scene.daemon.said()):
+            return tap.end()
+        scene.browser = Browser()
+        scene.page = Page(scene.browser)
+        scene.page.open(scene.address())
+        scene.page.until("document.readyState === 'complete'")
+        is_empty_at_first(scene)
+        scene.page.run("window.sameLoad = true")
+        counts_change(scene)
+        indicator_changes(scene)
+        markup_stays_text(scene)
+        actions_ask_first(scene)
+        everybody_can_use_it(scene)
+        rests_when_nobody_looks(scene)
+        tells_when_the_daemon_is_gone(scene)
+        tap.check(scene.page.run("window.sameLoad === true"), "all of this without loading the page again")
+        stays_small(scene)
+        falls_back_to_asking(scene)
+        nothing_odd_happened(scene)
+        tokens_are_asked_for(scene)
+    finally:
+        scene.end()
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
