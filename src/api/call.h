@@ -123,7 +123,8 @@ void call_stream_wake(struct call *call);
 /* The client does not take what was sent: `last` is put behind it, and that was the answer. The call is gone. */
 void call_stream_cut(struct call *call, struct buffer *last);
 /* Calls `visit` with each answer under way whose pieces `next` makes; it may wake or cut that one. Returns how many. */
-size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context), void *context);
+size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context),
+                          void *context);
 /* Whether a piece is on its way, which the client has not taken. */
 bool call_stream_is_writing(const struct call *call);
 /* Ends those that wait, for a client to read or for a wake-up, as after a failure: the daemon stops. */

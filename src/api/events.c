@@ -94,8 +94,8 @@ static enum status read_events(struct call *call, const struct event_question *q
 {
     struct store_reader *reader = call->api->reader;
     if (question->filter.job.len > 0)
-        return reader->ops->reader_history(reader, question->filter.tenant, question->filter.job, STORE_PAGE_MAX, &call->memory,
-                                           ret_events, ret_count, err);
+        return reader->ops->reader_history(reader, question->filter.tenant, question->filter.job, STORE_PAGE_MAX,
+                                           &call->memory, ret_events, ret_count, err);
     return reader->ops->reader_events(reader, question->after, question->limit, &call->memory, ret_events, ret_count, err);
 }
 

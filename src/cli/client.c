@@ -137,8 +137,9 @@ void client_close(struct client *client)
 struct receiving {
     CURL *curl;
     struct reply *reply;
-    int sink;
+    const struct request *request;
     int failure; /* errno of the sink */
+    bool enough; /* who takes it wants no more */
 };
 
 static size_t receive(char *data, size_t size, size_t count, void *context)
@@ -147,11 +148,15 @@ static size_t receive(char *data, size_t size, size_t count, void *context)
     struct slice bytes = { data, size * count };
     long status = 0;
     curl_easy_getinfo(receiving->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (receiving->sink == 0 || status / 100 != 2) {
+    if (receiving->request->take && status / 100 == 2) {
+        receiving->enough = !receiving->request->take(receiving->request->context, bytes);
+        return receiving->enough ? 0 : bytes.len;
+    }
+    if (receiving->request->sink == 0 || status / 100 != 2) {
         buffer_append(&receiving->reply->body, bytes);
         return buffer_status(&receiving->reply->body) == STATUS_OK ? bytes.len : 0;
     }
-    if (cli_write(receiving->sink, bytes) == STATUS_OK)
+    if (cli_write(receiving->request->sink, bytes) == STATUS_OK)
         return bytes.len;
     receiving->failure = errno;
     return 0;
@@ -222,7 +227,7 @@ enum status client_try(struct client *client, const struct request *request, str
 {
     char message[CURL_ERROR_SIZE] = "";
     CURL *curl = client->curl;
-    struct receiving receiving = { curl, ret_reply, request->sink, 0 };
+    struct receiving receiving = { .curl = curl, .reply = ret_reply, .request = request };
     *ret_reply = (struct reply){ 0 };
     buffer_init(&ret_reply->body, CLI_OUTPUT_BYTES_MAX);
 
@@ -240,7 +245,7 @@ enum status client_try(struct client *client, const struct request *request, str
         set_options(curl, client, request, headers, &receiving, message);
         curl_easy_setopt(curl, CURLOPT_URL, url.data);
         CURLcode result = curl_easy_perform(curl);
-        if (result != CURLE_OK)
+        if (result != CURLE_OK && !receiving.enough)
             status = explain(client, result, &receiving, message, err);
     }
     if (status == STATUS_OK) {
@@ -286,8 +291,7 @@ static void append_reason(const struct reply *reply, struct buffer *out)
     json_decref(problem);
 }
 
-/* The message and the exit code of an answer that is not 2xx. With --output json its body is printed, too. */
-static int client_refused(const struct client *client, const struct reply *reply)
+int client_refused(const struct client *client, const struct reply *reply)
 {
     bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
     int code = invalid ? EXIT_USAGE : EXIT_FAILED;

@@ -1,5 +1,6 @@
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/follow.h"
 #include "cli/options.h"
 #include "cli/show.h"
 
@@ -15,6 +16,7 @@ struct events {
     bool follow;
     int64_t after; /* negative: not given */
     int64_t left;  /* events still wanted; negative: no limit */
+    int code;      /* of what the stream brought */
     struct client client;
     struct table table;
     struct table_column columns[TABLE_COLUMNS_MAX];
@@ -103,11 +105,10 @@ static void append_json_lines(const json_t *rows, struct buffer *out)
     }
 }
 
-static int take_page(struct events *events, const struct reply *reply, const json_t *page)
+/* `reply` is what they came in; NULL: they came one by one. */
+static int take_rows(struct events *events, const struct reply *reply, const json_t *rows)
 {
-    const json_t *rows = json_object_get(page, "events");
     size_t count = json_array_size(rows);
-    const json_t *last = json_object_get(page, "last");
     if (events->cli->json && events->follow)
         append_json_lines(rows, &events->out);
     else if (events->cli->json)
@@ -116,13 +117,19 @@ static int take_page(struct events *events, const struct reply *reply, const jso
         show_row(&events->table, json_array_get(rows, i), columns, COLUMN_COUNT);
     if (!events->cli->json && (count > 0 || !events->follow))
         table_append(&events->table, events->cli, &events->out);
-    if (json_is_integer(last))
-        events->after = json_integer_value(last);
     if (events->left > 0)
         events->left -= (int64_t)count < events->left ? (int64_t)count : events->left;
     int code = cli_print(&events->out, EXIT_DONE);
     buffer_clear(&events->out);
     return code;
+}
+
+static int take_page(struct events *events, const struct reply *reply, const json_t *page)
+{
+    const json_t *last = json_object_get(page, "last");
+    if (json_is_integer(last))
+        events->after = json_integer_value(last);
+    return take_rows(events, reply, json_object_get(page, "events"));
 }
 
 /* Prints one page; *ret_more says whether the next can be asked for at once. */
@@ -140,13 +147,43 @@ static int next_page(struct events *events, bool *ret_more)
     return code;
 }
 
+/* What the stream brings; false: enough, or it cannot be printed. */
+static bool take_news(void *context, const json_t *rows)
+{
+    struct events *events = context;
+    json_t *wanted = json_array();
+    size_t count = json_array_size(rows);
+    for (size_t i = 0; i < count && (events->left < 0 || (int64_t)i < events->left); i++)
+        json_array_append(wanted, json_array_get(rows, i));
+    events->code = take_rows(events, NULL, wanted);
+    json_decref(wanted);
+    return events->code == EXIT_DONE && events->left != 0;
+}
+
+/* *ret_refused: too many follow already, so it goes on by asking. */
+static int follow(struct events *events, bool *ret_refused)
+{
+    struct follow stream = { .client = &events->client, .job = events->job, .tenant = events->tenant,
+                             .after = events->after, .take = take_news, .context = events };
+    int code = follow_events(&stream, ret_refused);
+    events->after = stream.after > 0 ? stream.after : 0;
+    return code == EXIT_DONE ? events->code : code;
+}
+
+/* Page by page up to now, then as it comes. */
 static int walk(struct events *events)
 {
-    bool more = true;
+    bool more = true, refused = false;
     int code = EXIT_DONE;
-    while (code == EXIT_DONE && (more || events->follow) && events->left != 0) {
+    while (code == EXIT_DONE && more && events->left != 0)
         code = next_page(events, &more);
-        if (code == EXIT_DONE && !more && events->follow)
+    if (code != EXIT_DONE || !events->follow || events->left == 0)
+        return code;
+    code = follow(events, &refused);
+    more = refused;
+    while (code == EXIT_DONE && refused && events->left != 0) {
+        code = next_page(events, &more);
+        if (code == EXIT_DONE && !more)
             nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
     }
     return code;

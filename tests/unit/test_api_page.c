@@ -1,0 +1,233 @@
+/*
+ * The page's files as they are served, and the figures that are there for it: dead letters by what they have in
+ * common, attempts by the minute, what the caller may do. tests/browser has the page itself.
+ */
+#include "support/api_fixture.h"
+#include "support/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+static const char tokens[] = /* the hashes of the tokens below */
+    "tokens:\n"
+    "  - { name: all, sha256: 01912f65bfa8acb7fcf2ace6f8eb896cd0920a79aa90e3bc15ce327e2c72a5df, scopes: [read, operate] }\n"
+    "  - { name: one, sha256: 8e64ccaee5db98e89017f5205061a209be295cc49c184ee7dc8453ff9b593a4d, scopes: [read], tenant: t }\n";
+
+static const struct { const char *path, *type; } files[] = {
+    { "/", "text/html; charset=utf-8" }, { "/page.css", "text/css; charset=utf-8" }, { "/page.js", "text/javascript; charset=utf-8" },
+};
+
+static int setup(void **state)
+{
+    *state = api_fixture_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    api_fixture_free(*state);
+    return 0;
+}
+
+static void check_header(const struct reply *reply, const char *name, const char *part)
+{
+    char *value = reply_header(reply, name);
+    check(value && strstr(value, part), "%s: %s", name, value ? value : "(none)");
+    free(value);
+}
+
+static void the_page_is_open_and_strict(void **state)
+{
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct reply reply = http_do(fixture, "GET", files[i].path, NULL);
+        assert_int_equal(reply.status, 200);
+        check_header(&reply, "Content-Type", files[i].type);
+        check_header(&reply, "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'");
+        check_header(&reply, "Content-Security-Policy", "frame-ancestors 'none'");
+        check_header(&reply, "X-Content-Type-Options", "nosniff");
+        check_header(&reply, "Cache-Control", "no-cache");
+        char *policy = reply_header(&reply, "Content-Security-Policy");
+        check(!strstr(policy, "unsafe"), "%s", policy);
+        free(policy);
+        reply_release(&reply);
+    }
+    api_fixture_free(fixture);
+}
+
+/* Only the name of SVG's elements looks like an address of others. */
+static void nothing_of_others_is_named(void **state)
+{
+    static const char svg[] = "http://www.w3.org/2000/svg";
+    static const char *const forbidden[] = { "https://", "src=\"//", "href=\"//", "@import", "innerHTML", "outerHTML",
+                                             "insertAdjacentHTML", "document.write", "eval(", " onclick", " style=\"", "<style" };
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct reply reply = http_do(*state, "GET", files[i].path, NULL);
+        for (const char *at = reply.body; (at = strstr(at, "http://")); at++)
+            check(strncmp(at, svg, strlen(svg)) == 0, "%s: %.60s", files[i].path, at);
+        for (size_t f = 0; f < COUNT_OF(forbidden); f++)
+            check(!strstr(reply.body, forbidden[f]), "%s has %s", files[i].path, forbidden[f]);
+        reply_release(&reply);
+    }
+}
+
+static void a_browser_that_has_it_is_told_so(void **state)
+{
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        char ask[256];
+        struct reply reply = http_do(*state, "GET", files[i].path, NULL);
+        char *tag = reply_header(&reply, "ETag");
+        check(tag && tag[0] == '"', "%s", files[i].path);
+        for (int same = 0; same < 2; same++) {
+            int len = snprintf(ask, sizeof ask, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nIf-None-Match: %s\r\n\r\n",
+                               files[i].path, same ? tag : "\"other\"");
+            int fd = raw_connect(*state);
+            raw_send(fd, ask, (size_t)len);
+            char *answer = raw_read(fd, NULL);
+            check(strncmp(answer, same ? "HTTP/1.1 304" : "HTTP/1.1 200", 12) == 0, "%s: %.40s", files[i].path, answer);
+            check((strstr(answer, "\r\n\r\n")[4] == '\0') == (same == 1), "%s", files[i].path);
+            free(answer);
+            close(fd);
+        }
+        free(tag);
+        reply_release(&reply);
+    }
+}
+
+static void the_caller_is_told_what_it_may_do(void **state)
+{
+    static const struct { const char *token, *first, *last, *tenant; size_t count; } cases[] = {
+        { "reader-of-everything-0001", "read", "operate", "", 2 },
+        { "reader-of-one-tenant-0001", "read", "read", "t", 1 },
+    };
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char last[16];
+        struct reply reply = http_ask(fixture, &(struct request){ .method = "GET", .path = "/v1/stats", .token = cases[i].token });
+        snprintf(last, sizeof last, "scopes.%zu", cases[i].count - 1);
+        check(json_array_size(reply_at(&reply, "scopes")) == cases[i].count, "%s", reply.body);
+        assert_string_equal(reply_text(&reply, "scopes.0"), cases[i].first);
+        assert_string_equal(reply_text(&reply, last), cases[i].last);
+        assert_string_equal(reply_text(&reply, "tenant"), cases[i].tenant);
+        reply_release(&reply);
+    }
+    api_fixture_free(fixture);
+    struct reply reply = http_do(*state, "GET", "/v1/stats", NULL);
+    check(json_array_size(reply_at(&reply, "scopes")) == 4, "%s", reply.body);
+    reply_release(&reply);
+}
+
+/* More than are looked at in one turn: 1200 of one kind, 3 of another. */
+static void dead_letters_are_counted_by_what_they_share(void **state)
+{
+    static const struct { const char *query, *key, *first, *second; int64_t count, other; } cases[] = {
+        { "", "code", "http:400", "BROKEN", 1200, 3 },
+        { "?by=code", "code", "http:400", "BROKEN", 1200, 3 },
+        { "?by=tenant", "tenant", "north", "south", 1200, 3 },
+        { "?by=destination", "destination", "web", "yard", 1200, 3 },
+        { "?by=code&destination=yard", "code", "BROKEN", "", 3, -1 },
+        { "?by=destination&tenant=north", "destination", "web", "", 1200, -1 },
+        { "?by=fingerprint&destination=yard", "sample", "broken wheel <number>", "", 3, -1 },
+    };
+    struct api_fixture *fixture = *state;
+    struct buffer body;
+    buffer_init(&body, 1 << 20);
+    for (int i = 0; i < 1200; i++)
+        buffer_append_text(&body, "{\"destination\":\"web\",\"tenant\":\"north\",\"payload\":\"bad\"}\n");
+    struct reply reply = http_ask(fixture, &(struct request){ .method = "POST", .path = "/v1/jobs/batch", .body = body.data,
+                                                              .content_type = "application/x-ndjson" });
+    check(reply_int(&reply, "accepted") == 1200, "%s", reply.body);
+    reply_release(&reply);
+    buffer_release(&body);
+    for (int i = 0; i < 3; i++) {
+        char nack[256];
+        snprintf(nack, sizeof nack, "s%d", i);
+        put_job(fixture, "yard", "south", nack, "x");
+        reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":30}");
+        snprintf(nack, sizeof nack, "{\"lease\":\"%s\",\"code\":\"BROKEN\",\"error\":\"BROKEN wheel %d\"}",
+                 reply_text(&reply, "leases.0.lease"), i);
+        reply_release(&reply);
+        reply = http_do(fixture, "POST", "/v1/leases/nack", nack);
+        check(reply.status == 200, "%s", reply.body);
+        reply_release(&reply);
+    }
+    await_number(fixture, "/v1/stats", "totals.dead", 1203);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char path[128], member[32];
+        snprintf(path, sizeof path, "/v1/dead/summary%s", cases[i].query);
+        reply = http_do(fixture, "GET", path, NULL);
+        snprintf(member, sizeof member, "groups.0.%s", cases[i].key);
+        check(strcmp(reply_text(&reply, member), cases[i].first) == 0, "%s: %s", path, reply.body);
+        snprintf(member, sizeof member, "groups.1.%s", cases[i].key);
+        check(strcmp(reply_text(&reply, member), cases[i].second) == 0, "%s: %s", path, reply.body);
+        check(reply_int(&reply, "groups.0.count") == cases[i].count, "%s: %s", path, reply.body);
+        check(reply_int(&reply, "groups.1.count") == cases[i].other, "%s: %s", path, reply.body);
+        check(reply_int(&reply, "others") == 0, "%s: %s", path, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static void attempts_are_counted_by_the_minute(void **state)
+{
+    static const struct { int64_t later_ms, delivered, failed; } cases[] = {
+        { 0, 2, 1 }, { 2 * 60 * 1000, 0, 0 },
+    };
+    struct api_fixture *fixture = *state;
+    put_job(fixture, "web", "t", "good", "x");
+    put_job(fixture, "web", "t", "fails", "fail");
+    await_state(fixture, "/v1/jobs/good?tenant=t", "completed");
+    await_state(fixture, "/v1/jobs/fails?tenant=t", "waiting");
+    put_job(fixture, "yard", "t", "pulled", "x");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"wait_s\":30}");
+    char ack[128];
+    snprintf(ack, sizeof ack, "{\"lease\":\"%s\"}", reply_text(&reply, "leases.0.lease"));
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", "/v1/leases/ack", ack);
+    assert_int_equal(reply.status, 200);
+    reply_release(&reply);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int64_t delivered = 0, by_minute = 0;
+        api_fixture_skip(fixture, cases[i].later_ms);
+        reply = http_do(fixture, "GET", "/v1/destinations", NULL);
+        json_t *one;
+        size_t index;
+        json_array_foreach(reply_at(&reply, "destinations"), index, one) {
+            delivered += json_integer_value(json_object_get(one, "delivered_last_minute"));
+            for (size_t m = 0; m < json_array_size(json_object_get(one, "delivered_by_minute")); m++)
+                by_minute += json_integer_value(json_array_get(json_object_get(one, "delivered_by_minute"), m));
+            if (strcmp(json_string_value(json_object_get(one, "name")), "web") == 0)
+                check(json_integer_value(json_object_get(one, "failed_last_minute")) == cases[i].failed, "%s", reply.body);
+        }
+        check(delivered == cases[i].delivered && by_minute == 2, "%zu: %s", i, reply.body);
+        reply_release(&reply);
+    }
+}
+
+static void a_tenants_token_is_not_told_of_others_attempts(void **state)
+{
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    (void)state;
+    struct reply reply = http_ask(fixture, &(struct request){ .method = "GET", .path = "/v1/destinations",
+                                                              .token = "reader-of-one-tenant-0001" });
+    check(reply.status == 200 && !strstr(reply.body, "last_minute") && !strstr(reply.body, "by_minute"), "%s", reply.body);
+    reply_release(&reply);
+    api_fixture_free(fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_is_open_and_strict),
+        cmocka_unit_test_setup_teardown(nothing_of_others_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_browser_that_has_it_is_told_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_caller_is_told_what_it_may_do, setup, teardown),
+        cmocka_unit_test_setup_teardown(dead_letters_are_counted_by_what_they_share, setup, teardown),
+        cmocka_unit_test_setup_teardown(attempts_are_counted_by_the_minute, setup, teardown),
+        cmocka_unit_test(a_tenants_token_is_not_told_of_others_attempts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
