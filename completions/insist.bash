@@ -39,7 +39,7 @@ _insist() {
     elif [[ -z $command || $command == help ]]; then
         words=$(_insist_commands "$program")
     elif [[ $command == dead && $previous == dead ]]; then
-        words="list export"
+        words="list summary export"
     elif [[ $command == dest && $previous == dest ]]; then
         words="list show pause resume contingency"
     elif [[ $command == incidents && $previous == incidents ]]; then

@@ -30,7 +30,7 @@ _insist() {
     elif [[ -z $command || $command == help ]]; then
         compadd -- ${(f)"$($program help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')"}
     elif [[ $command == dead && $words[CURRENT-1] == dead ]]; then
-        compadd list export
+        compadd list summary export
     elif [[ $command == dest && $words[CURRENT-1] == dest ]]; then
         compadd list show pause resume contingency
     elif [[ $command == incidents && $words[CURRENT-1] == incidents ]]; then

@@ -103,6 +103,14 @@ ask dead list
 check "dead list" ended 0 'D-1' 'MAX_RETRIES_EXCEEDED'
 ask dead list --code http:404
 check "dead list with a filter" sh -c "! grep -q D-1 '$work/out'"
+ask dead summary
+check "dead letters by code" ended 0 'CODE      JOBS' 'http:503     1'
+ask dead summary --by fingerprint -o json
+check "dead letters by fingerprint" ended 0 '"by":"fingerprint"' '"sample":'
+ask dead summary --by colour
+check "by something else" ended 2 'by must be code, tenant, destination or fingerprint'
+ask dead list --by code
+check "--by is for the summary" ended 2 '--by goes with summary'
 ask dead export
 check "dead export" ended 0 '"jobId":"D-1"' '"originalData":"bad order"'
 cp "$work/out" "$work/exported"

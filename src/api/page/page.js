@@ -838,7 +838,7 @@ function retryJob(shown) {
 function askForToken(refusal) {
   link.needsToken = true;
   if (streamStop) streamStop.abort();
-  set($("login-text"), refusal.status === 403 ? `The token may not read: ${refusal.message}.`
+  set($("login-text"), refusal.status === 403 ? `${token() ? "The token may not read" : "The daemon refuses"}: ${refusal.message}.`
     : token() ? "The daemon does not know this token, or not any more." : "This daemon asks who you are.");
   show($("board"), false);
   show($("login"), true);
