@@ -35,8 +35,8 @@ refused 'name the job' retry
 refused 'name the job' cancel
 refused 'name the job and its class' prioritize J
 refused 'a class is critical, high or normal' prioritize J urgent
-refused 'say what to do: list or export' dead
-refused 'say what to do: list or export, not bury' dead bury
+refused 'say what to do: list, summary or export' dead
+refused 'say what to do: list, summary or export, not bury' dead bury
 refused 'an export has all' dead export --limit 3
 refused '--out goes with export' dead list --out x
 refused 'say what to do: list, show' dest
