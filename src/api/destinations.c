@@ -99,8 +99,11 @@ static void write_destination(struct json_writer *json, const struct call *call,
         write_tenants_paused(json, call, status->tenants_paused);
     if (known && status->cycle.number > 0)
         cycle_write(json, &status->cycle);
-    if (known && !call->tenant_bound.data) /* it is about all tenants */
+    if (known && !call->tenant_bound.data) { /* it is about all tenants */
+        if (counts->counts.ready > 0)
+            json_member_instant(json, "oldest_at", status->next_since);
         write_pace(json, &status->pace, api_now(call->api));
+    }
     json_object_end(json);
 }
 

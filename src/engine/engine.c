@@ -337,11 +337,19 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     }
 }
 
+/* By the job claimed last, and by when nothing was ready: jobs go about in the order they came. */
+static instant next_since(const struct measures *measures)
+{
+    instant since = measures->head_at > measures->empty_at ? measures->head_at : measures->empty_at;
+    return since > 0 ? since : INSTANT_NONE;
+}
+
 struct destination_status engine_destination(const struct engine *engine, struct slice name)
 {
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
-        return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE };
+        return (
+            struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .next_since = INSTANT_NONE };
     struct rate_limiter rate = dest->rate;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
@@ -367,6 +375,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,
         .tenants_paused = dest->held_lane_count,
+        .next_since = next_since(&dest->measures),
         .pace = dest->pace,
     };
 }

@@ -85,6 +85,7 @@ struct destination_status {
     const char *breaker; /* closed, open, half_open */
     struct cycle_figures cycle; /* of the last run; number 0: none */
     size_t tenants_paused;      /* held for themselves */
+    instant next_since;         /* about when the job that is next began to wait, if one is ready; INSTANT_NONE: not known */
     struct pace pace;           /* attempts that succeeded and failed, since the engine started */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);

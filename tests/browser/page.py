@@ -82,6 +82,8 @@ def counts_change(scene):
     tap.check(page.until(figure_is("mail", "Pending", 7)), "counts change by themselves", page.text("#destinations"))
     tap.check(page.until("[...document.querySelectorAll('#events tr')].some(r => r.innerText.includes('m6'))"),
               "events appear as they happen", page.text("#events"))
+    tap.check(page.until("/^\\d+ s$/.test(document.querySelector('tr[data-name=mail] td[data-label=Oldest]').innerText)"),
+              "how long the oldest waits is shown", page.text("tr[data-name=mail]"))
     for i in range(12):
         scene.daemon.add("web", f"good{i}")
     tap.check(page.until("document.querySelector('tr[data-name=web] .flow').innerText.startsWith('12 delivered, 0 failed')"),

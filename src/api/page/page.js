@@ -469,7 +469,7 @@ function makeRow(name) {
   const row = {
     name, word: null, sub: el("span", { class: "sub" }), chip: el("span", { class: "state" }), chipText: el("span"),
     why: el("span", { class: "sub" }), figures: ["Pending", "Running", "Waiting", "Dead"].map((label) => cell("number", label)),
-    flight: cell("number flight", "In flight"), flowText: el("span"), failed: el("span", { class: "failed" }),
+    oldest: cell("number", "Oldest"), flight: cell("number flight", "In flight"), flowText: el("span"), failed: el("span", { class: "failed" }),
     spark: svg("svg", { class: "spark", viewBox: "0 0 120 24", preserveAspectRatio: "none", role: "img" }), sparkOf: "",
     hold: el("button", { type: "button" }), mode: el("button", { type: "button" }),
   };
@@ -479,7 +479,7 @@ function makeRow(name) {
   row.tr = el("tr", { role: "row", "data-name": name },
     el("th", { role: "rowheader", scope: "row" }, el("span", { text: name }), row.sub),
     el("td", { role: "cell", class: "where-state" }, row.chip, row.why),
-    ...row.figures, row.flight,
+    ...row.figures, row.oldest, row.flight,
     el("td", { role: "cell", class: "flow" }, row.flowText, row.failed, row.spark),
     row.acts);
   return row;
@@ -542,6 +542,8 @@ function drawDestination(row, destination) {
   set(row.sub, [destination.transport, destination.preset, destination.tenants ? many(destination.tenants, "tenant", "tenants") : ""].filter(Boolean).join(", "));
   drawState(row, destination);
   ["pending", "running", "waiting", "dead"].forEach((name, i) => set(row.figures[i], number(destination[name])));
+  set(row.oldest, destination.oldest_at ? duration(serverNow() - Date.parse(destination.oldest_at)) : "–");
+  attribute(row.oldest, "title", destination.oldest_at ? `the job that is next waits since about ${clock(destination.oldest_at)}` : null);
   attribute(row.figures[3], "data-tone", destination.dead > 0 ? "bad" : null);
   const limit = destination.concurrency_now ?? destination.concurrency;
   set(row.flight, destination.transport === "pull" ? number(destination.under_way) : `${number(destination.under_way)} of ${number(limit)}`);
