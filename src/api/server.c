@@ -2,6 +2,7 @@
 
 #include "api/api_private.h"
 #include "api/decisions.h"
+#include "api/query.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -262,7 +263,7 @@ static void on_request(struct evhttp_request *http, void *context)
         return;
     }
     if (query && evhttp_parse_query_str(query, call->query) != 0) {
-        call_problem(call, 400, "bad_query", "the part of the address behind ? cannot be read");
+        call_problem(call, 400, "bad_query", "behind ? stand NAME=VALUE, joined by &");
         return;
     }
     call->route = find_route(call, method_name(evhttp_request_get_command(http)), path, &other_method);
@@ -277,7 +278,7 @@ static void on_request(struct evhttp_request *http, void *context)
         call_problem(call, 503, "too_many_connections",
                      "limits.connections (%lld) are open already; use fewer at a time, or raise it",
                      (long long)api->config->connections_max);
-    } else if (authorise(call) && address_is_clean(call, query)) {
+    } else if (authorise(call) && address_is_clean(call, query) && query_is_known(call)) {
         take_body(call);
         call->route->handle(call);
     }
