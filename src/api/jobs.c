@@ -349,7 +349,7 @@ void handle_job_retry(struct call *call)
     bool read = payload_read(call->body, body, call->api->config->payload_bytes_max, &call->memory, &payload, &problem);
     json_decref(body);
     if (!read) {
-        call_problem(call, problem.status, problem.type, "%s", problem.detail);
+        body_problem(call, &problem);
         return;
     }
     struct store_op *op = action_on(call, OP_REDRIVE, &job);
