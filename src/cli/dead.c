@@ -67,11 +67,11 @@ static int run(struct cli *cli, int argc, char **argv)
     int code;
     if (!command_options(cli, &command_dead, rows, argc, argv, 1, &arguments, &code))
         return code;
-    const char *what = arguments.count > 0 ? arguments.items[0] : "";
+    const char *what = arguments_action(&arguments);
     if (strcmp(what, "list") == 0)
         return list(cli, &options, &pages);
     if (strcmp(what, "export") != 0)
-        return cli_usage("dead", "say what to do: list or export%s%s", *what ? ", not " : "", what);
+        return cli_usage("dead", "say what to do: list or export, not %s", what);
     if (pages.limit || pages.cursor || pages.all)
         return cli_usage("dead", "an export has all; --limit, --cursor and --all go with list");
     return export(cli, &options);
@@ -80,7 +80,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_dead = {
     .name = "dead",
     .summary = "dead letters: list them, export them",
-    .help = "usage: insist dead list [options]\n"
+    .help = "usage: insist dead [list] [options]\n"
             "       insist dead export [options] [--out FILE]\n\n"
             "Dead letters are jobs that will not be tried again unless somebody says so: `insist retry ID`. The\n"
             "export has them with their payloads, one JSON object a line.\n\n"
