@@ -1,6 +1,8 @@
 #include "api/body.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 json_t *body_object(struct call *call, const char *const *names)
 {
@@ -18,7 +20,10 @@ json_t *body_object(struct call *call, const char *const *names)
 
 void body_problem(struct call *call, struct job_problem *problem)
 {
-    job_problem_place(problem, TEXT_PLACE_FIRST);
+    size_t len = strlen(problem->detail);
+    if (problem->place.line > 0 && strcmp(problem->type, "invalid_json") == 0) /* of no use without its place */
+        snprintf(problem->detail + len, sizeof problem->detail - len, " (line %zu, column %zu)", problem->place.line,
+                 problem->place.column);
     call_problem_at(call, problem->status, problem->type, problem->place, problem->detail);
 }
 

@@ -354,7 +354,7 @@ static bool read_many(struct call *call, size_t count)
         }
         place = text_place_of(place, from, (size_t)(text.data - from.data));
         from = slice_from_offset(call->body, (size_t)(text.data - call->body.data));
-        job_problem_place(&problem, place);
+        problem.place = text_place_within(place, problem.place);
         if (!reject(call, index, &problem))
             return false;
     }

@@ -37,15 +37,6 @@ static bool blame(struct job_problem *problem, struct slice text, const char *na
     return false;
 }
 
-void job_problem_place(struct job_problem *problem, struct text_place start)
-{
-    size_t len = strlen(problem->detail);
-    problem->place = text_place_within(start, problem->place);
-    if (problem->place.line > 0 && strcmp(problem->type, "invalid_json") == 0)
-        snprintf(problem->detail + len, sizeof problem->detail - len, " (line %zu, column %zu)", problem->place.line,
-                 problem->place.column);
-}
-
 static bool refuse_member(const char *key, const char *const *names, struct job_problem *ret_problem)
 {
     struct nearest nearest = { .wanted = slice_from(key) };

@@ -56,12 +56,6 @@ bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, stru
 bool job_refuse(struct job_problem *problem, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
 
 /*
- * The text that was read begins at `start` of the request's body: the problem's place becomes one of the body, and a
- * detail that would be of no use without it tells it. Once for each problem.
- */
-void job_problem_place(struct job_problem *problem, struct text_place start);
-
-/*
  * Reads a JSON text that may have a member `payload`. A payload that is no string is checked but not read, so that its
  * numbers may be of any size; in the result it is 0. NULL: *ret_problem says why and where.
  */

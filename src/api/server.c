@@ -96,11 +96,13 @@ static bool authorise(struct call *call)
     struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
     const struct token *token = tokens_find_bearer(tokens, header);
     if (!token) {
-        call_problem(call, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
+        call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
+                     header.len > 0 ? "the daemon's tokens file has no such token; send one that it has" : "send a token");
         return false;
     }
     if (!(token->scopes & call->route->scope)) {
-        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope that this call needs", token->name);
+        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope %s, which this call needs",
+                     token->name, scope_name(call->route->scope));
         return false;
     }
     call->scopes = token->scopes;

@@ -49,7 +49,8 @@ static bool word_starts(struct slice text, size_t index)
 static size_t character_len(struct slice text)
 {
     size_t len = 1;
-    while (len < text.len && len < UTF8_BYTES_MAX && (unsigned char)text.data[0] >= 0xc0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+    while (len < text.len && len < UTF8_BYTES_MAX && (unsigned char)text.data[0] >= 0xc0 &&
+           ((unsigned char)text.data[len] & 0xc0) == 0x80)
         len++;
     return len;
 }

@@ -119,7 +119,9 @@ static enum status lock_busy(int fd, const char *path, struct error *err)
     ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
     if (got <= 0)
         return error_set(err, STATUS_BUSY, "%s is held by another process", path);
-    return error_set(err, STATUS_BUSY, "%s is held by process %.*s: a store is for one daemon; stop that one, or name another store", path, (int)strcspn(pid, "\n"), pid);
+    return error_set(err, STATUS_BUSY,
+                     "%s is held by process %.*s: a store is for one daemon; stop that one, or name another store", path,
+                     (int)strcspn(pid, "\n"), pid);
 }
 
 static enum status lock_take(struct sqlite_store *store, struct error *err)

@@ -101,6 +101,7 @@ static void problems_of_many_say_where(void **state)
         check(reply_int(&reply, "rejected.0.index") == rows[i].index, "%s: %s", rows[i].name, reply.body);
         check(reply_int(&reply, "rejected.0.line") == rows[i].line, "%s: %s", rows[i].name, reply.body);
         check(reply_int(&reply, "rejected.0.column") == rows[i].column, "%s: %s", rows[i].name, reply.body);
+        check(!strstr(reply_text(&reply, "rejected.0.detail"), "(line"), "%s: %s", rows[i].name, reply.body);
         reply_release(&reply);
     }
 }
