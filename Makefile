@@ -87,7 +87,8 @@ api_files := src/api/openapi.json $(wildcard src/api/page/*)
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
-world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) tests/support/check.c tests/support/configs.c)
+world_support := check configs store_faulty
+world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) $(world_support:%=tests/support/%.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 presets := $(sort $(wildcard presets/*.yaml))
 script_tests = $(sort $(shell find tests/$(1) -maxdepth 1 -type f -perm -u+x 2>/dev/null))

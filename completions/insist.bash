@@ -44,6 +44,8 @@ _insist() {
         words="list show pause resume contingency"
     elif [[ $command == incidents && $previous == incidents ]]; then
         words="list show report note"
+    elif [[ $command == errors && $previous == errors ]]; then
+        words="list forget"
     elif [[ $command == audit && $previous == audit ]]; then
         words="verify"
     elif [[ $command == presets ]]; then

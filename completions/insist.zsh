@@ -35,6 +35,8 @@ _insist() {
         compadd list show pause resume contingency
     elif [[ $command == incidents && $words[CURRENT-1] == incidents ]]; then
         compadd list show report note
+    elif [[ $command == errors && $words[CURRENT-1] == errors ]]; then
+        compadd list forget
     elif [[ $command == audit && $words[CURRENT-1] == audit ]]; then
         compadd verify
     elif [[ $command == presets ]]; then

@@ -83,6 +83,7 @@ struct route {
     const char *pattern; /* {name} stands for one segment */
     unsigned scope;      /* enum scope; SCOPE_NONE: open */
     void (*handle)(struct call *call);
+    const char *const *query; /* names of its parameters behind ?, ended by NULL; NULL: none */
 };
 extern const struct route api_routes[]; /* method NULL ends */
 

@@ -18,15 +18,25 @@ struct tokens {
     size_t count;
 };
 
-/* `admin` includes all others, `operate` includes `read`. False: not a scope's name. */
+/* `admin` includes all others, `operate` includes `read`. */
+static const struct { const char *name; unsigned scope, scopes; } scopes[] = {
+    { "enqueue", SCOPE_ENQUEUE, SCOPE_ENQUEUE },
+    { "read", SCOPE_READ, SCOPE_READ },
+    { "operate", SCOPE_OPERATE, SCOPE_OPERATE | SCOPE_READ },
+    { "admin", SCOPE_ADMIN, SCOPE_ADMIN | SCOPE_OPERATE | SCOPE_READ | SCOPE_ENQUEUE },
+};
+
+const char *scope_name(unsigned scope)
+{
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        if (scopes[i].scope == scope)
+            return scopes[i].name;
+    return "";
+}
+
+/* False: not a scope's name. */
 static bool scope_from_name(struct slice name, unsigned *ret_scopes)
 {
-    static const struct { const char *name; unsigned scopes; } scopes[] = {
-        { "enqueue", SCOPE_ENQUEUE },
-        { "read", SCOPE_READ },
-        { "operate", SCOPE_OPERATE | SCOPE_READ },
-        { "admin", SCOPE_ADMIN | SCOPE_OPERATE | SCOPE_READ | SCOPE_ENQUEUE },
-    };
     for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
         if (slice_equal(name, slice_from(scopes[i].name))) {
             *ret_scopes |= scopes[i].scopes;

@@ -20,6 +20,9 @@ struct token {
     const char *tenant; /* NULL: all */
 };
 
+/* "enqueue" and so on, as in a tokens file. */
+const char *scope_name(unsigned scope);
+
 enum status tokens_load(const char *path, struct tokens **ret_tokens, struct error *err) MUST_CHECK;
 void tokens_free(struct tokens *tokens);
 /* NULL: no such token. Takes the same time wherever it differs. */

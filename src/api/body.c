@@ -1,21 +1,30 @@
 #include "api/body.h"
 
-#include "api/job_read.h"
-
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 json_t *body_object(struct call *call, const char *const *names)
 {
     struct job_problem problem;
     json_t *root = job_text_load(slice_is_blank(call->body) ? SLICE("{}") : call->body, &problem);
     bool known =
-        root && (json_is_object(root) ? members_known(root, names, &problem)
+        root && (json_is_object(root) ? members_known(call->body, root, names, &problem)
                                       : job_refuse(&problem, 422, "invalid_json", "the body must be a JSON object"));
     if (known)
         return root;
-    call_problem(call, problem.status, problem.type, "%s", problem.detail);
+    body_problem(call, &problem);
     json_decref(root);
     return NULL;
+}
+
+void body_problem(struct call *call, struct job_problem *problem)
+{
+    size_t len = strlen(problem->detail);
+    if (problem->place.line > 0 && strcmp(problem->type, "invalid_json") == 0) /* of no use without its place */
+        snprintf(problem->detail + len, sizeof problem->detail - len, " (line %zu, column %zu)", problem->place.line,
+                 problem->place.column);
+    call_problem_at(call, problem->status, problem->type, problem->place, problem->detail);
 }
 
 bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,

@@ -122,6 +122,14 @@ static void add_body(struct call *call, struct evkeyvalq *headers, struct buffer
         free(text);
 }
 
+void json_member_place(struct json_writer *json, struct text_place place)
+{
+    if (place.line == 0)
+        return;
+    json_member_int(json, "line", (int64_t)place.line);
+    json_member_int(json, "column", (int64_t)place.column);
+}
+
 static const char *title_of(int status)
 {
     static const struct {
@@ -195,7 +203,11 @@ void call_problem(struct call *call, int status, const char *type, const char *f
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
+    call_problem_at(call, status, type, (struct text_place){ 0 }, detail);
+}
 
+void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail)
+{
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
@@ -203,6 +215,7 @@ void call_problem(struct call *call, int status, const char *type, const char *f
     json_member_text(&json, "title", title_of(status) ? title_of(status) : "Error");
     json_member_int(&json, "status", status);
     json_member_text(&json, "detail", detail);
+    json_member_place(&json, place);
     json_object_end(&json);
     if (call->http && (status == 429 || status == 503)) {
         char seconds[16];

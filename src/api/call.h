@@ -7,6 +7,7 @@
 #ifndef API_CALL_H
 #define API_CALL_H
 
+#include "api/text_place.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "engine/engine.h"
@@ -82,6 +83,9 @@ void call_send(struct call *call, int status, const char *content_type, struct b
  * application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry Retry-After.
  */
 void call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
+/* The same about a place in the request's body, told as `line` and `column` where it is known. */
+void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail);
+void json_member_place(struct json_writer *json, struct text_place place);
 void call_no_memory(struct call *call);
 /* Memory that lasts as long as the call; NULL: there is none, and that is answered. */
 void *call_alloc(struct call *call, size_t size);

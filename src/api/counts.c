@@ -2,6 +2,7 @@
 
 #include "api/api_private.h"
 #include "base/map.h"
+#include "config/problems.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,25 @@ const struct destination_counts *counts_find(const struct counts *counts, struct
         if (slice_equal(counts->items[i].name, name))
             return &counts->items[i];
     return NULL;
+}
+
+bool destination_is_not_misspelt(struct call *call, struct slice name)
+{
+    struct counts counts;
+    struct nearest nearest = { .wanted = name };
+    if (config_destination(call->api->config, name))
+        return true;
+    for (size_t i = 0; i < call->api->config->destination_count; i++)
+        nearest_offer(&nearest, call->api->config->destinations[i].name);
+    if (!nearest.name)
+        return true;
+    if (!counts_read(call, &counts))
+        return false;
+    if (counts_find(&counts, name))
+        return true;
+    call_problem(call, 422, "unknown_destination", "there is no destination \"%s\"; did you mean \"%s\"?",
+                 quote(name).text, nearest.name);
+    return false;
 }
 
 void counts_write(struct json_writer *json, const struct lane_counts *counts)

@@ -26,6 +26,12 @@ bool counts_read(struct call *call, struct counts *ret_counts);
 /* NULL: there is none of that name. */
 const struct destination_counts *counts_find(const struct counts *counts, struct slice name);
 
+/*
+ * A list of a destination that is misspelt would be empty, and look like an answer. False: it is neither configured nor
+ * has jobs from when it was, and another that is has nearly that name; answered already, with that.
+ */
+bool destination_is_not_misspelt(struct call *call, struct slice name);
+
 /* pending, running, waiting, dead, completed, cancelled. */
 void counts_write(struct json_writer *json, const struct lane_counts *counts);
 

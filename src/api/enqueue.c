@@ -2,6 +2,7 @@
  * Taking jobs: one, or many at once. Nothing is answered before it is durable (invariant 1).
  */
 #include "api/api_private.h"
+#include "api/body.h"
 #include "api/job_read.h"
 #include "api/json_text.h"
 #include "api/outlook.h"
@@ -126,7 +127,7 @@ void handle_jobs_post(struct call *call)
     struct store_op *op = &call->batch->ops[0];
     op->kind = OP_INSERT;
     if (!job_read(&reader, call->body, &op->insert, &problem)) {
-        call_problem(call, problem.status, problem.type, "%s", problem.detail);
+        body_problem(call, &problem);
         return;
     }
     call->batch->count = 1;
@@ -139,6 +140,7 @@ struct rejection {
     size_t index;
     const char *type;
     const char *detail;
+    struct text_place place;
 };
 
 /* One request of many jobs: parts of up to CALL_OPS_MAX, submitted together. */
@@ -170,7 +172,7 @@ static bool reject(struct call *call, size_t index, const struct job_problem *pr
         many->rejection_capacity = capacity;
     }
     const char *detail = arena_copy_text(&call->memory, slice_from(problem->detail));
-    many->rejections[many->rejection_count++] = (struct rejection){ index, problem->type, detail };
+    many->rejections[many->rejection_count++] = (struct rejection){ index, problem->type, detail, problem->place };
     return detail != NULL;
 }
 
@@ -198,6 +200,7 @@ static void write_many(struct json_writer *json, const struct call *call, const 
         json_member_int(json, "index", (int64_t)many->rejections[i].index);
         json_member_text(json, "type", many->rejections[i].type);
         json_member_text(json, "detail", many->rejections[i].detail);
+        json_member_place(json, many->rejections[i].place);
         json_object_end(json);
     }
     json_array_end(json);
@@ -336,6 +339,8 @@ static bool read_many(struct call *call, size_t count)
     struct many *many = call->context;
     struct job_reader reader = reader_of(call, NULL);
     struct slice text;
+    struct text_place place = TEXT_PLACE_FIRST; /* of the last element that was refused */
+    struct slice from = call->body;
     for (size_t index = 0; next_element(&elements, &text); index++) {
         struct job_problem problem;
         struct store_op *op = next_op(call, count - index, index);
@@ -343,9 +348,14 @@ static bool read_many(struct call *call, size_t count)
             return false;
         struct batch *batch = many->parts[many->part_count - 1];
         reader.memory = &batch->memory;
-        if (job_read(&reader, text, &op->insert, &problem))
+        if (job_read(&reader, text, &op->insert, &problem)) {
             batch->count++;
-        else if (!reject(call, index, &problem))
+            continue;
+        }
+        place = text_place_of(place, from, (size_t)(text.data - from.data));
+        from = slice_from_offset(call->body, (size_t)(text.data - call->body.data));
+        problem.place = text_place_within(place, problem.place);
+        if (!reject(call, index, &problem))
             return false;
     }
     return true;
@@ -370,6 +380,16 @@ static void submit_many(struct call *call)
         answer_many(call);
 }
 
+static void refuse_array(struct call *call, struct slice rest, size_t count)
+{
+    struct job_problem problem;
+    while (rest.len > 0 && ascii_is_space(rest.data[0]))
+        rest = slice_from_offset(rest, 1);
+    job_refuse(&problem, 422, "invalid_json", "the array is broken after element %zu; nothing was taken", count);
+    problem.place = text_place_of(TEXT_PLACE_FIRST, call->body, (size_t)(rest.data - call->body.data));
+    body_problem(call, &problem);
+}
+
 void handle_jobs_batch(struct call *call)
 {
     struct slice text;
@@ -385,7 +405,7 @@ void handle_jobs_batch(struct call *call)
         return;
     }
     if (elements.broken) {
-        call_problem(call, 422, "invalid_json", "the array is broken after element %zu; nothing was taken", count);
+        refuse_array(call, elements.rest, count);
         return;
     }
     size_t parts_max = count / CALL_OPS_MAX + 1;

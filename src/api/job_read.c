@@ -15,6 +15,7 @@ bool job_refuse(struct job_problem *problem, int status, const char *type, const
     va_list args;
     problem->status = status;
     problem->type = type;
+    problem->place = (struct text_place){ 0 };
     va_start(args, format);
     vsnprintf(problem->detail, sizeof problem->detail, format, args);
     va_end(args);
@@ -25,6 +26,15 @@ json_t *member_get(const json_t *object, const char *name)
 {
     json_t *value = json_object_get(object, name);
     return json_is_null(value) ? NULL : value;
+}
+
+/* Says where the member of that name stands, if it does. Returns false, like job_refuse. */
+static bool blame(struct job_problem *problem, struct slice text, const char *name)
+{
+    struct slice key = json_text_member_key(text, slice_from(name));
+    if (key.len > 0)
+        problem->place = text_place_of(TEXT_PLACE_FIRST, text, (size_t)(key.data - text.data));
+    return false;
 }
 
 static bool refuse_member(const char *key, const char *const *names, struct job_problem *ret_problem)
@@ -42,7 +52,7 @@ static bool refuse_member(const char *key, const char *const *names, struct job_
                       quote(slice_from(key)).text, has_metadata ? ", or put it into metadata" : "");
 }
 
-bool members_known(json_t *object, const char *const *names, struct job_problem *ret_problem)
+bool members_known(struct slice text, json_t *object, const char *const *names, struct job_problem *ret_problem)
 {
     const char *key;
     json_t *value;
@@ -50,8 +60,10 @@ bool members_known(json_t *object, const char *const *names, struct job_problem 
         size_t i = 0;
         while (names[i] && strcmp(names[i], key) != 0)
             i++;
-        if (!names[i])
-            return refuse_member(key, names, ret_problem);
+        if (!names[i]) {
+            refuse_member(key, names, ret_problem);
+            return blame(ret_problem, text, key);
+        }
     }
     return true;
 }
@@ -184,16 +196,14 @@ bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, stru
 }
 
 static bool set_payload(const struct job_reader *reader, struct slice text, const json_t *root,
-                        const struct destination_config *destination, struct op_insert *insert, struct job_problem *problem)
+                        const struct destination_config *destination, struct slice content_type,
+                        struct op_insert *insert, struct job_problem *problem)
 {
     struct payload_members found;
-    struct slice content_type;
     if (!payload_read(text, root, reader->config->payload_bytes_max, reader->memory, &found, problem))
         return false;
     if (!found.given)
         return job_refuse(problem, 422, "invalid_payload", "payload is missing; give payload, or payload_base64 for bytes");
-    if (!text_member(root, "content_type", CONTENT_TYPE_BYTES_MAX, &content_type, problem))
-        return false;
     insert->payload = found.payload;
     if (content_type.len > 0)
         insert->content_type = arena_copy(reader->memory, content_type);
@@ -337,13 +347,9 @@ static bool set_priority(const json_t *root, struct op_insert *insert, struct jo
     return job_refuse(problem, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
 }
 
-static bool set_times(const struct job_reader *reader, const json_t *root, const struct destination_config *destination,
-                      struct op_insert *insert, struct job_problem *problem)
+static bool heed_times(const struct job_reader *reader, const struct destination_config *destination,
+                       struct op_insert *insert, struct job_problem *problem)
 {
-    insert->run_at = reader->now;
-    insert->deadline = INSTANT_NONE;
-    if (!time_member(root, "run_at", &insert->run_at, problem) || !time_member(root, "deadline", &insert->deadline, problem))
-        return false;
     instant own_deadline = insert->deadline; /* the time to live that all jobs have makes none of them more urgent */
     instant due = insert->run_at > reader->now ? insert->run_at : reader->now;
     if (insert->deadline == INSTANT_NONE && destination->job_ttl_ms > 0)
@@ -381,17 +387,37 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
         "deadline", "correlation_id", "metadata", NULL,
     };
     const struct destination_config *destination = NULL;
-    struct slice correlation_id = SLICE("");
-    if (!members_known(root, names, problem) || !set_destination(reader, root, insert, &destination, problem) ||
-        !set_id(reader, root, destination, insert, problem) || !set_tenant(reader, root, insert, problem) ||
-        !set_priority(root, insert, problem) || !set_times(reader, root, destination, insert, problem) ||
-        !text_member(root, "correlation_id", CORRELATION_BYTES_MAX, &correlation_id, problem) ||
-        !set_headers(reader, text, root, insert, problem) || !set_metadata(reader, text, root, insert, problem))
+    struct slice correlation_id = SLICE(""), content_type;
+    insert->run_at = reader->now;
+    insert->deadline = INSTANT_NONE;
+    if (!members_known(text, root, names, problem))
         return false;
+    if (!set_destination(reader, root, insert, &destination, problem))
+        return blame(problem, text, "destination");
+    if (!set_id(reader, root, destination, insert, problem))
+        return blame(problem, text, "id");
+    if (!set_tenant(reader, root, insert, problem))
+        return blame(problem, text, "tenant");
+    if (!set_priority(root, insert, problem))
+        return blame(problem, text, "priority");
+    if (!time_member(root, "run_at", &insert->run_at, problem))
+        return blame(problem, text, "run_at");
+    if (!time_member(root, "deadline", &insert->deadline, problem) || !heed_times(reader, destination, insert, problem))
+        return blame(problem, text, "deadline");
+    if (!text_member(root, "correlation_id", CORRELATION_BYTES_MAX, &correlation_id, problem))
+        return blame(problem, text, "correlation_id");
+    if (!set_headers(reader, text, root, insert, problem))
+        return blame(problem, text, "headers");
+    if (!set_metadata(reader, text, root, insert, problem))
+        return blame(problem, text, "metadata");
     if (correlation_id.len > 0)
         insert->correlation_id = arena_copy(reader->memory, correlation_id);
-    return set_payload(reader, text, root, destination, insert, problem) &&
-           check_message(reader, destination, insert, problem);
+    if (!text_member(root, "content_type", CONTENT_TYPE_BYTES_MAX, &content_type, problem))
+        return blame(problem, text, "content_type");
+    bool sendable = set_payload(reader, text, root, destination, content_type, insert, problem) &&
+                    check_message(reader, destination, insert, problem);
+    return sendable ||
+           blame(problem, text, member_get(root, "payload_base64") ? "payload_base64" : "payload");
 }
 
 /*
@@ -411,6 +437,16 @@ static bool without_payload(struct slice text, struct buffer *out)
     return buffer_status(out) == STATUS_OK;
 }
 
+/* Where in `text` the last of the bytes stands that jansson took of `read`, which may have a shorter payload. */
+static size_t offset_in(struct slice text, struct slice read, int taken)
+{
+    size_t offset = taken > 0 ? (size_t)taken - 1 : 0;
+    struct slice payload = json_text_member(text, SLICE("payload"));
+    if (read.data != text.data && offset >= (size_t)(payload.data - text.data))
+        offset += text.len - read.len;
+    return offset < text.len ? offset : text.len;
+}
+
 json_t *job_text_load(struct slice text, struct job_problem *ret_problem)
 {
     json_error_t error;
@@ -420,13 +456,13 @@ json_t *job_text_load(struct slice text, struct job_problem *ret_problem)
         return NULL;
     }
     buffer_init(&reduced, SIZE_MAX / 4);
-    if (without_payload(text, &reduced))
-        text = buffer_slice(&reduced);
-    json_t *root = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    struct slice read = without_payload(text, &reduced) ? buffer_slice(&reduced) : text;
+    json_t *root = json_loadb(read.data, read.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root) {
+        job_refuse(ret_problem, 422, "invalid_json", "this is not JSON: %s", error.text);
+        ret_problem->place = text_place_of(TEXT_PLACE_FIRST, text, offset_in(text, read, error.position));
+    }
     buffer_release(&reduced);
-    if (!root)
-        job_refuse(ret_problem, 422, "invalid_json", "this is not JSON: %s (line %d, column %d)", error.text, error.line,
-                   error.column);
     return root;
 }
 
@@ -436,8 +472,11 @@ bool job_read(const struct job_reader *reader, struct slice text, struct op_inse
     json_t *root = job_text_load(text, ret_problem);
     if (!root)
         return false;
-    bool read = json_is_object(root) ? read_members(reader, text, root, insert, ret_problem)
-                                     : job_refuse(ret_problem, 422, "invalid_json", "a job is a JSON object");
+    bool read = json_is_object(root) && read_members(reader, text, root, insert, ret_problem);
+    if (!json_is_object(root)) {
+        job_refuse(ret_problem, 422, "invalid_json", "a job is a JSON object");
+        ret_problem->place = TEXT_PLACE_FIRST;
+    }
     json_decref(root);
     return read;
 }

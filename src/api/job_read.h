@@ -8,6 +8,7 @@
 #ifndef API_JOB_READ_H
 #define API_JOB_READ_H
 
+#include "api/text_place.h"
 #include "config/config.h"
 #include "store/store.h"
 
@@ -27,6 +28,7 @@ struct job_problem {
     int status;
     const char *type; /* stable */
     char detail[PROBLEM_DETAIL_BYTES_MAX];
+    struct text_place place; /* in the text that was read */
 };
 
 struct job_reader {
@@ -50,18 +52,21 @@ struct payload_members {
 bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, struct arena *memory,
                   struct payload_members *ret_payload, struct job_problem *ret_problem);
 
-/* Fills the problem and returns false, so that `return job_refuse(...)` reads well. */
+/* Fills the problem, of no place in particular, and returns false, so that `return job_refuse(...)` reads well. */
 bool job_refuse(struct job_problem *problem, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
 
 /*
  * Reads a JSON text that may have a member `payload`. A payload that is no string is checked but not read, so that its
- * numbers may be of any size; in the result it is 0. NULL: *ret_problem says why.
+ * numbers may be of any size; in the result it is 0. NULL: *ret_problem says why and where.
  */
 json_t *job_text_load(struct slice text, struct job_problem *ret_problem);
 
 /* A member that is there and not null; NULL: absent. */
 json_t *member_get(const json_t *object, const char *name);
-/* Whether all members are among `names`, ended by NULL; else the problem names the first and what was probably meant. */
-bool members_known(json_t *object, const char *const *names, struct job_problem *ret_problem);
+/*
+ * Whether all members of the object, whose text is `text`, are among `names`, ended by NULL; else the problem names the
+ * first that is not, where it stands and what was probably meant.
+ */
+bool members_known(struct slice text, json_t *object, const char *const *names, struct job_problem *ret_problem);
 
 #endif

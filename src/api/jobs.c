@@ -3,6 +3,7 @@
  */
 #include "api/api_private.h"
 #include "api/body.h"
+#include "api/counts.h"
 #include "api/job_json.h"
 #include "api/job_read.h"
 #include "api/pages.h"
@@ -24,10 +25,15 @@ static const char *held_by_of(const struct call *call, const struct job *job)
     return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
 }
 
-static bool wants_payload(const struct call *call)
+/* False: answered already. */
+static bool read_payload_wish(struct call *call, bool *ret_wanted)
 {
     struct slice value = call_query(call, "payload");
-    return slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("1"));
+    *ret_wanted = slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("1"));
+    if (*ret_wanted || value.len == 0 || slice_equal(value, SLICE("false")) || slice_equal(value, SLICE("0")))
+        return true;
+    call_problem(call, 422, "invalid_parameter", "payload must be true or false");
+    return false;
 }
 
 /* The job that the path names. False: answered already. */
@@ -96,7 +102,9 @@ static void show_job(struct call *call, bool with_payload, void (*answer)(struct
 
 void handle_job_get(struct call *call)
 {
-    show_job(call, wants_payload(call), answer_one);
+    bool with_payload;
+    if (read_payload_wish(call, &with_payload))
+        show_job(call, with_payload, answer_one);
 }
 
 struct why_call {
@@ -188,6 +196,8 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
     struct slice state = call_query(call, "state");
     if (!call_tenant(call, call_query(call, "tenant"), &filter.tenant))
         return false;
+    if (filter.destination.len > 0 && !destination_is_not_misspelt(call, filter.destination))
+        return false;
     if (state.len > 0) {
         filter.state = job_state_from_name(state);
         if (filter.state == STATE_NONE) {
@@ -211,12 +221,11 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
     struct job_page *page = call_alloc(call, sizeof *page);
     if (!page)
         return;
-    if (!job_filter_read(call, &filter) || !call_limit(call, &limit))
+    if (!job_filter_read(call, &filter) || !call_limit(call, &limit) || !read_payload_wish(call, &page->payload))
         return;
     if (state != STATE_NONE)
         filter.state = state;
     page->name = name;
-    page->payload = wants_payload(call);
     if (page->payload && limit > PAYLOADS_MAX)
         limit = PAYLOADS_MAX;
     enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs,
@@ -349,7 +358,7 @@ void handle_job_retry(struct call *call)
     bool read = payload_read(call->body, body, call->api->config->payload_bytes_max, &call->memory, &payload, &problem);
     json_decref(body);
     if (!read) {
-        call_problem(call, problem.status, problem.type, "%s", problem.detail);
+        body_problem(call, &problem);
         return;
     }
     struct store_op *op = action_on(call, OP_REDRIVE, &job);

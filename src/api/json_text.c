@@ -87,18 +87,33 @@ static bool take_value(struct slice *text, struct slice *ret_value)
     return len > 0;
 }
 
-struct slice json_text_member(struct slice object, struct slice name)
+static bool find_member(struct slice object, struct slice name, struct slice *ret_key, struct slice *ret_value)
 {
     struct slice key, value;
     if (!take(&object, '{'))
-        return SLICE("");
+        return false;
     while (take_value(&object, &key) && take(&object, ':') && take_value(&object, &value)) {
-        if (key.len == name.len + 2 && slice_equal((struct slice){ key.data + 1, name.len }, name))
-            return value;
+        if (key.len == name.len + 2 && slice_equal((struct slice){ key.data + 1, name.len }, name)) {
+            *ret_key = key;
+            *ret_value = value;
+            return true;
+        }
         if (!take(&object, ','))
             break;
     }
-    return SLICE("");
+    return false;
+}
+
+struct slice json_text_member(struct slice object, struct slice name)
+{
+    struct slice key, value;
+    return find_member(object, name, &key, &value) ? value : SLICE("");
+}
+
+struct slice json_text_member_key(struct slice object, struct slice name)
+{
+    struct slice key, value;
+    return find_member(object, name, &key, &value) ? key : SLICE("");
 }
 
 bool json_text_next(struct slice *rest, struct slice *ret_element, bool *ret_broken)

@@ -12,6 +12,8 @@
 
 /* The text of a member of an object; empty when it has none of that name. */
 struct slice json_text_member(struct slice object, struct slice name);
+/* The text of its name, quotation marks included; likewise. */
+struct slice json_text_member_key(struct slice object, struct slice name);
 
 /*
  * The elements of an array one after the other: *rest starts as the whole text. False at the end, and when the

@@ -2,6 +2,8 @@
 
 #include "api/api_private.h"
 #include "api/decisions.h"
+#include "api/query.h"
+#include "api/routing.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -45,58 +47,6 @@ static const char *method_name(enum evhttp_cmd_type method)
     default:
         return "";
     }
-}
-
-/* One segment off the front of a path. */
-static struct slice take_segment(struct slice *path)
-{
-    if (path->len > 0 && path->data[0] == '/')
-        *path = slice_from_offset(*path, 1);
-    size_t end = slice_find(*path, '/');
-    struct slice segment = { path->data, end };
-    *path = slice_from_offset(*path, end);
-    return segment;
-}
-
-static bool take_parameter(struct call *call, struct slice segment, size_t *count)
-{
-    size_t len;
-    char *copy = arena_copy_text(&call->memory, segment);
-    char *decoded = copy ? evhttp_uridecode(copy, 0, &len) : NULL;
-    if (!decoded)
-        return false;
-    call->parameters[*count] = arena_copy(&call->memory, (struct slice){ decoded, len });
-    free(decoded);
-    return call->parameters[(*count)++].data != NULL;
-}
-
-static bool path_matches(struct call *call, const char *pattern, struct slice path)
-{
-    struct slice rest = slice_from(pattern);
-    size_t parameters = 0;
-    while (rest.len > 0 || path.len > 0) {
-        if (rest.len == 0 || path.len == 0)
-            return false;
-        struct slice wanted = take_segment(&rest);
-        struct slice segment = take_segment(&path);
-        bool parameter = wanted.len > 0 && wanted.data[0] == '{';
-        if (parameter ? segment.len == 0 || !take_parameter(call, segment, &parameters) : !slice_equal(wanted, segment))
-            return false;
-    }
-    return true;
-}
-
-static const struct route *find_route(struct call *call, const char *method, struct slice path, bool *ret_other_method)
-{
-    *ret_other_method = false;
-    for (const struct route *route = api_routes; route->method; route++) {
-        if (!path_matches(call, route->pattern, path))
-            continue;
-        if (strcmp(route->method, method) == 0)
-            return route;
-        *ret_other_method = true;
-    }
-    return NULL;
 }
 
 /* --- who may ----------------------------------------------------------------------------------- */
@@ -146,11 +96,13 @@ static bool authorise(struct call *call)
     struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
     const struct token *token = tokens_find_bearer(tokens, header);
     if (!token) {
-        call_problem(call, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
+        call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
+                     header.len > 0 ? "the daemon's tokens file has no such token; send one that it has" : "send a token");
         return false;
     }
     if (!(token->scopes & call->route->scope)) {
-        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope that this call needs", token->name);
+        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope %s, which this call needs",
+                     token->name, scope_name(call->route->scope));
         return false;
     }
     call->scopes = token->scopes;
@@ -254,7 +206,6 @@ static void on_request(struct evhttp_request *http, void *context)
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(http);
     struct slice path = slice_from(uri ? evhttp_uri_get_path(uri) : NULL);
     const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
-    bool other_method;
     if (is_ambiguous(call)) {
         evhttp_add_header(evhttp_request_get_output_headers(http), "Connection", "close");
         call_problem(call, 400, "ambiguous_request", "give one Content-Length or one Transfer-Encoding, and no blank "
@@ -262,14 +213,12 @@ static void on_request(struct evhttp_request *http, void *context)
         return;
     }
     if (query && evhttp_parse_query_str(query, call->query) != 0) {
-        call_problem(call, 400, "bad_query", "the part of the address behind ? cannot be read");
+        call_problem(call, 400, "bad_query", "behind ? stand NAME=VALUE, joined by &");
         return;
     }
-    call->route = find_route(call, method_name(evhttp_request_get_command(http)), path, &other_method);
-    if (!call->route && other_method)
-        call_problem(call, 405, "method_not_allowed", "this path takes another method; see /openapi.json");
-    else if (!call->route)
-        call_problem(call, 404, "not_found", "there is nothing here; see /openapi.json");
+    call->route = route_find(call, method_name(evhttp_request_get_command(http)), path);
+    if (!call->route)
+        route_problem(call, path);
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
     else if (client_is_too_many(call->client)) {
@@ -277,7 +226,7 @@ static void on_request(struct evhttp_request *http, void *context)
         call_problem(call, 503, "too_many_connections",
                      "limits.connections (%lld) are open already; use fewer at a time, or raise it",
                      (long long)api->config->connections_max);
-    } else if (authorise(call) && address_is_clean(call, query)) {
+    } else if (authorise(call) && address_is_clean(call, query) && query_is_known(call)) {
         take_body(call);
         call->route->handle(call);
     }

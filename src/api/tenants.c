@@ -111,7 +111,9 @@ void handle_tenants_list(struct call *call)
     size_t limit;
     int64_t after;
     struct error error;
-    if (!call_limit(call, &limit) || !call_cursor(call, "cursor", &after))
+    struct slice destination = call_query(call, "destination");
+    if (!call_limit(call, &limit) || !call_cursor(call, "cursor", &after) ||
+        (destination.len > 0 && !destination_is_not_misspelt(call, destination)))
         return;
     struct tenant_page *page = arena_alloc(&call->memory, sizeof *page);
     struct tenant_row *rows = page ? arena_alloc_array(&call->memory, limit, sizeof *rows) : NULL;

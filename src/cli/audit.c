@@ -40,8 +40,10 @@ static int verify(const struct cli *cli, const char *path)
     enum status status = store_sqlite_verify(path, &chain, &err);
     if (status == STATUS_CORRUPT)
         return cli_fail(EXIT_FAILED, "%s: %s; events from there on prove nothing", path, err.text);
-    if (status != STATUS_OK)
+    if (status == STATUS_NOT_FOUND)
         return cli_fail(EXIT_FAILED, "%s", err.text);
+    if (status != STATUS_OK)
+        return cli_fail(EXIT_FAILED, "%s: %s", path, err.text);
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_chain(cli, &chain, &out);
     int code = cli_print(&out, EXIT_DONE);

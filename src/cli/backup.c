@@ -43,8 +43,10 @@ static int back_up(const struct cli *cli, const char *path, const char *target)
     if (status == STATUS_NOT_FOUND)
         return cli_fail(EXIT_FAILED, "%s; run it in the folder that the daemon runs in, or name its configuration with -c",
                         err.text);
-    if (status != STATUS_OK)
+    if (status == STATUS_CONFLICT)
         return cli_fail(EXIT_FAILED, "%s", err.text);
+    if (status != STATUS_OK)
+        return cli_fail(EXIT_FAILED, "%s: %s", path, err.text);
     status = store_sqlite_facts(target, false, &facts, &err);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "the backup %s cannot be read again: %s", target, err.text);

@@ -102,14 +102,14 @@ static int run(struct cli *cli, int argc, char **argv)
     int code;
     if (!command_options(cli, &command_dead, rows, argc, argv, 1, &arguments, &code))
         return code;
-    const char *what = arguments.count > 0 ? arguments.items[0] : "";
+    const char *what = arguments_action(&arguments);
     bool sums = strcmp(what, "summary") == 0;
     if (options.by && !sums)
         return cli_usage("dead", "--by goes with summary");
     if (strcmp(what, "list") == 0)
         return list(cli, &options, &pages);
     if (!sums && strcmp(what, "export") != 0)
-        return cli_usage("dead", "say what to do: list, summary or export%s%s", *what ? ", not " : "", what);
+        return cli_usage("dead", "say what to do: list, summary or export, not %s", what);
     if (pages.limit || pages.cursor || pages.all)
         return cli_usage("dead", "%s has all; --limit, --cursor and --all go with list", sums ? "a summary" : "an export");
     return sums ? summary(cli, &options) : export(cli, &options);
@@ -118,7 +118,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_dead = {
     .name = "dead",
     .summary = "dead letters: list, count or export them",
-    .help = "usage: insist dead list [options]\n"
+    .help = "usage: insist dead [list] [options]\n"
             "       insist dead summary [--by code|tenant|destination|fingerprint] [options]\n"
             "       insist dead export [options] [--out FILE]\n\n"
             "Dead letters are jobs that will not be tried again unless somebody says so: `insist retry ID`. The\n"

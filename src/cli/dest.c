@@ -109,15 +109,14 @@ static int run(struct cli *cli, int argc, char **argv)
     int code;
     if (!command_options(cli, &command_dest, rows, argc, argv, 2, &arguments, &code))
         return code;
-    const char *what = arguments.count > 0 ? arguments.items[0] : "";
+    const char *what = arguments_action(&arguments);
     bool pauses = strcmp(what, "pause") == 0;
     bool resumes = strcmp(what, "resume") == 0;
     bool lists = strcmp(what, "list") == 0;
     bool contingency = strcmp(what, "contingency") == 0;
     bool enter = !leave;
     if (!pauses && !resumes && !contingency && !lists && strcmp(what, "show") != 0)
-        return cli_usage("dest", "say what to do: list, show, pause, resume or contingency%s%s", *what ? ", not " : "",
-                         what);
+        return cli_usage("dest", "say what to do: list, show, pause, resume or contingency, not %s", what);
     if (reason && !pauses && !(contingency && enter))
         return cli_usage("dest", "--reason goes with pause and contingency");
     if (leave && !contingency)
@@ -138,7 +137,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_dest = {
     .name = "dest",
     .summary = "destinations: how they stand; hold them and let them go on",
-    .help = "usage: insist dest list\n"
+    .help = "usage: insist dest [list]\n"
             "       insist dest show NAME\n"
             "       insist dest pause NAME [--tenant T] [--reason TEXT]\n"
             "       insist dest resume NAME [--tenant T]\n"

@@ -125,6 +125,8 @@ void doctor_store(struct doctor *doctor)
     } else if (status != STATUS_OK) {
         doctor_tell(doctor, FINDING_FAIL, "store", "%s: %s", path, err.text);
     } else {
+        if (access(path, W_OK) != 0)
+            doctor_tell(doctor, FINDING_FAIL, "store", "%s may not be written by this user: %s", path, strerror(errno));
         check_schema(doctor, path, &facts);
         check_content(doctor, path);
     }

@@ -111,9 +111,12 @@ static int run(struct cli *cli, int argc, char **argv)
     int code;
     if (!command_options(cli, &command_errors, rows, argc, argv, 2, &arguments, &code))
         return code;
-    bool forgets = arguments.count > 0 && strcmp(arguments.items[0], "forget") == 0;
-    if (arguments.count > 0 && !forgets)
-        return cli_usage("errors", "say forget FINGERPRINT, or nothing for the list, not \"%s\"", arguments.items[0]);
+    const char *what = arguments_action(&arguments);
+    bool forgets = strcmp(what, "forget") == 0;
+    if (!forgets && strcmp(what, "list") != 0)
+        return cli_usage("errors", "say what to do: list or forget, not %s", what);
+    if (!forgets && arguments.count > 1)
+        return cli_usage("errors", "unexpected argument \"%s\"", arguments.items[1]);
     if (forgets && arguments.count < 2)
         return cli_usage("errors", "name the fingerprint");
     if (forgets && limit)
@@ -136,7 +139,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_errors = {
     .name = "errors",
     .summary = "errors that no rule knows, and the rules that their past speaks for",
-    .help = "usage: insist errors [options]\n"
+    .help = "usage: insist errors [list] [options]\n"
             "       insist errors forget FINGERPRINT [--destination NAME]\n\n"
             "Lists the errors that no rule knows, the most often seen first. Texts that differ in numbers, ids and\n"
             "addresses only are one error. RECOVERED are the jobs that a later try delivered, GAVE UP those that\n"

@@ -184,7 +184,7 @@ static int run(struct cli *cli, int argc, char **argv)
     int code;
     if (!command_options(cli, &command_incidents, rows, argc, argv, 3, &arguments, &code))
         return code;
-    const char *what = arguments.count > 0 ? arguments.items[0] : "list";
+    const char *what = arguments_action(&arguments);
     bool lists = strcmp(what, "list") == 0;
     bool known = lists || strcmp(what, "show") == 0 || strcmp(what, "report") == 0 || strcmp(what, "note") == 0;
     if (!known)

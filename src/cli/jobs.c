@@ -27,7 +27,8 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_jobs, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, &command_jobs, rows, argc, argv, 1, &arguments, &code) ||
+        !arguments_list_only(&command_jobs, &arguments, &code))
         return code;
     if (state && job_state_from_name(slice_from(state)) == STATE_NONE)
         return cli_usage("jobs", "--state is pending, running, waiting, completed, dead or cancelled, not \"%s\"", state);
@@ -43,7 +44,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_jobs = {
     .name = "jobs",
     .summary = "list jobs, newest first",
-    .help = "usage: insist jobs [options]\n\n"
+    .help = "usage: insist jobs [list] [options]\n\n"
             "Lists jobs, the newest first. Times are UTC.\n\n"
             "Options:\n"
             "  -s, --state STATE        pending, running, waiting, completed, dead or cancelled\n"

@@ -162,6 +162,19 @@ bool command_options(struct cli *cli, const struct command *command, const struc
     return true;
 }
 
+const char *arguments_action(const struct arguments *arguments)
+{
+    return arguments->count > 0 ? arguments->items[0] : "list";
+}
+
+bool arguments_list_only(const struct command *command, const struct arguments *arguments, int *ret_code)
+{
+    if (strcmp(arguments_action(arguments), "list") == 0)
+        return true;
+    *ret_code = cli_usage(command->name, "unexpected argument \"%s\"", arguments->items[0]);
+    return false;
+}
+
 int option_count(const char *command, const char *name, const char *text, int64_t low, int64_t high, int64_t *ret_value)
 {
     int64_t value;

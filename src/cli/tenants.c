@@ -29,7 +29,8 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_tenants, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, &command_tenants, rows, argc, argv, 1, &arguments, &code) ||
+        !arguments_list_only(&command_tenants, &arguments, &code))
         return code;
     const struct pages_query query[] = { { "destination", destination }, { NULL, NULL } };
     pages.query = query;
@@ -39,7 +40,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_tenants = {
     .name = "tenants",
     .summary = "tenants and what they have at each destination",
-    .help = "usage: insist tenants [options]\n\n"
+    .help = "usage: insist tenants [list] [options]\n\n"
             "One line a tenant and destination. Completed and cancelled count all that ever were. Then how the\n"
             "tenant fares in the turns, since the daemon started: its weight; its priority, 1 the most urgent; the\n"
             "rounds in which it had work and no turn; how many of its jobs went in a row, in all, and when last.\n\n"

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "core/redact.h"
+#include "core/secret.h"
 #include "core/shapes.h"
 
 #include <assert.h>
@@ -11,9 +12,6 @@ enum { QUOTED_BYTES_MAX = 200, CODE_DIGITS_MAX = 5, SECRET_BYTES_MIN = 16 };
 
 /* Fixed for ever: fingerprints are kept, and compared with those of other machines. */
 static const uint64_t hash_keys[2] = { UINT64_C(0x696e736973740001), UINT64_C(0x6572726f72730001) };
-
-static const char *const masks[] = { "<number>", "<id>",   "<ip>",   "<address>", "<url>",
-                                     "<text>",   "<time>", "<path>", "<secret>",  "<bytes>" };
 
 /* A text being masked. */
 struct masker {
@@ -31,10 +29,7 @@ struct masker {
 
 size_t fingerprint_mask_len(struct slice sample)
 {
-    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
-        if (slice_has_prefix(sample, slice_from(masks[i])))
-            return strlen(masks[i]);
-    return 0;
+    return mask_len(sample);
 }
 
 static void put(struct masker *masker, struct slice piece)
@@ -346,6 +341,20 @@ static void mask_next(struct masker *masker)
         put_plain(masker, character);
 }
 
+/* What redact.h would mask, in what is left: other forms of secrets. */
+static void redact_sample(struct masker *masker)
+{
+    char left[FINGERPRINT_SAMPLE_BYTES_MAX];
+    memcpy(left, masker->out, masker->len);
+    struct redaction redaction = { .text = { left, masker->len } };
+    struct slice shown;
+    masker->len = 0;
+    while (redact_next(&redaction, &shown) && shown.len <= FINGERPRINT_SAMPLE_BYTES_MAX - masker->len) {
+        memcpy(masker->out + masker->len, shown.data, shown.len);
+        masker->len += shown.len;
+    }
+}
+
 /* Codes are words of a protocol; one that is anything else is masked like a text. */
 static void take_code(struct slice code_namespace, struct slice code, struct slice text, char ret_code[CODE_BYTES_MAX])
 {
@@ -381,6 +390,7 @@ void fingerprint_make(struct slice code_namespace, struct slice code, struct sli
     while (masker.at < masker.text.len && !masker.full)
         mask_next(&masker);
     assert(masker.len <= FINGERPRINT_SAMPLE_BYTES_MAX);
+    redact_sample(&masker);
     while (masker.len > 0 && masker.out[masker.len - 1] == ' ')
         masker.len--;
     masker.out[masker.len] = '\0';

@@ -1,5 +1,7 @@
 #include "core/redact.h"
 
+#include <assert.h>
+
 enum { DIGITS_MASKED_FROM = 6, UTF8_BYTES_MAX = 4 };
 
 /* The length of a number written with separators, and how many digits it has. */
@@ -47,7 +49,8 @@ static bool word_starts(struct slice text, size_t index)
 static size_t character_len(struct slice text)
 {
     size_t len = 1;
-    while (len < text.len && len < UTF8_BYTES_MAX && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+    while (len < text.len && len < UTF8_BYTES_MAX && (unsigned char)text.data[0] >= 0xc0 &&
+           ((unsigned char)text.data[len] & 0xc0) == 0x80)
         len++;
     return len;
 }
@@ -62,19 +65,39 @@ static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
         *ret_shown = SLICE("<address>");
         return len;
     }
-    len = ascii_is_digit(rest.data[0]) ? number_len(rest, &digits) : character_len(rest);
+    len = mask_len(rest); /* masked before: not to be cut in two */
+    if (len == 0)
+        len = ascii_is_digit(rest.data[0]) ? number_len(rest, &digits) : character_len(rest);
     *ret_shown = digits >= DIGITS_MASKED_FROM ? SLICE("<number>") : (struct slice){ rest.data, len };
     return len;
+}
+
+bool redact_next(struct redaction *redaction, struct slice *ret_shown)
+{
+    struct slice text = redaction->text;
+    size_t at = redaction->at;
+    struct secret *secret = &redaction->secret;
+    if (at >= text.len)
+        return false;
+    if (secret->value.data == text.data + at) {
+        *ret_shown = secret->shown;
+        redaction->at += secret->value.len;
+        secret->value.data = NULL;
+        return true;
+    }
+    if (!secret->value.data && !secret_behind(text, at, secret))
+        secret->value.data = NULL;
+    redaction->at += token_at(text, at, ret_shown);
+    assert(!secret->value.data || text.data + redaction->at <= secret->value.data);
+    return true;
 }
 
 void redact(struct buffer *out, struct slice text, size_t len_max)
 {
     size_t room = len_max;
-    for (size_t i = 0; i < text.len;) {
-        struct slice shown;
-        i += token_at(text, i, &shown);
-        if (shown.len > room)
-            return;
+    struct redaction redaction = { .text = text };
+    struct slice shown;
+    while (redact_next(&redaction, &shown) && shown.len <= room) {
         buffer_append(out, shown);
         room -= shown.len;
     }

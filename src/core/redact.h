@@ -1,16 +1,29 @@
 /*
- * redact.h - error texts without what identifies a person.
+ * redact.h - error texts without what identifies a person or opens a door.
  *
- * E-mail addresses and numbers of six digits or more (documents, cards, phones; also written
- * with . - / between their digits) are masked; codes and short numbers stay readable.
+ * E-mail addresses, numbers of six digits or more (documents, cards, phones; also written
+ * with . - / between their digits) and secrets (secret.h) are masked; codes and short numbers stay readable.
  */
 #ifndef CORE_REDACT_H
 #define CORE_REDACT_H
 
 #include "base/buffer.h"
+#include "core/secret.h"
 
-/* Appends the masked text, at most `len_max` bytes of it: it ends before the first character or mask that does not fit. */
+/*
+ * Appends the masked text, at most `len_max` bytes of it: it ends before the first character or mask that does not fit.
+ * A masked text stays as it is when it is masked again.
+ */
 void redact(struct buffer *out, struct slice text, size_t len_max);
+
+/* The same piece by piece, without memory: a text, and how far it is read. */
+struct redaction {
+    struct slice text;
+    size_t at;
+    struct secret secret; /* that begins at or behind `at`; .value.data NULL: none */
+};
+/* False at the end. */
+bool redact_next(struct redaction *redaction, struct slice *ret_shown);
 
 /* The length of an e-mail address at the start of `text`, or 0. */
 size_t mail_address_len(struct slice text);

@@ -53,6 +53,11 @@ enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct er
         return error_set(err, status, "cannot %s: %s (%d): %s", doing, sqlite3_errstr(result), result, strerror(system));
     if (status == STATUS_FULL)
         return error_set(err, status, "cannot %s: the disk is full", doing);
+    if ((result & 0xff) == SQLITE_CORRUPT)
+        return error_set(err, status,
+                         "cannot %s: the store is damaged (%s); stop the daemon, keep the file with those beside it that end "
+                         "in -wal and -shm, and put a backup in its place",
+                         doing, sqlite3_errstr(result));
     return error_set(err, status, "cannot %s: %s (%d)", doing, db ? sqlite3_errmsg(db) : sqlite3_errstr(result), result);
 }
 
@@ -114,7 +119,9 @@ static enum status lock_busy(int fd, const char *path, struct error *err)
     ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
     if (got <= 0)
         return error_set(err, STATUS_BUSY, "%s is held by another process", path);
-    return error_set(err, STATUS_BUSY, "%s is held by process %.*s", path, (int)strcspn(pid, "\n"), pid);
+    return error_set(err, STATUS_BUSY,
+                     "%s is held by process %.*s: a store is for one daemon; stop that one, or name another store", path,
+                     (int)strcspn(pid, "\n"), pid);
 }
 
 static enum status lock_take(struct sqlite_store *store, struct error *err)
@@ -258,6 +265,8 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
 static enum status database_open(struct sqlite_store *store, struct error *err)
 {
     enum status status = connect_to(store->path, SQLITE_OPEN_READWRITE, &store->db, err);
+    if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") == 1) /* SQLite then makes do with reading */
+        status = error_set(err, STATUS_IO, "the file is read-only");
     if (status == STATUS_OK)
         status = sqlite_schema_configure(store->db, store->settings.sync_always, err);
     if (status == STATUS_OK)
@@ -300,6 +309,16 @@ static char *path_copy(struct slice path)
     return copy;
 }
 
+/* Puts the path before a message that does not have it. */
+static void name_in(const char *path, enum status status, struct error *err)
+{
+    struct error said;
+    if (!err || strstr(err->text, path))
+        return;
+    said = *err;
+    error_set(err, status, "%.200s: %.280s", path, said.text);
+}
+
 enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
                               struct error *err)
 {
@@ -321,6 +340,8 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     store->path = path_copy(path);
     enum status status = store->path ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     if (status == STATUS_OK)
+        status = sqlite_file_check(store->path, err);
+    if (status == STATUS_OK)
         status = folders_make(store->path, err);
     if (status == STATUS_OK)
         status = lock_take(store, err);
@@ -329,6 +350,8 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     if (status == STATUS_OK)
         status = database_open(store, err);
     if (status != STATUS_OK) {
+        if (store->path)
+            name_in(store->path, sqlite_explain(store->path, status, err), err);
         store_free(store);
         return status;
     }

@@ -45,7 +45,10 @@ struct store_sqlite_chain {
     unsigned char hash[EVENT_HASH_BYTES]; /* of the last: who noted it earlier can compare */
 };
 
-/* Follows the events' hashes from the oldest that is kept. STATUS_CORRUPT names the event where they part. */
+/*
+ * Follows the events' hashes from the oldest that is kept. STATUS_CORRUPT names the event where they part;
+ * STATUS_INVALID: there are no events to be read, the file is damaged or no store.
+ */
 enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret_chain, struct error *err) MUST_CHECK;
 
 /* Copies the store as of one moment. STATUS_CONFLICT: `target` is there already. Durable when it returns. */

@@ -93,8 +93,10 @@ static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t n
     store->log_bytes = size; /* it keeps the length of its earlier use */
     if (size >= needed)
         return SQLITE_OK;
-    for (int i = 0; i < store->reserve_pages && result == SQLITE_OK; i++, size += (int64_t)sizeof zeros)
+    for (int i = 0; i < store->reserve_pages && result == SQLITE_OK; i++) {
         result = log->pMethods->xWrite(log, zeros, (int)sizeof zeros, size);
+        size += result == SQLITE_OK ? (int64_t)sizeof zeros : 0;
+    }
     if (result == SQLITE_OK)
         result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
     store->log_bytes = size;

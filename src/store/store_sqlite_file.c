@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3, URI_BYTES_MAX = 3 * PATH_MAX + 64 };
 
@@ -17,18 +18,35 @@ struct outside {
 static enum status outside_init(struct outside *outside, const char *path, struct error *err)
 {
     struct stat facts;
+    if (stat(path, &facts) != 0 && errno == ENOENT)
+        return error_set(err, STATUS_NOT_FOUND, "cannot open %s: %s", path, strerror(ENOENT));
     if (stat(path, &facts) != 0)
-        return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+        return error_set(err, STATUS_IO, "the file cannot be looked at by this user (uid %u): %s", (unsigned)geteuid(),
+                         strerror(errno));
     if (snprintf(outside->path, sizeof outside->path, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof outside->path)
         return error_set(err, STATUS_INVALID, "the store's path is too long");
     outside->store = (struct sqlite_store){ .path = outside->path, .lock_fd = -1 };
-    return STATUS_OK;
+    return sqlite_file_check(outside->path, err);
+}
+
+/* Opens it and reads its version: what is no store, or cannot be opened, is told here. */
+static enum status identify(const struct outside *outside, int64_t *ret_version, struct error *err)
+{
+    sqlite3 *db = NULL;
+    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    if (status == STATUS_OK)
+        status = sqlite_schema_identify(db, ret_version, err);
+    sqlite3_close(db);
+    return status == STATUS_OK ? status : sqlite_explain(outside->path, status, err);
 }
 
 enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err)
 {
     struct outside outside;
+    int64_t version;
     enum status status = outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = identify(&outside, &version, err);
     return status == STATUS_OK ? sqlite_store_backup(&outside.store.base, target, err) : status;
 }
 
@@ -103,7 +121,7 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
     if (status == STATUS_OK)
         status = facts_read(db, ret_facts, err);
     sqlite3_close(db);
-    return status;
+    return status == STATUS_OK ? status : sqlite_explain(path, status, err);
 }
 
 /* ---- Jobs ---- */
@@ -111,16 +129,12 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
 /* `older`: stores of older versions will do. */
 static enum status version_check(const struct outside *outside, bool older, struct error *err)
 {
-    sqlite3 *db = NULL;
     int64_t version = 0;
     int known = store_sqlite_schema_version();
-    enum status status = sqlite_connect_reader(&outside->store, &db, err);
-    if (status == STATUS_OK)
-        status = sqlite_schema_identify(db, &version, err);
-    sqlite3_close(db);
+    enum status status = identify(outside, &version, err);
     if (status == STATUS_OK && (older ? version > known : version != known))
-        status = error_set(err, STATUS_UNSUPPORTED, "the store has schema version %lld, this program reads %d: %s",
-                           (long long)version, known,
+        status = error_set(err, STATUS_UNSUPPORTED, "the store %shas schema version %lld, this program reads %d: %s",
+                           version > known ? "was made by a newer insist: it " : "", (long long)version, known,
                            version > known ? "use a newer program" : "start this program's daemon on it once");
     return status;
 }
@@ -238,6 +252,8 @@ enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret
     enum status status = outside_init(&outside, path, err);
     if (status == STATUS_OK)
         status = version_check(&outside, true, err);
+    if (status == STATUS_CORRUPT)
+        return STATUS_INVALID; /* it is not the events that were looked at */
     if (status == STATUS_OK)
         status = chain_follow(&outside, ret_chain, &begin, err);
     for (int tries = 1; status == STATUS_CORRUPT && tries < VERIFY_TRIES_MAX; tries++, begin = begin_now) {

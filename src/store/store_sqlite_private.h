@@ -205,6 +205,10 @@ extern const struct store_ops sqlite_store_ops;
 
 /* The status of an SQLite result code, with a sentence in `err`. */
 enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err);
+/* STATUS_INVALID: there is something that is no file. To open a pipe might take for ever. */
+enum status sqlite_file_check(const char *path, struct error *err);
+/* Of a store that could not be opened: where the file itself shows why, `err` says that and what to do. Gives `status`. */
+enum status sqlite_explain(const char *path, enum status status, struct error *err);
 /* Opens another connection for reading. */
 enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
 /* From here on the store refuses everything; the first failure is the one that is told. */

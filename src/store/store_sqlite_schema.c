@@ -153,7 +153,7 @@ static enum status version_read(sqlite3 *db, int64_t *ret_version, struct error 
     if (status == STATUS_OK)
         status = sqlite_query_int64(db, "SELECT count(*) FROM sqlite_master", 0, &tables, err);
     if (status == STATUS_OK && tables > 0 && application != APPLICATION_ID)
-        return error_set(err, STATUS_INVALID, "the file is a database of another program");
+        return error_set(err, STATUS_INVALID, "the file is a database of another program; name another");
     return status;
 }
 
@@ -181,7 +181,8 @@ enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int 
         return status;
     if (version < 0 || version > count)
         return error_set(err, STATUS_UNSUPPORTED,
-                         "the store has schema version %lld, this program knows up to %d: use a newer program",
+                         "the store was made by a newer insist: it has schema version %lld, this program knows up to %d; use a newer "
+                         "program, or a backup from before",
                          (long long)version, count);
     for (int step = (int)version; step < count && status == STATUS_OK; step++)
         status = migrate_step(db, steps[step], step, err);

@@ -35,11 +35,14 @@ refused 'name the job' retry
 refused 'name the job' cancel
 refused 'name the job and its class' prioritize J
 refused 'a class is critical, high or normal' prioritize J urgent
-refused 'say what to do: list, summary or export' dead
+refused 'unexpected argument "x"' dead list x
 refused 'say what to do: list, summary or export, not bury' dead bury
 refused 'an export has all' dead export --limit 3
 refused '--out goes with export' dead list --out x
-refused 'say what to do: list, show' dest
+refused 'say what to do: list, show, pause, resume or contingency, not bury' dest bury
+refused 'unexpected argument "x"' dest list x
+refused 'unexpected argument "lst"' tenants lst
+refused 'unexpected argument "x"' jobs list x
 refused 'name the destination' dest pause
 refused '--reason goes with pause' dest resume claims --reason x
 refused '--reason goes with pause' dest contingency claims --leave --reason x
@@ -51,7 +54,8 @@ refused 'give the text, or - ' incidents note I
 refused '--out goes with report' incidents show I --out x
 refused '--destination, --limit' incidents show I --limit 3
 refused 'unexpected argument "x"' incidents report I x
-refused 'say forget FINGERPRINT' errors list
+refused 'say what to do: list or forget, not lst' errors lst
+refused 'unexpected argument "x"' errors list x
 refused 'name the fingerprint' errors forget
 refused '--limit goes with the list' errors forget x --limit 3
 refused '--limit is a whole number' errors --limit 1001
@@ -92,6 +96,10 @@ answers='{
     "GET /v1/jobs?limit=99&cursor=7": [200, {}, "{\"jobs\":[{\"id\":\"longer\",\"created_at\":\"2025-01-12T10:51:41.234Z\"}],\"next\":null}"],
     "GET /v1/jobs?limit=1": [200, {}, "{\"jobs\":[{\"id\":\"one\"}],\"next\":\"7\"}"],
     "GET /v1/tenants?limit=100": [200, {}, "{\"rows\":[]}"],
+    "GET /v1/dead?limit=2": [200, {}, "{\"dead\":[{\"id\":\"gone\"}],\"next\":null}"],
+    "GET /v1/destinations?limit=1000": [200, {}, "{\"destinations\":[{\"name\":\"claims\",\"mode\":\"normal\"}],\"next\":null}"],
+    "GET /v1/incidents?limit=100": [200, {}, "{\"incidents\":[{\"id\":\"i\"}],\"next\":null}"],
+    "GET /v1/errors": [200, {}, "{\"errors\":[]}"],
     "GET /v1/dead/export": [500, {'$problem'}, "{\"detail\":\"the export failed\"}"],
     "GET /v1/jobs/a%2Fb%20c%3F%C3%BC/why?tenant=x%26y": [200, {}, "{\"id\":\"a/b\",\"state\":\"dead\",\"destination\":\"claims\",\"reason\":\"so\"}"],
     "GET /v1/incidents/a/report": [200, {}, "# Incident\n"],
@@ -132,6 +140,14 @@ check "a list over two pages" ended 0 'one' 'two?[2Jthree' 'longer' '2025-01-12 
 check "no escape reaches the terminal" sh -c "! grep -q \"\$(printf '\033')\" '$work/out'"
 ask jobs --limit 1
 check "what is left is told" ended 0 'There are more: --all, or go on with --cursor 7'
+for what in 'jobs --limit 1' 'tenants --destination x' 'dead --limit 2' dest incidents errors; do
+    # shellcheck disable=SC2086 # words
+    ask ${what%% *} list $(echo "$what" | cut -s -d' ' -f2-)
+    cp "$work/out" "$work/listed"
+    # shellcheck disable=SC2086
+    ask $what
+    check "$what: with list and without" sh -c "[ $code = 0 ] && cmp '$work/out' '$work/listed'"
+done
 ask jobs -o json
 check "one page as it is" ended 0 '{"jobs":[{"id":"one","last_error":"two\u001b[2Jthree"}],"next":"7"}'
 ask dead export --out "$work/dead"

@@ -218,7 +218,7 @@ refused() {
 refused "no store" "--store $work/none.db: cannot open $work/none.db: No such file or directory" --policy tiss --store "$work/none.db"
 refused "an empty store" "--store $work/empty.db: the file is no store: it is empty" --policy tiss --store "$work/empty.db"
 refused "another program's store" "--store $work/other.db: the file is a database of another program" --policy tiss --store "$work/other.db"
-refused "a newer store" "--store $work/newer.db: the store has schema version 99, this program reads" --policy tiss --store "$work/newer.db"
+refused "a newer store" "--store $work/newer.db: the store was made by a newer insist: it has schema version 99, this program reads" --policy tiss --store "$work/newer.db"
 ask simulate --policy tiss --store "$work/text.db"
 check "a file that is no database" ended 1 "insist: $work/text.db: "
 refused "a start that is none" '--now: "noon"' --policy tiss --now noon

@@ -63,6 +63,39 @@ static void every_route_is_described(void **state)
     assert_true(routes > 20);
 }
 
+static bool takes(const struct route *route, const char *name)
+{
+    for (size_t i = 0; route->query && route->query[i]; i++)
+        if (strcmp(route->query[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* What a route takes behind ? is what its description says, no more and no less. */
+static void every_parameter_is_described(void **state)
+{
+    (void)state;
+    size_t found = 0;
+    for (const struct route *route = api_routes; route->method; route++) {
+        json_t *operation = operation_of(route->method, route->pattern), *parameter;
+        size_t described = 0, taken = 0, i;
+        json_array_foreach(json_object_get(operation, "parameters"), i, parameter) {
+            const char *name = json_string_value(json_object_get(parameter, "name"));
+            if (strcmp(json_string_value(json_object_get(parameter, "in")), "query") != 0)
+                continue;
+            check(takes(route, name), "%s %s does not take %s", route->method, route->pattern, name);
+            described++;
+        }
+        while (route->query && route->query[taken])
+            taken++;
+        check(taken == described, "%s %s takes what is not described", route->method, route->pattern);
+        check(route->scope == SCOPE_NONE || json_object_get(json_object_get(operation, "responses"), "422"),
+              "%s %s may refuse a parameter", route->method, route->pattern);
+        found += described;
+    }
+    assert_true(found > 30);
+}
+
 /* In the source a problem's status stands before its type. */
 static size_t check_types_of(const char *path, json_t *types)
 {
@@ -291,6 +324,8 @@ static void answers_are_as_described(void **state)
     conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{\"id\":\"x\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}",
              200);
     conforms(fixture, "POST", "/v1/decide", "/v1/decide", "{}", 422);
+    conforms(fixture, "POST", "/v1/decide", "/v1/decide?policy=web", "{}", 422);
+    conforms(fixture, "GET", "/v1/stats", "/v1/stats?by=day", NULL, 422);
     conforms(fixture, "GET", "/livez", "/livez", NULL, 200);
     conforms(fixture, "GET", "/openapi.json", "/openapi.json", NULL, 200);
     struct reply reply = http_do(fixture, "GET", "/", NULL);
@@ -341,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_route_is_described, setup, teardown),
         cmocka_unit_test_setup_teardown(every_description_has_a_route, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_parameter_is_described, setup, teardown),
         cmocka_unit_test_setup_teardown(every_type_of_problem_is_described, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_are_as_described, setup, teardown),
         cmocka_unit_test_setup_teardown(leases_are_as_described, setup, teardown),

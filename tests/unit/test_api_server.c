@@ -374,6 +374,19 @@ static void tokens_open_what_they_say(void **state)
         check(reply.status != 401 || strcasestr(reply.headers, "WWW-Authenticate: Bearer"), "%s", reply.headers);
         reply_release(&reply);
     }
+    static const struct { const char *token, *method, *path, *detail; } refusals[] = {
+        { NULL, "GET", "/v1/jobs", "send a token: Authorization: Bearer TOKEN" },
+        { "wrong", "GET", "/v1/jobs", "the daemon's tokens file has no such token" },
+        { "in", "GET", "/v1/jobs", "does not have the scope read, which" },
+        { "look", "POST", "/v1/jobs", "does not have the scope enqueue, which" },
+        { "look", "POST", "/v1/jobs/a/cancel", "does not have the scope operate, which" },
+    };
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        const struct request request = { .method = refusals[i].method, .path = refusals[i].path, .token = refusals[i].token };
+        struct reply reply = http_ask(fixture, &request);
+        check(strstr(reply_text(&reply, "detail"), refusals[i].detail), "%s: %s", refusals[i].detail, reply.body);
+        reply_release(&reply);
+    }
     /* A confined token sees its own and nothing else, anywhere. */
     static const char *const paths[] = { "/v1/jobs", "/v1/tenants", "/v1/events" };
     static const char *const lists[] = { "jobs", "tenants", "events" };

@@ -1,8 +1,8 @@
 /*
  * The engine from end to end, without a network and without waiting.
  */
-#include "store/store_faulty.h"
 #include "support/configs.h"
+#include "support/store_faulty.h"
 #include "support/world.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * Claims ahead of free slots: quick destinations never wait for the store, and nothing else changes.
  */
 #include "support/check.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <stdio.h>
 
@@ -19,14 +19,6 @@ struct scene {
     int64_t sends, under_way_max;
     int64_t small_at; /* number of the send that was the small tenant's; 0: not yet */
 };
-
-static size_t sends_under_way(const struct world *world)
-{
-    size_t count = 0;
-    for (const struct world_send *send = world->sends; send; send = send->next)
-        count++;
-    return count;
-}
 
 static int64_t destination(struct world *world, const struct send *send, struct answer *answer)
 {

@@ -1,6 +1,6 @@
 /* The trail of events is kept as long as it is said, and no longer. */
 #include "support/check.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <stdio.h>
 
@@ -28,27 +28,25 @@ static int end(void **state)
     return 0;
 }
 
+struct trail {
+    size_t count;
+    instant oldest;
+};
+
+static void see_event(void *context, const struct event *event)
+{
+    struct trail *trail = context;
+    if (trail->count++ == 0)
+        trail->oldest = event->at;
+}
+
 /* How many events there are; the oldest one's time is told, too. */
 static size_t count_events(struct world *world, instant *ret_oldest)
 {
-    size_t total = 0, count;
-    int64_t after = 0;
-    *ret_oldest = INSTANT_NONE;
-    do {
-        struct arena memory;
-        struct event *events;
-        struct error err;
-        arena_init(&memory, SIZE_MAX / 4);
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &events, &count, &err),
-                         STATUS_OK);
-        if (total == 0 && count > 0)
-            *ret_oldest = events[0].at;
-        if (count > 0)
-            after = events[count - 1].number;
-        total += count;
-        arena_release(&memory);
-    } while (count > 0);
-    return total;
+    struct trail trail = { .oldest = INSTANT_NONE };
+    events_each(world, see_event, &trail);
+    *ret_oldest = trail.oldest;
+    return trail.count;
 }
 
 static void only_what_is_older_goes(void **state)

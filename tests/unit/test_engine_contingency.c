@@ -4,42 +4,14 @@
  */
 #include "core/rank.h"
 #include "support/check.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <stdio.h>
-
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
 
 #define SIFEN(more)                                                                                                         \
     "destinations: { d: { preset: sifen, url: 'http://127.0.0.1:1/', allow_private: true, id_pattern: '.*'"                 \
     ", verify: { url: 'http://127.0.0.1:1/v' }" more " } }\n"
 #define CHECKED ", health: { url: 'http://127.0.0.1:1/health' }"
-
-static struct destination_status standing(struct world *world)
-{
-    return engine_destination(world->engine, SLICE("d"));
-}
-
-/* How many events of destinations have this text. */
-static int told(struct world *world, const char *text)
-{
-    int count = 0;
-    int64_t after = 0;
-    size_t read;
-    do {
-        struct arena memory;
-        struct event *events;
-        struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
-        for (size_t i = 0; i < read; i++) {
-            after = events[i].number;
-            count += events[i].type == EVENT_TYPE_DESTINATION && memmem(events[i].data.data, events[i].data.len, text, strlen(text));
-        }
-        arena_release(&memory);
-    } while (read > 0);
-    return count;
-}
 
 /* What a send sees while SIFEN is away, and what a health check does. */
 struct failure {
@@ -105,12 +77,12 @@ static void each_trigger_leads_to_contingency(void **state)
         while (failure->checked && world.probe_count < 2)
             world_run_for(&world, SECOND_MS);
         world_run_until(&world, began + failure->quiet_ms);
-        check(told(&world, "\"change\":") == 0, "%s: too early", failure->name);
+        check(told_text(&world, "\"change\":") == 0, "%s: too early", failure->name);
         world_run_until(&world, began + failure->by_ms);
         check(strcmp(standing(&world).mode, "contingency") == 0, "%s: %s", failure->name, standing(&world).mode);
-        check(told(&world, failure->expected) == 1, "%s: not told", failure->name);
+        check(told_text(&world, failure->expected) == 1, "%s: not told", failure->name);
         world_run_for(&world, 4 * MINUTE_MS);
-        check(told(&world, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);
+        check(told_text(&world, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);
         check(world_counts(&world, "d").dead == 0, "%s: dead", failure->name);
         world_end(&world);
     }

@@ -4,11 +4,9 @@
 #include "base/log.h"
 #include "support/check.h"
 #include "support/said.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <jansson.h>
-
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z */
 
 /* By the item's payload. */
 static int64_t answers_as_told(struct world *world, const struct send *send, struct answer *answer)

@@ -2,7 +2,7 @@
  * Outages, limits and the way back, through the real engine.
  */
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
 
 #define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
 #define QUICK_RETRY ", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 3 }"
@@ -27,9 +25,7 @@ struct outage {
 
 static void note_return(struct outage *outage, const struct world *world)
 {
-    size_t under_way = 1; /* with this one */
-    for (const struct world_send *send = world->sends; send; send = send->next)
-        under_way++;
+    size_t under_way = sends_under_way(world) + 1; /* with this one */
     if (under_way > outage->peak_after)
         outage->peak_after = under_way;
     if (outage->back_at == 0)
@@ -53,17 +49,6 @@ static int64_t is_away_at_times(struct world *world, const struct send *send, st
         note_return(outage, world);
     answer->outcome = OUTCOME_DELIVERED;
     return 20;
-}
-
-static struct destination_status standing(struct world *world)
-{
-    return engine_destination(world->engine, SLICE("d"));
-}
-
-static void add_jobs(struct world *world, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
 /* A-22 C-69 S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
@@ -276,29 +261,6 @@ static void weights_share_the_turns(void **state)
     world_end(&world);
 }
 
-/* How many events tell of the change. */
-static int told(struct world *world, const char *change)
-{
-    char wanted[64];
-    int count = 0;
-    int64_t after = 0;
-    size_t read;
-    snprintf(wanted, sizeof wanted, "\"change\":\"%s\"", change);
-    do {
-        struct arena memory;
-        struct event *events;
-        struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
-        for (size_t i = 0; i < read; i++) {
-            after = events[i].number;
-            count += events[i].type == EVENT_TYPE_DESTINATION && memmem(events[i].data.data, events[i].data.len, wanted, strlen(wanted));
-        }
-        arena_release(&memory);
-    } while (read > 0);
-    return count;
-}
-
 static void a_restart_stays_in_contingency(void **state)
 {
     struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
@@ -319,8 +281,8 @@ static void a_restart_stays_in_contingency(void **state)
     assert_string_equal(after.cause, "breaker");
     assert_int_equal(after.held_since, before.held_since);
     assert_int_equal(world.send_count, sent);
-    assert_int_equal(told(&world, "contingency"), 1);
-    assert_int_equal(told(&world, "breaker_open"), 0); /* it is the cause of the one that was told */
+    assert_int_equal(told(&world, "contingency", NULL), 1);
+    assert_int_equal(told(&world, "breaker_open", NULL), 0); /* it is the cause of the one that was told */
 
     world_run_until(&world, outage.until + 10 * 60 * 1000);
     world_crash(&world); /* on the way back */
@@ -328,9 +290,9 @@ static void a_restart_stays_in_contingency(void **state)
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_string_equal(standing(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);
-    assert_int_equal(told(&world, "contingency"), 1);
-    assert_int_equal(told(&world, "recovering"), 1);
-    assert_int_equal(told(&world, "normal"), 1);
+    assert_int_equal(told(&world, "contingency", NULL), 1);
+    assert_int_equal(told(&world, "recovering", NULL), 1);
+    assert_int_equal(told(&world, "normal", NULL), 1);
     world_end(&world);
 }
 
@@ -349,9 +311,9 @@ static void a_breaker_is_told_and_kept(void **state)
     assert_int_equal(world.send_count, sent);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 50);
-    assert_int_equal(told(&world, "breaker_open"), 1);
-    assert_int_equal(told(&world, "breaker_half_open"), 1);
-    assert_int_equal(told(&world, "breaker_closed"), 1);
+    assert_int_equal(told(&world, "breaker_open", NULL), 1);
+    assert_int_equal(told(&world, "breaker_half_open", NULL), 1);
+    assert_int_equal(told(&world, "breaker_closed", NULL), 1);
     world_end(&world);
 }
 
@@ -384,8 +346,8 @@ static void an_operator_enters_and_leaves(void **state)
     assert_int_equal(world.send_count, 5);
     world_run_for(&world, 10 * 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 20);
-    assert_int_equal(told(&world, "contingency"), 1);
-    assert_int_equal(told(&world, "recovering"), 1);
+    assert_int_equal(told(&world, "contingency", NULL), 1);
+    assert_int_equal(told(&world, "recovering", NULL), 1);
     world_end(&world);
 }
 
@@ -407,8 +369,8 @@ static void changes_outlive_a_full_disk(void **state)
     }
     world.fail_applies = false;
     world_run_for(&world, 5000);
-    assert_int_equal(told(&world, "contingency"), 3);
-    assert_int_equal(told(&world, "recovering"), 3);
+    assert_int_equal(told(&world, "contingency", NULL), 3);
+    assert_int_equal(told(&world, "recovering", NULL), 3);
     world_crash(&world);
     assert_string_equal(standing(&world).mode, "recovering");
     world_end(&world);
@@ -447,7 +409,7 @@ static void health_checks_begin_and_end_an_outage(void **state)
     world_run_for(&world, 10 * 60 * 1000);
     assert_string_equal(standing(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);
-    assert_int_equal(told(&world, "contingency"), 1);
+    assert_int_equal(told(&world, "contingency", NULL), 1);
     world_end(&world);
 }
 

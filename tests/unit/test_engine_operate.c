@@ -2,9 +2,8 @@
  * What operators and time do to destinations and lanes, through the real engine.
  */
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
-#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,22 +11,7 @@
 
 #include <cmocka.h>
 
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
-
 #define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
-
-static struct destination_status standing(struct world *world)
-{
-    return engine_destination(world->engine, SLICE("d"));
-}
-
-static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
-{
-    (void)world;
-    (void)send;
-    answer->outcome = OUTCOME_DELIVERED;
-    return 20;
-}
 
 static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
 {
@@ -204,39 +188,6 @@ static void waits_follow_how_retries_fare(void **state)
         assert_true(wait >= cases[i].wait_min && wait <= cases[i].wait_max);
         world_end(&world);
     }
-}
-
-/* How many events tell of the change; the last of them as an object, to be unreferenced, when asked for. */
-static int told(struct world *world, const char *change, json_t **ret_last)
-{
-    int count = 0;
-    int64_t after = 0;
-    size_t read;
-    do {
-        struct arena memory;
-        struct event *events;
-        struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
-        assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
-        for (size_t i = 0; i < read; i++) {
-            after = events[i].number;
-            if (events[i].type != EVENT_TYPE_DESTINATION)
-                continue;
-            json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);
-            const char *found = json_string_value(json_object_get(data, "change"));
-            assert_non_null(found);
-            if (strcmp(found, change) == 0) {
-                count++;
-                if (ret_last) {
-                    json_decref(*ret_last);
-                    *ret_last = json_incref(data);
-                }
-            }
-            json_decref(data);
-        }
-        arena_release(&memory);
-    } while (read > 0);
-    return count;
 }
 
 static int64_t number_at(const json_t *event, const char *object, const char *name)

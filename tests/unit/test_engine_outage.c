@@ -3,7 +3,7 @@
  * bears, and a receiver that takes five at once (S3-001, S3-002, S3-047, S3-049, S4-044, S4-046, A-22, C-69).
  */
 #include "support/check.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include "base/log.h"
 
@@ -20,8 +20,6 @@ enum {
     JOBS_IN_OUTAGE = 10000,
     SECONDS_MAX = BEFORE_S + OUTAGE_S + AFTER_S + 1,
 };
-
-static const instant began = (instant)1736678400 * 1000;
 
 #define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/'" more " } }\n"
 
@@ -114,11 +112,6 @@ static int64_t sum(const int64_t *counts, int64_t from, int64_t until)
     for (int64_t i = from; i < until; i++)
         total += counts[i];
     return total;
-}
-
-static struct destination_status standing(const struct world *world)
-{
-    return engine_destination(world->engine, SLICE("d"));
 }
 
 /* Invariants 4 and 8, and that the way back is quick. */

@@ -2,7 +2,7 @@
  * Pull workers go through the gate as sends do: windows, breaker, contingency and its ramp hold for them too.
  */
 #include "engine/settlement.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z, a Sunday */
 enum { MAX_TAKEN = 64 };
 
 #define PULL(more) "destinations: { d: { transport: pull, concurrency: 2" more " } }\n"
@@ -104,17 +103,6 @@ static void work(struct worker *worker, int64_t ms, size_t max)
         }
         done_with_all(worker);
     }
-}
-
-static struct destination_status standing(struct world *world)
-{
-    return engine_destination(world->engine, SLICE("d"));
-}
-
-static void add_jobs(struct world *world, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
 }
 
 static void how_many_is_the_workers_affair(void **state)

@@ -3,7 +3,7 @@
  */
 #include "core/rank.h"
 #include "support/configs.h"
-#include "support/world.h"
+#include "support/engine_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static const instant began = INT64_C(1736678400000); /* 2025-01-12T10:40:00Z */
 
 #define TO(more) \
     "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10, in_doubt: resend, " \
@@ -180,7 +178,7 @@ static void the_order_ends_with_the_way_back(void **state)
             world_crash(&world);
         }
         world_run_for(&world, 20 * 60 * 1000);
-        assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "normal");
+        assert_string_equal(standing(&world).mode, "normal");
         assert_int_equal(world_counts(&world, "d").completed, 63);
         add(&world, "two", PRIORITY_NORMAL, "z", 1);
         world_run_for(&world, 2000);

@@ -94,6 +94,9 @@ static void each_text_is_masked(void **state)
         { "bearer=abcdefghijklmnopqrstuvwx", "bearer=abcdefghijklmnopqrstuvwx" },
         { "{'senha' : 'x'} : \"y\" \"z\"", "{'senha' : <secret>} : <text>" },
         { "invalid token: expired", "invalid token: expired" },
+        { "{\"Cookie\": \"sid=abc; x=y\"}", "{\"cookie\": \"<secret>\"}" },
+        { "Authorization: Bearer short", "authorization: bearer <secret>" },
+        { "<senha>sesame</senha>", "<senha><secret></senha>" },
         /* any language, any bytes */
         { "Serviço indisponível às 10:40", "serviço indisponível às <time>" },
         { "\xff\xfe""123456789", "<bytes><number>" },

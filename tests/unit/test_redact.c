@@ -49,6 +49,62 @@ static void each_text_is_masked(void **state)
         { "a", "a" },
         { "n\xc3\xa3o autorizado", "n\xc3\xa3o autorizado" },
         { "two: a@b.example, c@d.example", "two: <address>, <address>" },
+        /* secrets: name=value */
+        { "login?user=x&password=hunter2&next=/", "login?user=x&password=<secret>&next=/" },
+        { "PASSWD=abc; pwd = x", "PASSWD=<secret>; pwd = <secret>" },
+        { "db_password='it is long, \\'quoted\\''!", "db_password='<secret>'!" },
+        { "api_key=k api-key=k ApiKey=k accessKey=k", "api_key=<secret> api-key=<secret> ApiKey=<secret> accessKey=<secret>" },
+        { "client_secret=\xc3\xa9\xc3\xa9 x", "client_secret=<secret> x" },
+        { "token=\x80\x80 abc", "token=<secret> abc" },
+        { "sessionid=1&session=2", "sessionid=<secret>&session=<secret>" },
+        { "cookie=a;b", "cookie=<secret>;b" },
+        { "pass=x bypass=1", "pass=<secret> bypass=1" },
+        { "token => 'abc'", "token => '<secret>'" },
+        { "user@x-token=abc", "<address>=<secret>" },
+        { "if token == null, token=null, token=, token", "if token == null, token=null, token=, token" },
+        { "tokens=5 token_count=5 key=PRIMARY", "tokens=5 token_count=5 key=PRIMARY" },
+        { "token=", "token=" },
+        { "token     =x", "token     =x" },
+        { "=x", "=x" },
+        { "token-=x to-ken=x t", "token-=x to-ken=<secret> t" },
+        /* "name":"value" */
+        { "{\"password\":\"a, b\",\"x\":1}", "{\"password\":\"<secret>\",\"x\":1}" },
+        { "{\"token\" : \"a\\\"b\\\\\", \"y\":2}", "{\"token\" : \"<secret>\", \"y\":2}" },
+        { "\"{\\\"secret\\\":\\\"a\\\",\\\"z\\\":1}\"", "\"{\\\"secret\\\":\\\"<secret>\\\",\\\"z\\\":1}\"" },
+        { "{'senha': 'x'}", "{'senha': '<secret>'}" },
+        { "{\"token\":null,\"pin_token\":17}", "{\"token\":null,\"pin_token\":<secret>}" },
+        { "{\"token\":\"never ends", "{\"token\":\"<secret>" },
+        { "{\"token\":\"\"}", "{\"token\":\"\"}" },
+        { "token:\"", "token:\"" },
+        { "\\\"token\\\"", "\\\"token\\\"" },
+        { "\":x", "\":x" },
+        /* headers */
+        { "Authorization: Bearer abc.def refused", "Authorization: Bearer <secret> refused" },
+        { "authorization: basic dXNlcg== and", "authorization: basic <secret> and" },
+        { "Proxy-Authorization: Digest username=\"a\"", "Proxy-Authorization: Digest <secret>\"a\"" },
+        { "Authorization: Digest u=a, r=b\r\nX: y", "Authorization: Digest <secret>\r\nX: y" },
+        { "Authorization: raw-0", "Authorization: <secret>" },
+        { "Authorization: missing", "Authorization: missing" },
+        { "Authorization: Bearer", "Authorization: Bearer" },
+        { "Cookie: sid=a; other=b\r\nHost: x", "Cookie: <secret>\r\nHost: x" },
+        { "Set-Cookie: sid=a; Path=/", "Set-Cookie: <secret>" },
+        { "bad cookie: expired", "bad cookie: expired" },
+        { "X-Auth-Token: letters, X-Api-Key: abc", "X-Auth-Token: <secret>, X-Api-Key: <secret>" },
+        { "X-Api-Key: a1", "X-Api-Key: <secret>" },
+        { "invalid token: expired", "invalid token: expired" },
+        { "invalid_token: The access token expired", "invalid_token: The access token expired" },
+        { "wrong password: no.", "wrong password: no." },
+        { "password: n.o", "password: <secret>" },
+        { "senha: inv\xc3\xa1lida", "senha: inv\xc3\xa1lida" },
+        { "password: abcdefghijklmnop", "password: <secret>" },
+        { "token:abc", "token:<secret>" },
+        { "bearer abcdefghijklmnop, bearer short, the bearer", "bearer <secret>, bearer short, the bearer" },
+        /* elements */
+        { "<ans:senha>x y</ans:senha>", "<ans:senha><secret></ans:senha>" },
+        { "<password></password> password>x<", "<password></password> password>x<" },
+        { "<token>a</other> <token>b</", "<token>a</other> <token>b</" },
+        { "<secret>a</secret>", "<secret>a</secret>" }, /* reads as masked */
+        { "password=<secret>, token: <number>, pwd=<b>", "password=<secret>, token: <number>, pwd=<secret>" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -70,6 +126,8 @@ static void the_result_is_cut_before_what_does_not_fit(void **state)
         { "a a@b.example", 11, "a <address>" },
         { "x 123456", 9, "x " },
         { "x 12345 y", 4, "x " }, /* a number is not cut in two */
+        { "pwd=x y", 11, "pwd=" },
+        { "pwd=x y", 12, "pwd=<secret>" },
         { "a\xc3\xa9", 2, "a" },
         { "a\xe2\x82\xac", 4, "a\xe2\x82\xac" },
         { "\xf0\x9f\x98\x80", 3, "" },
@@ -128,6 +186,31 @@ static void nothing_survives_at_random(void **state)
     }
 }
 
+/* Secrets of any form and beside anything: none is left, and masking again changes nothing. */
+static void masking_twice_is_masking_once(void **state)
+{
+    static const char *const pieces[] = {
+        "token", "password", "x-api-key", "Cookie", "authorization", "bearer", " ", " ", "=", ":", ": ", "\"", "'", "\\",
+        "<", ">", "</", "abc", "hunter2x", "@", "\n", ";", ",", "null", "<secret>", "<number>", "\xc3\xa9", "\x80", "Digest", "1234567",
+        "=>", "abcdefghijklmnopq", "secret",
+    };
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20000; seed++) {
+        struct random random = { seed };
+        char text[512] = "";
+        struct buffer out, again;
+        for (size_t i = random_below(&random, 16); i > 0; i--)
+            strcat(text, pieces[random_below(&random, sizeof pieces / sizeof *pieces)]);
+        redact_to(&out, slice_from(text), random_below(&random, 100));
+        redact_to(&again, buffer_slice(&out), 1000);
+        check(slice_equal(buffer_slice(&out), buffer_slice(&again)), "seed %llu: \"%s\" became \"%s\", then \"%s\"",
+              (unsigned long long)seed, text, out.data, again.data);
+        check(!strstr(out.data ? out.data : "", "password=hunter2x"), "seed %llu: %s", (unsigned long long)seed, text);
+        buffer_release(&out);
+        buffer_release(&again);
+    }
+}
+
 static void bytes_that_are_not_text_are_taken(void **state)
 {
     static const char bytes[] = "\x80\x80\x80\x80\x80\x80 ok \xff";
@@ -145,6 +228,7 @@ int main(void)
         cmocka_unit_test(the_result_is_cut_before_what_does_not_fit),
         cmocka_unit_test(masks_do_not_outgrow_the_bound),
         cmocka_unit_test(nothing_survives_at_random),
+        cmocka_unit_test(masking_twice_is_masking_once),
         cmocka_unit_test(bytes_that_are_not_text_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

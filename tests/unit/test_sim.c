@@ -1,10 +1,10 @@
 #include "sim/report.h"
 
 #include "base/log.h"
-#include "store/store_faulty.h"
 #include "store/store_memory.h"
 #include "support/check.h"
 #include "support/configs.h"
+#include "support/store_faulty.h"
 
 #include <math.h>
 #include <stdio.h>

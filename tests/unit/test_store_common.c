@@ -1,8 +1,8 @@
 /* What all stores share: keys, ids, digests, the chain, ranks, opening; and the store that fails on demand. */
 #include "support/store_fixture.h"
 
-#include "store/store_faulty.h"
 #include "store/store_memory.h"
+#include "support/store_faulty.h"
 
 #include <stdio.h>
 #include <string.h>

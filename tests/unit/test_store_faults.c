@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -33,9 +34,10 @@
 #define FAULTS_STEP 1
 #endif
 
-enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 4 };
+enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 4, RESERVE_PAGES_LARGE = 40 };
 
 static char folder[64], path[PATH_BYTES];
+static int reserve_pages = RESERVE_PAGES_SMALL;
 static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* before batch i */
 
 /* ---- Memory that fails ---- */
@@ -109,7 +111,7 @@ static enum status store_try(struct store **ret_store, struct error *err)
     enum status status = store_sqlite_open(slice_from(path), &settings, ret_store, err);
     if (status == STATUS_OK) {
         ((struct sqlite_store *)*ret_store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
-        ((struct sqlite_store *)*ret_store)->reserve_pages = RESERVE_PAGES_SMALL;
+        ((struct sqlite_store *)*ret_store)->reserve_pages = reserve_pages;
     }
     return status;
 }
@@ -182,6 +184,17 @@ static int batch_failed(struct script *script, struct store **store, int batch, 
 }
 
 /* Runs the script with whatever fault is set. The fault ends with the first failure that it causes. */
+/* What is thought to be there of the log is there: else the next commits would not make it longer ahead of use. */
+static void log_length_is_known(const struct store *store, const char *where)
+{
+    char log[PATH_BYTES + 8];
+    struct stat facts;
+    int64_t known = ((const struct sqlite_store *)store)->log_bytes;
+    snprintf(log, sizeof log, "%s-wal", path);
+    if (stat(log, &facts) == 0 && known > facts.st_size)
+        fail_msg("%s: the log has %lld bytes, not %lld", where, (long long)facts.st_size, (long long)known);
+}
+
 static void script_survives(const char *where)
 {
     struct script script = { { 0 } };
@@ -196,6 +209,7 @@ static void script_survives(const char *where)
     }
     for (int batch = 0; batch < SCRIPT_BATCHES;) {
         status = script_apply(&script, store, batch, &err);
+        log_length_is_known(store, where);
         batch = status == STATUS_OK ? batch + 1 : batch_failed(&script, &store, batch, status, where);
         if (script_closes_after(batch - 1) && status == STATUS_OK) {
             store->ops->close(store); /* may fail to write the log back; it is there then */
@@ -245,6 +259,25 @@ static void test_disk(void **state)
             assert_true(count > 1); /* else this call is never made and nothing was tested */
         }
     }
+}
+
+/* The disk is full while the log is made longer, by more than the batch behind it needs. */
+static void test_disk_full_ahead_of_use(void **state)
+{
+    bool happened = true;
+    (void)state;
+    reserve_pages = RESERVE_PAGES_LARGE;
+    for (int nth = 1; happened; nth += 7) {
+        char where[48];
+        snprintf(where, sizeof where, "write, no space, call %d, long reserve", nth);
+        power_on();
+        power_fail(POWER_WRITE, nth, ENOSPC, true);
+        script_survives(where);
+        happened = power_failed();
+        power_off();
+        files_remove();
+    }
+    reserve_pages = RESERVE_PAGES_SMALL;
 }
 
 static void test_memory(void **state)
@@ -309,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_disk),
+        cmocka_unit_test(test_disk_full_ahead_of_use),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

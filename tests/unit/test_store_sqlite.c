@@ -231,7 +231,7 @@ static void test_foreign_files_are_refused(void **state)
         enum status expected;
         const char *text;
     } cases[] = {
-        { "no database", NULL, STATUS_CORRUPT, "not a database" },
+        { "no database", NULL, STATUS_CORRUPT, "no SQLite database" },
         { "of another program", "CREATE TABLE other (x)", STATUS_INVALID, "another program" },
         { "newer", "PRAGMA application_id = 1768846196; PRAGMA user_version = 999; CREATE TABLE job (x)", STATUS_UNSUPPORTED,
           "999" },

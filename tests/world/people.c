@@ -3,7 +3,7 @@
  */
 #include "world.h"
 
-#include "store/store_faulty.h"
+#include "support/store_faulty.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "world.h"
 
 #include "base/log.h"
-#include "store/store_faulty.h"
 #include "store/store_memory.h"
+#include "support/store_faulty.h"
 
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "store/store_faulty.h"
+#include "support/store_faulty.h"
 
 #include <assert.h>
 #include <pthread.h>

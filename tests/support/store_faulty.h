@@ -4,8 +4,8 @@
  * It hands every call on to another store, except those that were chosen to fail: these do nothing
  * and report the status that was asked for.
  */
-#ifndef STORE_STORE_FAULTY_H
-#define STORE_STORE_FAULTY_H
+#ifndef SUPPORT_STORE_FAULTY_H
+#define SUPPORT_STORE_FAULTY_H
 
 #include "store/store.h"
 

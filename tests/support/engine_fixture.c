@@ -1,0 +1,97 @@
+#include "support/engine_fixture.h"
+
+#include "support/check.h"
+
+#include <string.h>
+
+struct destination_status standing(const struct world *world)
+{
+    return engine_destination(world->engine, SLICE("d"));
+}
+
+void add_jobs(struct world *world, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", i % 2 == 0 ? "A" : "B", NULL, "x");
+}
+
+size_t sends_under_way(const struct world *world)
+{
+    size_t count = 0;
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        count++;
+    return count;
+}
+
+int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+void events_each(struct world *world, void (*see)(void *context, const struct event *event), void *context)
+{
+    int64_t after = 0;
+    size_t count;
+    do {
+        struct arena memory;
+        struct event *events;
+        struct error error;
+        arena_init(&memory, SIZE_MAX / 4);
+        assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &events, &count,
+                                                           &error),
+                         STATUS_OK);
+        for (size_t i = 0; i < count; i++) {
+            see(context, &events[i]);
+            after = events[i].number;
+        }
+        arena_release(&memory);
+    } while (count > 0);
+}
+
+struct telling {
+    const char *wanted;
+    json_t **ret_last;
+    int count;
+};
+
+static void see_text(void *context, const struct event *event)
+{
+    struct telling *telling = context;
+    telling->count += event->type == EVENT_TYPE_DESTINATION &&
+                      memmem(event->data.data, event->data.len, telling->wanted, strlen(telling->wanted));
+}
+
+int told_text(struct world *world, const char *text)
+{
+    struct telling telling = { .wanted = text };
+    events_each(world, see_text, &telling);
+    return telling.count;
+}
+
+static void see_change(void *context, const struct event *event)
+{
+    struct telling *telling = context;
+    if (event->type != EVENT_TYPE_DESTINATION)
+        return;
+    json_t *data = json_loadb(event->data.data, event->data.len, 0, NULL);
+    const char *change = json_string_value(json_object_get(data, "change"));
+    assert_non_null(change);
+    if (strcmp(change, telling->wanted) == 0) {
+        telling->count++;
+        if (telling->ret_last) {
+            json_decref(*telling->ret_last);
+            *telling->ret_last = json_incref(data);
+        }
+    }
+    json_decref(data);
+}
+
+int told(struct world *world, const char *change, json_t **ret_last)
+{
+    struct telling telling = { .wanted = change, .ret_last = ret_last };
+    events_each(world, see_change, &telling);
+    return telling.count;
+}
