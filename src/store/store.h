@@ -88,6 +88,7 @@ struct op_insert {
     instant run_at; /* in the past or now: ready at once; INSTANT_NONE: now */
     instant deadline;
     struct slice content_type, headers, correlation_id, metadata, payload;
+    bool beyond_limit; /* the daemon's own word, which is taken although pending_max is reached */
     /* results */
     int64_t ret_seq, ret_lane;
     struct slice ret_id;

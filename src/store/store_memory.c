@@ -66,7 +66,7 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
     if (name && name->job)
         return insert_again(insert, name->job, memory);
-    if (store->pending_max > 0 && store->backlog >= store->pending_max)
+    if (store->pending_max > 0 && store->backlog >= store->pending_max && !insert->beyond_limit)
         return STATUS_FULL;
 
     int64_t seq = ++store->numbers.seq;

@@ -128,7 +128,7 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
         if (found)
             return insert_existing(batch, op, &row);
     }
-    if (store->settings.pending_max > 0 && store->progress.waiting >= store->settings.pending_max)
+    if (store->settings.pending_max > 0 && store->progress.waiting >= store->settings.pending_max && !insert->beyond_limit)
         return refuse(op, STATUS_FULL);
     enum status status = STATUS_OK;
     if (insert->id.len == 0)
