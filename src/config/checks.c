@@ -68,9 +68,11 @@ const char *check_helo(struct slice text)
     return only(text, "-._[]:") && text.len <= 255 ? NULL : "must be a host name such as mail.example.org, or [192.0.2.1]";
 }
 
-const char *check_event(struct slice text)
+const char *check_alert(struct slice text)
 {
-    return only(text, "_-.*") ? NULL : "must be the name of an event such as critical or max_retries_exceeded";
+    return alert_word_is_known(text) ? NULL
+                                     : "must be all, a severity (critical, warning, info) or the name of an alert such as "
+                                       "contingency; docs/alerts.md has them all";
 }
 
 static const char *check_pattern(struct slice text)

@@ -3,6 +3,7 @@
 #include "config/checks.h"
 #include "config/expand.h"
 #include "config/loading.h"
+#include "config/notify.h"
 #include "config/tiers.h"
 
 #include <assert.h>
@@ -65,6 +66,18 @@ void config_unref(struct config *config)
 const struct destination_config *config_destination(const struct config *config, struct slice name)
 {
     return map_get(&((const struct loaded *)config)->by_name, name);
+}
+
+size_t config_destination_total(const struct config *config)
+{
+    return config->destination_count + config->internal_count;
+}
+
+const struct destination_config *config_destination_at(const struct config *config, size_t index)
+{
+    assert(index < config_destination_total(config));
+    return index < config->destination_count ? &config->destinations[index]
+                                             : &config->internal[index - config->destination_count];
 }
 
 static bool weight_find(const struct pair_list *weights, struct slice name, int64_t *ret_weight)
@@ -168,7 +181,7 @@ static const char *warning_text(struct loading *loading, struct place place, con
     return arena_copy_text(loading->memory, slice_from(line));
 }
 
-static void warn(struct loading *loading, struct place place, const char *text)
+void loading_warn(struct loading *loading, struct place place, const char *text)
 {
     struct text_list *warnings = &loading->config->warnings;
     if (warnings->count == PROBLEMS_MAX)
@@ -194,11 +207,11 @@ static void smtp_warn(struct settings *settings, const struct destination_draft 
     if (config->transport != TRANSPORT_SMTP)
         return;
     if (may_be_clear && config->password && config->url && slice_has_prefix(slice_from(config->url), SLICE("smtp://")))
-        warn(settings->context, settings_place_of(settings, starttls, place),
-             "without smtp.starttls: required the password may go over the network for anybody to read");
+        loading_warn(settings->context, settings_place_of(settings, starttls, place),
+                     "without smtp.starttls: required the password may go over the network for anybody to read");
     if (rules == 0)
-        warn(settings->context, place,
-             "no rule says what the replies of the mail server mean; start from preset: email or email-relay");
+        loading_warn(settings->context, place,
+                     "no rule says what the replies of the mail server mean; start from preset: email or email-relay");
 }
 
 static void destination_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
@@ -208,10 +221,10 @@ static void destination_warn(struct settings *settings, const struct destination
     for (int tier = 0; tier < TIER_COUNT; tier++)
         accepts = accepts || draft->rules[tier][OUTCOME_ACCEPTED].count > 0;
     if (accepts && !draft->config.poll.url)
-        warn(loading, place, "some answers are accepted and judged later, but poll has no url: nobody asks how");
+        loading_warn(loading, place, "some answers are accepted and judged later, but poll has no url: nobody asks how");
     if (!draft->config.tls.verify)
-        warn(loading, settings_place_of(settings, &draft->config.tls.verify, place),
-             "tls.verify is off: anybody in between can read and change what is sent");
+        loading_warn(loading, settings_place_of(settings, &draft->config.tls.verify, place),
+                     "tls.verify is off: anybody in between can read and change what is sent");
     smtp_warn(settings, draft, place);
 }
 
@@ -246,6 +259,9 @@ static void destination_apply(struct settings *settings, const struct node *node
         problem_add(settings->problems, place, "the destination's name \"%s\" %s", quote(node->key).text, wrong);
         return;
     }
+    if (slice_has_prefix(node->key, SLICE(NOTIFY_PREFIX)))
+        problem_add(settings->problems, place,
+                    "names that begin with " NOTIFY_PREFIX " are those of notify; choose another");
     if (node->kind != NODE_MAPPING && !node_is_null(node)) {
         problem_add(settings->problems, settings_place(settings, node),
                     "destination \"%s\" must be settings such as { url: ... }, not %s", node->key.data,
@@ -291,54 +307,11 @@ void destinations_apply(struct settings *settings, const struct node *node, void
         destination_apply(settings, child, &config->destinations[config->destination_count++]);
 }
 
-static void notify_check(struct settings *settings, const struct notify_config *notify, struct place place)
-{
-    if (!notify->webhook == !notify->email)
-        problem_add(settings->problems, place, "an item of notify needs either webhook or email");
-    else if (notify->email && !notify->through)
-        problem_add(settings->problems, place, "email needs through: the name of an smtp or ses destination");
-    else if (notify->webhook && notify->through)
-        problem_add(settings->problems, place, "through is only for email");
-    if (!notify->name)
-        problem_add(settings->problems, place, "an item of notify needs a name");
-}
-
-void notify_apply(struct settings *settings, const struct node *node, void *field)
-{
-    struct config *config = settings->root;
-    (void)field;
-    if (node->kind != NODE_SEQUENCE) {
-        if (!node_is_null(node))
-            problem_add(settings->problems, settings_place(settings, node),
-                        "notify must be a list such as [{ name: ops, webhook: https://... }], not %s", node_kind_name(node));
-        return;
-    }
-    config->notify_count = 0;
-    config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
-    for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
-        struct notify_config *notify = &config->notify[config->notify_count++];
-        struct settings own = *settings;
-        if (item->kind != NODE_MAPPING) {
-            problem_add(settings->problems, settings_place(settings, item),
-                        "an item of notify must be settings such as { name: ops, webhook: https://... }, not %s",
-                        node_kind_name(item));
-            continue;
-        }
-        own.placed = NULL;
-        settings_default(&own, &notify_section, notify);
-        settings_apply(&own, &notify_section, item, notify);
-        notify_check(&own, notify, settings_place(settings, item));
-        settings->failed = settings->failed || own.failed;
-    }
-}
-
 /* What needs the whole file. */
 static void file_finish(struct settings *settings, const struct node *root)
 {
-    struct loading *loading = settings->context;
     struct config *config = settings->root;
     struct loaded *loaded = loaded_of(config);
-    const struct node *notify = node_child(root, SLICE("notify"));
     struct place whole = { settings->file, 0, 0 };
     tiers_finish(settings, root, &loaded->tier_by_tenant);
     for (size_t i = 0; i < config->destination_count; i++)
@@ -350,16 +323,7 @@ static void file_finish(struct settings *settings, const struct node *root)
     if (!config->listen.loopback && !config->tokens_file)
         problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
                     "listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1");
-    for (size_t i = 0; i < config->notify_count; i++) {
-        const char *through = config->notify[i].through;
-        const struct destination_config *mail = through ? config_destination(config, slice_from(through)) : NULL;
-        struct place place = notify ? settings_place(settings, notify) : whole;
-        if (through && !mail)
-            warn(loading, place, "notify sends mail through a destination that is not there");
-        else if (mail && mail->transport != TRANSPORT_SMTP && mail->transport != TRANSPORT_SES)
-            problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses",
-                        through);
-    }
+    notify_finish(settings, root, &loaded->by_name);
 }
 
 static enum status loading_parse(struct loading *loading, struct slice text, const char *name)

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/instant.h"
 #include "base/units.h"
+#include "core/alert.h"
 #include "core/breaker.h"
 #include "core/health.h"
 #include "core/maintenance.h"
@@ -119,14 +120,6 @@ struct contingency_config {
     bool activate_on_single_event;
 };
 
-struct alerts_config {
-    int64_t pending;
-    int64_t dead;
-    int64_t dead_per_tenant;
-    double dead_rate;
-    int64_t age_ms;
-};
-
 /* Where jobs go. Everything a preset can give. */
 struct destination_config {
     const char *name;
@@ -172,13 +165,25 @@ struct destination_config {
     bool adaptive_backoff; /* waits follow how retries fare: core/adaptive.h */
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
+    bool internal; /* made from an entry of notify: it raises no alerts, and clients may not add to it */
 };
 
+/* Whom to tell of which alerts. */
 struct notify_config {
     const char *name;
-    const char *webhook, *email, *through; /* one of webhook or email */
-    struct text_list on;
+    const char *webhook, *email, *to; /* one of them */
+    const char *through;              /* the destination of email and to */
+    const char *from;                 /* of mail; NULL: the destination knows */
+    struct text_list on;              /* alert_matches */
+    struct text_list destinations, tenants; /* empty: of all */
+    struct pair_list headers;         /* of a webhook, as all below */
+    struct sign_config sign;
+    bool allow_private;
+    const char *destination; /* where its jobs go: of a webhook NOTIFY_PREFIX and its name */
 };
+
+/* Names of destinations that begin so are those of webhooks. */
+#define NOTIFY_PREFIX "notify."
 
 /* Tenants that have a weight together, by the tier's name in fairness.weights. */
 struct tier_config {
@@ -213,12 +218,14 @@ struct config {
     size_t notify_count;
     struct tier_config *tiers;
     size_t tier_count;
-    struct destination_config *destinations;
+    struct destination_config *destinations; /* as written */
     size_t destination_count;
+    struct destination_config *internal; /* made from the webhooks of notify */
+    size_t internal_count;
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 
-enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000 };
+enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000, NOTIFY_MAX = 64 };
 
 /*
  * Reads and checks a file. On failure `problems` has one line a problem, "file:line:column: what is
@@ -234,8 +241,12 @@ enum status config_default(struct config **ret_config) MUST_CHECK;
 struct config *config_ref(struct config *config);
 void config_unref(struct config *config); /* accepts NULL */
 
-/* NULL when there is none of that name. */
+/* Those of webhooks too; NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);
+
+/* All of them, first those as written. */
+size_t config_destination_total(const struct config *config);
+const struct destination_config *config_destination_at(const struct config *config, size_t index);
 
 /* How often the tenant has a turn for one of the others': by its own name, else by its tier's, else 1. */
 int64_t config_weight(const struct config *config, const struct destination_config *destination, struct slice tenant);

@@ -35,9 +35,9 @@ const struct destination_draft *preset_draft(struct loading *loading, struct sli
 
 /* Rows of the file itself. */
 extern const struct section file_section;
-/* SETTING_SPECIAL of `destinations` and of `notify`. */
+/* SETTING_SPECIAL of `destinations`. */
 void destinations_apply(struct settings *settings, const struct node *node, void *field);
-void notify_apply(struct settings *settings, const struct node *node, void *field);
-extern const struct section notify_section;
+/* Allowed, but probably not meant. */
+void loading_warn(struct loading *loading, struct place place, const char *text);
 
 #endif

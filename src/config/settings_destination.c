@@ -309,14 +309,32 @@ static const struct setting fallback_rows[] = {
 static const struct section fallback_section = { .name = "fallback", SECTION_ROWS(fallback_rows) };
 
 static const struct setting alerts_rows[] = {
-    { "pending", SETTING_COUNT, AT(alerts.pending), "0", "0", "1000000000", .meaning = "Alert at this many waiting jobs. 0: never." },
-    { "dead", SETTING_COUNT, AT(alerts.dead), "0", "0", "1000000000", .meaning = "Alert at this many dead letters. 0: never." },
+    { "pending", SETTING_COUNT, AT(alerts.pending), "0", "0", "1000000000",
+      .meaning = "Alert at more jobs than this that are not done. 0: never." },
+    { "growth", SETTING_REAL, AT(alerts.growth), "0", "0", "1000",
+      .meaning = "Alert when these are more than so many times as ten minutes ago, and over 100 more. 0: never." },
+    { "age", SETTING_DURATION, AT(alerts.age_ms), "0s", "0s", "365d",
+      .meaning = "Alert when jobs that are not done are older than this on average, unless an outage or a pause holds them. "
+      "0s: never." },
+    { "dead", SETTING_COUNT, AT(alerts.dead), "0", "0", "1000000000", .meaning = "Alert at more dead letters than this. 0: never." },
     { "dead_per_tenant", SETTING_COUNT, AT(alerts.dead_per_tenant), "0", "0", "1000000000",
-      .meaning = "Alert at this many dead letters of one tenant. 0: never." },
-    { "dead_rate", SETTING_REAL, AT(alerts.dead_rate), "0", "0", "1", .meaning = "Alert at this share of jobs that end dead. 0: never." },
-    { "age", SETTING_DURATION, AT(alerts.age_ms), "0s", "0s", "365d", .meaning = "Alert when the oldest job waits this long. 0s: never." },
+      .meaning = "Alert at more dead letters of one tenant than this. 0: never." },
+    { "dead_rate", SETTING_REAL, AT(alerts.dead_rate), "0", "0", "1",
+      .meaning = "Alert when more than this share of the jobs that ended in the last hour are dead, once 100 have ended. "
+      "0: never." },
+    { "breaker_open", SETTING_DURATION, AT(alerts.breaker_open_ms), "10m", "0s", "365d",
+      .meaning = "Alert when the breaker has not been closed for this long. 0s: never." },
+    { "down", SETTING_DURATION, AT(alerts.down_ms), "30m", "0s", "365d",
+      .meaning = "Alert when contingency lasts this long. 0s: never." },
+    { "quiet", SETTING_DURATION, AT(alerts.quiet_ms), "15m", "1s", "7d",
+      .meaning = "An alert about single jobs, such as max_retries_exceeded, ends when no other came for this long." },
 };
-static const struct section alerts_section = { .name = "alerts", SECTION_ROWS(alerts_rows) };
+static const struct section alerts_section = {
+    .name = "alerts",
+    SECTION_ROWS(alerts_rows),
+    .meaning = "Thresholds. Contingency, blocked credentials, a full dead-letter store and jobs that end dead raise alerts "
+               "without any. `docs/alerts.md` has all of them.",
+};
 
 static const struct setting destination_rows[] = {
     { "preset", SETTING_TEXT, AT(preset),

@@ -1,9 +1,9 @@
 #include "config/checks.h"
 #include "config/loading.h"
+#include "config/notify.h"
 #include "config/tiers.h"
 
 #define AT(member) offsetof(struct config, member)
-#define NOTIFY(member) offsetof(struct notify_config, member)
 
 static const struct choice durabilities[] = {
     { "always", DURABILITY_ALWAYS }, { "everysec", DURABILITY_EVERYSEC }, { NULL, 0 },
@@ -30,19 +30,6 @@ static const struct setting auth_rows[] = {
 };
 static const struct section auth_section = { .name = "auth", SECTION_ROWS(auth_rows) };
 
-static const struct setting notify_rows[] = {
-    { "name", SETTING_TEXT, NOTIFY(name), .meaning = "What it is called in logs.", .check = check_name },
-    { "webhook", SETTING_URL, NOTIFY(webhook), .meaning = "Where to post. Give this or email.", .check = check_http_url },
-    { "email", SETTING_TEXT, NOTIFY(email), .meaning = "Who gets mail. Needs through.", .check = check_email },
-    { "through", SETTING_TEXT, NOTIFY(through), .meaning = "The destination that sends the mail: smtp or ses.",
-      .check = check_name },
-    { "on", SETTING_TEXT_LIST, NOTIFY(on), "critical", .meaning = "Which events: a severity or names of events.",
-      .check = check_event },
-};
-const struct section notify_section = { .name = "notify",
-                                        SECTION_ROWS(notify_rows),
-                                        .meaning = "A list: each item tells somebody about events." };
-
 static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
@@ -54,7 +41,7 @@ static const struct setting file_rows[] = {
     { "limits", SETTING_SECTION, 0, .meaning = "What is refused.", .section = &limits_section },
     { "retention", SETTING_SECTION, 0, .meaning = "What is kept.", .section = &retention_section },
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
-    { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about events.", .section = &notify_section,
+    { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about alerts.", .section = &notify_section,
       .special = notify_apply },
     { "tiers", SETTING_SPECIAL, AT(tiers),
       .meaning =

@@ -72,6 +72,15 @@ static void test_example(void **state)
     assert_int_equal(config->retention_audit_ms, INT64_C(1826) * DAY_MS);
     assert_string_equal(config->tokens_file, "dir/tokens.yaml");
     assert_int_equal(config->notify_count, 2);
+    assert_int_equal(config->internal_count, 1);
+    assert_int_equal(config_destination_total(config), config->destination_count + 1);
+    const struct destination_config *told = config_destination(config, SLICE("notify.ops"));
+    assert_ptr_equal(told, config_destination_at(config, config->destination_count));
+    assert_string_equal(told->url, "https://hooks.example/x");
+    assert_true(told->internal && told->policy.classifier);
+    assert_int_equal(told->dead.max, 0); /* it is never held by its dead letters */
+    assert_string_equal(config->notify[0].destination, "notify.ops");
+    assert_string_equal(config->notify[1].destination, "mail");
     assert_string_equal(config->notify[0].webhook, "https://hooks.example/x");
     assert_string_equal(config->notify[1].through, "mail");
     assert_int_equal(config->notify[1].on.count, 2);

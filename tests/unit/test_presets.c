@@ -444,6 +444,7 @@ static void provisioning_limits(void **state)
     assert_int_equal(provisioning->cycle_batch, 100);
     assert_true(provisioning->breaker.enabled);
     assert_int_equal(provisioning->alerts.age_ms, 15 * M);
+    assert_true(provisioning->alerts.growth == 2);
     assert_int_equal(provisioning->policy.in_doubt, DOUBT_RESEND);
     assert_int_equal(provisioning->policy.retry.elapsed_max_ms, 0);
 }
