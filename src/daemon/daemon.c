@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 enum {
     DRAIN_MS = 30 * 1000, /* how long sends under way may take to end after SIGTERM */
@@ -76,6 +77,17 @@ static void port_probe(void *context, struct probe *probe)
 {
     struct daemon *daemon = context;
     prober_start(daemon->prober, probe);
+}
+
+/* Where the store's file is; of another kind of store nothing is known. */
+static int64_t port_disk_free(void *context)
+{
+    const struct daemon *daemon = context;
+    struct slice store = slice_from(daemon->config->store);
+    struct statvfs facts;
+    if (!slice_has_prefix(store, SLICE("sqlite:")) || statvfs(store.data + 7, &facts) != 0)
+        return -1;
+    return (int64_t)(facts.f_bavail * facts.f_frsize);
 }
 
 static void port_wake_at(void *context, instant at)
@@ -345,7 +357,7 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
         return status;
     struct engine_settings settings = {
         .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .probe = port_probe,
-                   .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
+                   .disk_free = port_disk_free, .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
         .mailbox = daemon->mailbox,
         .config = daemon->config,
         .seed = daemon->store->seed,

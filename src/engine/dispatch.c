@@ -188,6 +188,7 @@ static void heed(struct engine *engine, struct dest *dest, struct gate *gate, st
         dest_block(engine, dest, tenant, answer->text);
     if (settlement->dead) {
         dest->dead++;
+        alerts_job_dead(engine, dest, tenant, slice_from(settlement->dead_code));
         if (dest_dead_full(dest))
             dest->dead_doubted = true; /* redrives, purges and ends of retention go past the engine: count before holding */
     }
@@ -390,6 +391,8 @@ void attempt_settled(struct attempt *attempt, enum status batch_status, enum sta
     if (batch_status != STATUS_OK || op_status != STATUS_OK)
         log_event(LOG_WARN, "settlement_refused", FIELD_TEXT("job", attempt->job.id),
                   FIELD_CSTR("status", status_name(batch_status != STATUS_OK ? batch_status : op_status)));
+    else if (attempt->settle.settle.event != EVENT_RETRY && attempt->settle.settle.event != EVENT_RELEASE)
+        alerts_job_left(attempt->dest, &attempt->job);
     attempt_free(attempt);
 }
 

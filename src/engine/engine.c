@@ -69,9 +69,9 @@ static enum status restore_kept(struct engine *engine, struct error *err)
 /* Every configured destination is known from the start, with or without jobs. On failure the old configuration stands. */
 static enum status dests_add(struct engine *engine, const struct config *config, struct error *err)
 {
-    for (size_t i = 0; i < config->destination_count; i++) {
+    for (size_t i = 0; i < config_destination_total(config); i++) {
         struct dest *dest;
-        if (dest_get(engine, slice_from(config->destinations[i].name), &dest) != STATUS_OK)
+        if (dest_get(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
             return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
         enum status status = read_kept(engine, dest, err);
         if (status != STATUS_OK)
@@ -98,6 +98,9 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     map_init(&engine->dests_by_name, settings->seed);
     map_init(&engine->leased, settings->seed);
     enum status status = dests_add(engine, engine->config, err);
+    engine->pending_max = settings->config->pending_max;
+    if (status == STATUS_OK && !settings->no_alerts && alerts_new(engine) != STATUS_OK)
+        status = error_set(err, STATUS_NO_MEMORY, "no memory for the alerts");
     if (status == STATUS_OK && errors_new(settings->seed, &engine->errors) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the engine");
     if (status != STATUS_OK) {
@@ -115,6 +118,7 @@ void engine_free(struct engine *engine)
     assert(engine_under_way(engine) == 0);
     outgoing_free(engine->outgoing);
     incidents_release(engine);
+    alerts_free(engine);
     leased_release(engine);
     lanes_release(engine);
     errors_free(engine->errors);
@@ -161,6 +165,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
         status = errors_load(engine, err);
     if (status == STATUS_OK)
         status = rates_restore(engine, err);
+    if (status == STATUS_OK)
+        status = alerts_load(engine, err);
     if (status != STATUS_OK)
         return status;
     engine->started = true;
@@ -177,6 +183,7 @@ static void tell_dead_full(struct dest *dest)
     if (full == dest->dead_told || dest->dead_doubted)
         return;
     dest->dead_told = full;
+    dest->alerts.due = true;
     log_event(full ? LOG_ERROR : LOG_INFO, full ? "dead_letters_full" : "dead_letters_fit",
               FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
 }
@@ -218,6 +225,7 @@ static instant next_time(const struct engine *engine, instant now)
     instant_hasten(&next, engine->not_before, now);
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);
+    instant_hasten(&next, alerts_next(engine), now);
     instant_hasten(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         instant_hasten(&next, dest_next(dest, now), now);
@@ -237,6 +245,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->trim_at = now;
     engine->incident_trim_at = now;
     engine->errors_at = now;
+    alerts_look_again(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         turns_unpark_due(&dest->turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
     leases_end(engine); /* workers that wait ask again, by the new time */
@@ -253,6 +262,7 @@ void engine_run(struct engine *engine)
         dests_tick(engine);
     dests_keep(engine);
     incidents_keep(engine);
+    alerts_run(engine);
     errors_keep(engine);
     if (engine->stopping) {
         rates_keep_all(engine);
@@ -296,6 +306,7 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
     struct config *old = engine->config;
     engine->config = config_ref(config);
     config_unref(old); /* sends under way hold their own reference */
+    alerts_look_again(engine);
     engine_wake(engine);
     return STATUS_OK;
 }
@@ -413,7 +424,7 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
         return STATUS_OK;
     free(dest->pause_reason);
     dest->pause_reason = NULL;
-    dest->gate.paused = false;
+    dest->gate.paused = dest->blocked = false;
     dest->gate.closed_until = INSTANT_NONE;
     dest->held_since = INSTANT_NONE;
     dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });

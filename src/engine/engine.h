@@ -31,6 +31,8 @@ struct engine_ports {
     void (*send)(void *context, struct send *send);
     /* Asks a destination how it is; probe->done is called later, never from inside. NULL: health is not checked. */
     void (*probe)(void *context, struct probe *probe);
+    /* Bytes that the store's disk has free; negative: not known. NULL: never known. */
+    int64_t (*disk_free)(void *context);
     /* Asks for one call of engine_run at that time; a later wish for an earlier time replaces it. */
     void (*wake_at)(void *context, instant at);
     /* Nanoseconds that only go forward, to measure how long decisions take; NULL: that is not measured. */
@@ -42,6 +44,7 @@ struct engine_settings {
     struct mailbox *mailbox; /* where batches come back to; may be NULL when `submit` needs none */
     struct config *config;   /* the engine takes a reference */
     uint64_t seed;
+    bool no_alerts; /* none are raised, nobody is told: a simulation */
 };
 
 struct engine;

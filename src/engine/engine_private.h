@@ -9,6 +9,7 @@
 #include "core/cycle.h"
 #include "core/rate.h"
 #include "core/turns.h"
+#include "engine/alerts.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/incidents.h"
@@ -93,8 +94,10 @@ struct dest {
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
     char *pause_reason;
+    bool blocked;      /* paused because credentials were refused, not by an operator */
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
+    struct dest_alerts alerts;
     bool kept_read; /* what the store has of it has been read */
     bool restored;  /* and is how it stands */
     char *kept;     /* that, until it is restored; NULL: nothing */
@@ -133,6 +136,7 @@ struct lane_state {
     struct lane_state *ahead_next;           /* in the ring of those that have some */
     int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
     bool held; /* until an operator resumes it; the rest is about that */
+    bool blocked; /* because credentials were refused */
     char *hold_reason;
     instant held_since;
     struct lane_state *next_held; /* in dest->held_lanes */
@@ -177,6 +181,7 @@ struct purpose {
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
     struct incident_note *incident; /* OP_KEEP */
+    struct alert *alert;            /* likewise, the first operation of its news */
     instant *rate_kept; /* OP_KEEP of a limiter: put back to INSTANT_NONE when it fails */
 };
 
@@ -186,6 +191,13 @@ struct outgoing {
     bool urgent;      /* something waits for one of them */
     struct batch *batch;
     struct purpose purposes[OUTGOING_OPS_MAX];
+};
+
+/* Where the reading of all lanes for alerts stands. */
+struct lanes_walk {
+    instant at;      /* the next page */
+    int64_t after;   /* lane */
+    int64_t pending; /* of the whole store, so far */
 };
 
 struct engine {
@@ -219,6 +231,11 @@ struct engine {
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
+    struct alert_book *alert_book; /* NULL: none are raised */
+    instant alerts_at, alerts_trim_at;
+    struct lanes_walk lanes_walk;
+    int64_t expired_untold; /* jobs that expired, of which no alert has told yet */
+    int64_t pending_max; /* of the store, which was opened with it */
     struct errors *errors;
     bool errors_out;   /* a batch of theirs is with the writer */
     instant errors_at; /* no other earlier */

@@ -39,7 +39,7 @@ static void unlink_held(struct lane_state *lane)
         link = &(*link)->next_held;
     *link = lane->next_held;
     lane->dest->held_lane_count--;
-    lane->held = false;
+    lane->held = lane->blocked = false;
 }
 
 /* The lane of an order; NULL: *err says why not. */
@@ -122,11 +122,16 @@ void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, s
         dest->config && dest->config->blocked == BLOCKED_TENANT ? lane_of(engine, dest, tenant) : NULL;
     if (dest->gate.paused || (lane && lane->held))
         return;
+    *(lane ? &lane->blocked : &dest->blocked) = true; /* before it is told */
     buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
     redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
     enum status status = lane ? hold_lane(engine, lane, buffer_slice(&reason), &error) : STATUS_LIMIT;
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        dest->blocked = true;
+        if (lane)
+            lane->blocked = false;
         status = engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error);
+    }
     if (status != STATUS_OK)
         log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
     buffer_release(&reason);
@@ -144,6 +149,8 @@ void lane_holds_write(struct json_writer *json, const struct dest *dest)
         json_member_instant(json, "since", lane->held_since);
         if (lane->hold_reason)
             json_member_text(json, "reason", lane->hold_reason);
+        if (lane->blocked)
+            json_member_bool(json, "blocked", true);
         json_object_end(json);
     }
     json_array_end(json);
@@ -157,7 +164,9 @@ void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *roo
         instant since = kept_instant(one, "since");
         bool named = json_is_string(json_object_get(one, "tenant"));
         struct lane_state *lane = named ? lane_of(engine, dest, kept_text(one, "tenant")) : NULL;
-        if (lane && !lane->held)
+        if (lane && !lane->held) {
+            lane->blocked = json_is_true(json_object_get(one, "blocked"));
             link_held(lane, kept_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
+        }
     }
 }

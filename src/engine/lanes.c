@@ -35,6 +35,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->held_since = INSTANT_NONE;
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
+        dest_alerts_init(&dest->alerts);
         dest->rate_kept = INSTANT_NONE;
         rate_init(&dest->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         adaptive_init(&dest->adaptive);

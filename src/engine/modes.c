@@ -105,6 +105,7 @@ void dest_changed(struct dest *dest, struct dest_change change)
 {
     size_t at = dest->change_count < DEST_CHANGES_MAX ? dest->change_count++ : DEST_CHANGES_MAX - 1;
     dest->changes[at] = change;
+    dest->alerts.due = true;
 }
 
 static void write_reason(struct json_writer *json, const char *name, const char *reason)
@@ -128,6 +129,8 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     json_member_instant(&json, "at", change->at);
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
+    if (dest->blocked)
+        json_member_bool(&json, "blocked", true);
     write_reason(&json, "mode_reason", dest->mode_reason);
     if (change->lane) {
         json_member_text(&json, "tenant", change->lane->tenant);
@@ -198,6 +201,7 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
     instant since = kept_instant(root, "since");
     gate_state_read(root, &kept);
     gate_restore(&dest->gate, &kept, engine_now(engine));
+    dest->blocked = kept.paused && json_is_true(json_object_get(root, "blocked"));
     if (kept.paused)
         dest->pause_reason = copy_text(root, "reason");
     if (kept.paused && since != INSTANT_NONE)

@@ -105,6 +105,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     }
     engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;
     engine->expired += (int64_t)promote->ret_expired;
+    alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
     size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)
@@ -155,6 +156,13 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
     case OP_KEEP:
         if (purpose->incident)
             incident_kept(engine, purpose->incident, applied);
+        if (purpose->alert)
+            alert_kept(engine, purpose->alert, applied);
+        break;
+    case OP_INSERT: /* of who is to be told; with the whole batch it is tried again */
+        if (batch->status == STATUS_OK && !applied)
+            log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", op->insert.id),
+                      FIELD_CSTR("status", status_name(op->status)));
         break;
     default:
         break;

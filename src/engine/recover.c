@@ -79,6 +79,9 @@ static void on_settled(struct batch *batch)
         if (applied)
             measures_recovered(engine, &op->settle, engine_now(engine));
         engine->dead_uncounted = engine->dead_uncounted || dead;
+        const struct lane_state *lane = dead ? lane_find(engine, op->settle.ret_lane) : NULL;
+        if (lane)
+            alerts_job_dead(engine, lane->dest, slice_from(lane->tenant), op->settle.dead_code);
     }
     engine->figures.recovered += settled;
     if (settled > 0) {
@@ -156,15 +159,16 @@ void recover_orphans(struct engine *engine)
  */
 static bool set_dead_ttls(const struct config *config, struct arena *memory, struct op_promote *promote)
 {
-    struct dead_ttl *ttls = arena_alloc_array(memory, config->destination_count, sizeof *ttls);
-    for (size_t i = 0; i < config->destination_count && ttls; i++) {
-        const struct destination_config *destination = &config->destinations[i];
+    size_t count = config_destination_total(config);
+    struct dead_ttl *ttls = arena_alloc_array(memory, count, sizeof *ttls);
+    for (size_t i = 0; i < count && ttls; i++) {
+        const struct destination_config *destination = config_destination_at(config, i);
         ttls[i] = (struct dead_ttl){ arena_copy(memory, slice_from(destination->name)), destination->dead.ttl_ms };
         if (!ttls[i].destination.data)
             return false;
     }
     promote->dead_ttls = ttls;
-    promote->dead_ttl_count = config->destination_count;
+    promote->dead_ttl_count = count;
     return ttls != NULL;
 }
 

@@ -280,5 +280,7 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
         .blocks = decision.verdict == VERDICT_BLOCK,
         .dead = op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE,
     };
+    if (ret_settlement->dead)
+        ret_settlement->dead_code = dead_code_of(&decision);
     return STATUS_OK;
 }

@@ -26,6 +26,7 @@ struct settlement {
     bool may_pass;            /* the last try failed, but with an error that may pass */
     bool blocks;              /* the destination must be paused */
     bool dead;
+    const char *dead_code; /* of that: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR...; else NULL */
 };
 
 /*

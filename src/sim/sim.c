@@ -486,6 +486,7 @@ static enum status start(struct sim *sim, struct error *err)
                    .probe = asked ? port_probe : NULL, .wake_at = port_wake_at },
         .config = sim->settings->config,
         .seed = sim->settings->seed,
+        .no_alerts = true,
     };
     enum status status = sim->settings->backlog ? load_backlog(sim, err) : STATUS_OK;
     if (status == STATUS_OK)

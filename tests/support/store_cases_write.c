@@ -168,6 +168,11 @@ static void a_full_store_refuses(void **state)
     assert_run(f, &third, STATUS_FULL);
     assert_false(job_exists(f, "u", "c"));
     put(f, "a"); /* the same again is no new job */
+    struct store_op own = insert_op(f, "other", "u", "own");
+    own.insert.beyond_limit = true;
+    assert_run(f, &own, STATUS_OK);
+    struct store_op gone = job_op(OP_CANCEL, "u", "own");
+    assert_run(f, &gone, STATUS_OK);
 
     take_and_settle(f, lane, EVENT_DELIVER);
     assert_run(f, &third, STATUS_OK);

@@ -1,0 +1,470 @@
+#include "engine/alert_book.h"
+
+#include "base/log.h"
+#include "engine/engine_private.h"
+#include "engine/notify.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEEP_OPS_MAX = 3 }; /* of one step, without those who are told */
+
+/* ---- in and out of the book ---- */
+
+static unsigned *mask_of(struct alert_book *book, struct dest *dest)
+{
+    return dest ? &dest->alerts.standing : &book->standing;
+}
+
+static char *key_of(const struct alert_subject *subject)
+{
+    struct buffer key;
+    buffer_init(&key, SIZE_MAX / 4);
+    buffer_append_text(&key, alert_types[subject->kind].name);
+    buffer_append_byte(&key, '/');
+    buffer_append_text(&key, subject->dest ? subject->dest->name : "");
+    buffer_append_byte(&key, '/');
+    if (alert_types[subject->kind].of_tenant)
+        buffer_append(&key, subject->tenant);
+    buffer_append_byte(&key, '\0');
+    char *text = buffer_status(&key) == STATUS_OK ? buffer_take(&key) : NULL;
+    buffer_release(&key);
+    return text;
+}
+
+/* NULL: it does not stand. *ret_known false: without memory nobody can say. */
+static struct alert *find(struct engine *engine, const struct alert_subject *subject, bool *ret_known)
+{
+    struct alert_book *book = engine->alert_book;
+    bool of_tenant = alert_types[subject->kind].of_tenant;
+    *ret_known = true;
+    if (of_tenant ? subject->dest->alerts.tenants == 0 : !(*mask_of(book, subject->dest) & 1u << subject->kind))
+        return NULL;
+    char *key = key_of(subject);
+    struct alert *found = key ? map_get(&book->by_key, slice_from(key)) : NULL;
+    *ret_known = key != NULL;
+    free(key);
+    return found;
+}
+
+static void alert_free(struct alert *alert)
+{
+    if (!alert)
+        return;
+    free(alert->tenant);
+    free(alert->reason);
+    free(alert->key);
+    free(alert);
+}
+
+static bool has_room(struct alert_book *book, const struct alert_subject *subject)
+{
+    bool full = book->count >= ALERTS_MAX ||
+                (alert_types[subject->kind].of_tenant && subject->dest->alerts.tenants >= ALERTS_TENANTS_MAX);
+    if (full && !book->full_told)
+        log_event(LOG_ERROR, "alerts_full", FIELD_CSTR("alert", alert_types[subject->kind].name),
+                  FIELD_INT("standing", (int64_t)book->count));
+    book->full_told = full;
+    return !full;
+}
+
+static void set_reason(struct alert *alert, struct slice reason)
+{
+    size_t len = reason.len < ALERT_REASON_BYTES_MAX ? reason.len : ALERT_REASON_BYTES_MAX;
+    free(alert->reason);
+    alert->reason = len > 0 ? strndup(reason.data, len) : NULL; /* without memory it says less */
+    alert->record.reason = slice_from(alert->reason);
+}
+
+/* NULL: no memory. */
+static struct alert *add(struct alert_book *book, const struct alert_subject *subject)
+{
+    struct alert *alert = calloc(1, sizeof *alert);
+    if (!alert)
+        return NULL;
+    alert->key = key_of(subject);
+    alert->tenant = strndup(subject->tenant.data ? subject->tenant.data : "", subject->tenant.len);
+    if (!alert->key || !alert->tenant || map_put(&book->by_key, slice_from(alert->key), alert) != STATUS_OK) {
+        alert_free(alert);
+        return NULL;
+    }
+    alert->dest = subject->dest;
+    alert->record = (struct alert_record){
+        .kind = subject->kind,
+        .destination = slice_from(subject->dest ? subject->dest->name : ""),
+        .tenant = slice_from(alert->tenant),
+        .incident = SLICE(""),
+        .standing = alert_standing_none(),
+        .cleared_at = INSTANT_NONE,
+    };
+    set_reason(alert, subject->reason);
+    *book->last = alert;
+    book->last = &alert->next;
+    book->count++;
+    if (alert_types[subject->kind].of_tenant)
+        subject->dest->alerts.tenants++;
+    else
+        *mask_of(book, subject->dest) |= 1u << subject->kind;
+    return alert;
+}
+
+static void drop(struct alert_book *book, struct alert *alert)
+{
+    struct alert **link = &book->first;
+    while (*link != alert)
+        link = &(*link)->next;
+    *link = alert->next;
+    if (book->last == &alert->next)
+        book->last = link;
+    book->count--;
+    map_remove(&book->by_key, slice_from(alert->key));
+    if (alert_types[alert->record.kind].of_tenant)
+        alert->dest->alerts.tenants--;
+    else
+        *mask_of(book, alert->dest) &= ~(1u << alert->record.kind);
+    alert_free(alert);
+}
+
+enum status alerts_new(struct engine *engine)
+{
+    static_assert(ALERT_KIND_COUNT <= sizeof(unsigned) * 8, "a bit a kind");
+    engine->alert_book = calloc(1, sizeof *engine->alert_book);
+    if (!engine->alert_book)
+        return STATUS_NO_MEMORY;
+    map_init(&engine->alert_book->by_key, engine->seed);
+    engine->alert_book->last = &engine->alert_book->first;
+    engine->alert_book->id_at = INSTANT_NONE;
+    return STATUS_OK;
+}
+
+void alerts_free(struct engine *engine)
+{
+    struct alert_book *book = engine->alert_book;
+    if (!book)
+        return;
+    while (book->first) {
+        struct alert *next = book->first->next;
+        alert_free(book->first);
+        book->first = next;
+    }
+    map_release(&book->by_key);
+    free(book);
+    engine->alert_book = NULL;
+}
+
+/* ---- judging ---- */
+
+static void set_step(struct alert_book *book, struct alert *alert, enum alert_step step)
+{
+    book->unwritten += step != ALERT_SAME && alert->step == ALERT_SAME;
+    book->unwritten -= step == ALERT_SAME && alert->step != ALERT_SAME;
+    alert->step = step;
+}
+
+/* A moment of its own, so that no two have the same id although a clock may be put back. */
+static void name_it(struct alert_book *book, struct alert *alert, instant now)
+{
+    instant at = book->id_at != INSTANT_NONE && now <= book->id_at ? book->id_at + 1 : now;
+    const struct alert_record *record = &alert->record;
+    book->id_at = at;
+    alert_id(record->kind, at, record->destination, record->tenant, alert->id);
+    alert->record.id = slice_from(alert->id);
+    bool of_outage = record->kind == ALERT_CONTINGENCY || record->kind == ALERT_DOWN;
+    if (!of_outage || alert->dest->gate.contingency.kept.incident.entered_at == INSTANT_NONE)
+        return;
+    incident_id(alert->dest->gate.contingency.kept.incident.entered_at, record->destination, alert->incident);
+    alert->record.incident = slice_from(alert->incident);
+}
+
+static void take_step(struct alert_book *book, struct alert *alert, enum alert_step step, instant now)
+{
+    switch (step) {
+    case ALERT_RAISED:
+        if (alert->written) { /* its end was not written yet: then it never ended */
+            set_step(book, alert, ALERT_SAME);
+            alert->record.cleared_at = INSTANT_NONE;
+            return;
+        }
+        name_it(book, alert, now);
+        set_step(book, alert, ALERT_RAISED);
+        return;
+    case ALERT_GROWN:
+        set_step(book, alert, alert->written ? ALERT_GROWN : ALERT_RAISED);
+        return;
+    default:
+        if (!alert->written) { /* nobody has heard of it */
+            set_step(book, alert, ALERT_SAME);
+            drop(book, alert);
+            return;
+        }
+        alert->record.cleared_at = now;
+        set_step(book, alert, ALERT_CLEARED);
+    }
+}
+
+static void take_figures(struct alert *alert, const struct alert_standing *standing, const struct alert_reading *reading)
+{
+    instant raised_at = alert->record.standing.raised_at;
+    alert->record.standing = *standing;
+    if (alert->written)
+        alert->record.standing.raised_at = raised_at;
+    if (!standing->stands) /* what it was is what its end tells of */
+        return;
+    alert->record.value = alert_types[alert->record.kind].shape == ALERT_COUNT ? (double)standing->count : reading->value;
+    alert->record.limit = reading->limit;
+}
+
+bool alert_read(struct engine *engine, const struct alert_subject *subject, const struct alert_reading *reading)
+{
+    struct alert_book *book = engine->alert_book;
+    instant now = engine_now(engine);
+    bool known;
+    struct alert *alert = find(engine, subject, &known);
+    if (!known || (alert && alert->out != ALERT_SAME))
+        return false;
+    struct alert_standing standing = alert ? alert->record.standing : alert_standing_none();
+    enum alert_step step = alert_judge(subject->kind, reading, &standing, now);
+    if (!alert && step != ALERT_RAISED)
+        return true;
+    if (!alert)
+        alert = has_room(book, subject) ? add(book, subject) : NULL;
+    if (!alert)
+        return false;
+    take_figures(alert, &standing, reading);
+    if (step != ALERT_SAME)
+        take_step(book, alert, step, now);
+    return true;
+}
+
+void alerts_unwatch(struct engine *engine, struct dest *dest)
+{
+    const struct alert_reading unwatched = { .watched = false };
+    for (struct alert *alert = engine->alert_book->first, *next; alert; alert = next) {
+        next = alert->next;
+        if (alert->dest != dest)
+            continue;
+        const struct alert_subject subject = { .kind = alert->record.kind, .dest = dest, .tenant = alert->record.tenant };
+        alert_read(engine, &subject, &unwatched);
+    }
+}
+
+/* ---- into the store ---- */
+
+static struct slice record_text(const struct alert *alert, const char *note, struct arena *memory)
+{
+    struct buffer out;
+    buffer_init(&out, 2 * ALERT_RECORD_BYTES_MAX);
+    struct json_writer json = json_writer(&out);
+    if (note) {
+        json_object_begin(&json);
+        json_member_text(&json, "note", note);
+        json_name(&json, "alert");
+    }
+    alert_record_write(&json, &alert->record, alert->step);
+    if (note)
+        json_object_end(&json);
+    struct slice text =
+        buffer_status(&out) == STATUS_OK ? arena_copy(memory, buffer_slice(&out)) : (struct slice){ NULL, 0 };
+    buffer_release(&out);
+    return text;
+}
+
+/* Each adds one operation; false: no memory, or no room. */
+static bool add_keep(struct engine *engine, struct alert *alert, struct slice space, bool present)
+{
+    bool first = alert->out == ALERT_SAME;
+    struct store_op *op = outgoing_add(engine, (struct purpose){ .alert = first ? alert : NULL });
+    if (!op)
+        return false;
+    alert->out = alert->step;
+    op->kind = OP_KEEP;
+    op->keep = (struct op_keep){ .space = space, .name = arena_copy(outgoing_memory(engine), alert->record.id) };
+    op->keep.value = present ? record_text(alert, NULL, outgoing_memory(engine)) : SLICE("");
+    return op->keep.name.data && op->keep.value.data;
+}
+
+static bool add_event(struct engine *engine, const struct alert *alert)
+{
+    static const char *const notes[] = { [ALERT_RAISED] = "alert_raised", [ALERT_GROWN] = "alert_grown",
+                                         [ALERT_CLEARED] = "alert_cleared" };
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return false;
+    op->kind = OP_NOTE;
+    op->data = record_text(alert, notes[alert->step], outgoing_memory(engine));
+    return op->data.data != NULL;
+}
+
+static bool add_jobs(struct engine *engine, const struct alert *alert, instant now)
+{
+    for (size_t i = 0; i < engine->config->notify_count; i++) {
+        const struct notify_config *notify = &engine->config->notify[i];
+        if (!notify_wants(notify, &alert->record))
+            continue;
+        struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+        if (!op)
+            return false;
+        op->kind = OP_INSERT;
+        if (notify_job(engine->config, notify, &alert->record, alert->step, now, outgoing_memory(engine), &op->insert) !=
+            STATUS_OK)
+            return false;
+    }
+    return true;
+}
+
+static size_t batch_count(const struct engine *engine)
+{
+    return engine->outgoing ? engine->outgoing->batch->count : 0;
+}
+
+/* All of one step or nothing of it. False: not now. */
+static bool write_step(struct engine *engine, struct alert *alert)
+{
+    size_t before = batch_count(engine);
+    bool over = alert->step == ALERT_CLEARED;
+    if (!outgoing_has_room(engine, KEEP_OPS_MAX + notify_count(engine->config, &alert->record)))
+        return false;
+    if (add_keep(engine, alert, SPACE_ALERT, !over) && (!over || add_keep(engine, alert, SPACE_ALERT_CLEARED, true)) &&
+        add_event(engine, alert) && add_jobs(engine, alert, engine_now(engine))) {
+        set_step(engine->alert_book, alert, ALERT_SAME);
+        return true;
+    }
+    while (batch_count(engine) > before)
+        outgoing_drop_last(engine);
+    alert->out = ALERT_SAME;
+    return false;
+}
+
+void alerts_write(struct engine *engine)
+{
+    struct alert_book *book = engine->alert_book;
+    if (book->unwritten == 0 || engine_must_wait(engine))
+        return;
+    for (struct alert *alert = book->first; alert && book->unwritten > 0; alert = alert->next)
+        if (alert->step != ALERT_SAME && alert->out == ALERT_SAME && !write_step(engine, alert))
+            return;
+}
+
+static void log_step(const struct alert *alert, enum alert_step step)
+{
+    const struct alert_type *type = &alert_types[alert->record.kind];
+    bool over = step == ALERT_CLEARED;
+    struct buffer summary;
+    buffer_init(&summary, ALERT_RECORD_BYTES_MAX);
+    alert_record_summary(&alert->record, step, &summary);
+    log_event(over ? LOG_INFO : type->severity == SEVERITY_CRITICAL ? LOG_ERROR : LOG_WARN,
+              over                  ? "alert_cleared"
+              : step == ALERT_GROWN ? "alert_grown"
+                                    : "alert_raised",
+              FIELD_CSTR("alert", type->name), FIELD_CSTR("severity", alert_severity_name(type->severity)),
+              FIELD_TEXT("destination", alert->record.destination), FIELD_TEXT("tenant", alert->record.tenant),
+              FIELD_TEXT("id", alert->record.id), FIELD_TEXT("summary", buffer_slice(&summary)));
+    buffer_release(&summary);
+}
+
+void alert_kept(struct engine *engine, struct alert *alert, bool applied)
+{
+    struct alert_book *book = engine->alert_book;
+    enum alert_step step = alert->out;
+    alert->out = ALERT_SAME;
+    if (!applied) {
+        if (!engine->stopping) /* else the next process finds out anew */
+            set_step(book, alert, step); /* nothing of it was judged meanwhile */
+        return;
+    }
+    log_step(alert, step);
+    alert->written = true;
+    if (step == ALERT_CLEARED)
+        drop(book, alert);
+}
+
+/* ---- over a restart ---- */
+
+static enum status load_alert(void *context, const struct kept *kept)
+{
+    struct engine *engine = context;
+    struct alert_record record;
+    struct arena memory;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = alert_record_read(kept->name, kept->value, &memory, &record);
+    struct alert_subject subject = { .kind = record.kind };
+    bool fits = status == STATUS_OK && record.id.len < ALERT_ID_BYTES && record.incident.len < INCIDENT_ID_BYTES;
+    if (fits && record.destination.len > 0)
+        status = dest_get(engine, record.destination, &subject.dest);
+    if (status == STATUS_OK && fits) {
+        subject.tenant = record.tenant;
+        subject.reason = record.reason;
+        struct alert *alert = add(engine->alert_book, &subject);
+        status = alert ? STATUS_OK : STATUS_NO_MEMORY;
+        if (alert) {
+            memcpy(alert->id, record.id.data, record.id.len);
+            memcpy(alert->incident, record.incident.data, record.incident.len);
+            alert->record.id = slice_from(alert->id);
+            alert->record.incident = slice_from(alert->incident);
+            alert->record.standing = record.standing;
+            alert->record.value = record.value;
+            alert->record.limit = record.limit;
+            alert->written = true;
+            if (engine->alert_book->id_at < record.standing.raised_at)
+                engine->alert_book->id_at = record.standing.raised_at;
+        }
+    }
+    arena_release(&memory);
+    return status == STATUS_INVALID ? STATUS_OK : status; /* of a version to come */
+}
+
+static enum status load_age(void *context, const struct kept *kept)
+{
+    struct dest *dest = dest_find(context, kept->name);
+    json_t *root = json_loadb(kept->value.data, kept->value.len, 0, NULL);
+    struct backlog_age age = { .count = json_integer_value(json_object_get(root, "count")),
+                               .created_mean = json_number_value(json_object_get(root, "created_mean")),
+                               .fed_at = json_integer_value(json_object_get(root, "fed_at")) };
+    if (dest && root && age.count >= 0)
+        dest->alerts.age = age;
+    json_decref(root);
+    return STATUS_OK;
+}
+
+enum status alerts_load(struct engine *engine, struct error *err)
+{
+    if (!engine->alert_book)
+        return STATUS_OK;
+    enum status status = store_each_kept(engine->reader, SPACE_ALERT, load_alert, engine, err);
+    if (status == STATUS_OK)
+        status = store_each_kept(engine->reader, SPACE_ALERT_AGE, load_age, engine, err);
+    return status;
+}
+
+void alerts_trim(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    int64_t keep_ms = engine->config->retention_audit_ms;
+    char stamp[INCIDENT_STAMP_BYTES + 1];
+    struct arena memory;
+    struct error error;
+    struct kept *old = NULL;
+    size_t count = 0;
+    if (keep_ms <= 0 || now < engine->alerts_trim_at || engine_must_wait(engine))
+        return;
+    engine->alerts_trim_at = instant_add(now, ALERTS_TRIM_EVERY_MS);
+    incident_stamp(now - keep_ms, stamp);
+    arena_init(&memory, SIZE_MAX / 2);
+    if (engine->reader->ops->reader_kept_list(engine->reader, SPACE_ALERT_CLEARED, slice_from(stamp), ALERTS_TRIM_MAX,
+                                              &memory, &old, &count, &error) != STATUS_OK)
+        log_event(LOG_ERROR, "alert_trim_failed", FIELD_CSTR("error", error.text));
+    for (size_t i = 0; i < count; i++) {
+        struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+        if (!op)
+            break; /* the rest in an hour */
+        op->kind = OP_KEEP;
+        op->keep = (struct op_keep){ .space = SPACE_ALERT_CLEARED, .value = SLICE(""),
+                                     .name = arena_copy(outgoing_memory(engine), old[i].name) };
+        if (!op->keep.name.data) {
+            outgoing_drop_last(engine);
+            break;
+        }
+    }
+    arena_release(&memory);
+}

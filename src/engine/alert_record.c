@@ -1,0 +1,113 @@
+#include "engine/alert_record.h"
+
+#include "base/hash.h"
+#include "engine/kept_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void alert_id(enum alert_kind kind, instant at, struct slice destination, struct slice tenant, char ret_id[ALERT_ID_BYTES])
+{
+    char stamp[INCIDENT_STAMP_BYTES + 1];
+    incident_stamp(at, stamp);
+    size_t len = (size_t)snprintf(ret_id, ALERT_ID_BYTES, "%s-%s", stamp, alert_types[kind].name);
+    if (destination.len > 0)
+        len += (size_t)snprintf(ret_id + len, ALERT_ID_BYTES - len, "-%.*s", SLICE_ARG(destination));
+    if (alert_types[kind].of_tenant) /* any text may be a tenant's name */
+        snprintf(ret_id + len, ALERT_ID_BYTES - len, "-%08" PRIx32, (uint32_t)hash_slice(0, 0, tenant));
+}
+
+void alert_record_summary(const struct alert_record *record, enum alert_step step, struct buffer *out)
+{
+    instant ended = record->cleared_at;
+    struct alert_facts facts = {
+        .kind = record->kind,
+        .step = step,
+        .destination = record->destination,
+        .tenant = record->tenant,
+        .reason = record->reason,
+        .value = record->value,
+        .limit = record->limit,
+        .count = record->standing.count,
+        .lasted_ms = ended != INSTANT_NONE && ended > record->standing.raised_at ? ended - record->standing.raised_at : 0,
+    };
+    alert_summary(&facts, out);
+}
+
+static void write_figure(struct json_writer *json, const char *name, enum alert_measure measure, double value)
+{
+    if (measure == MEASURE_SHARE) {
+        json_name(json, name);
+        json_put_real(json, value);
+    } else {
+        json_member_int(json, name, (int64_t)value);
+    }
+}
+
+void alert_record_write(struct json_writer *json, const struct alert_record *record, enum alert_step step)
+{
+    static const char *const units[] = { [MEASURE_NONE] = NULL, [MEASURE_JOBS] = "jobs", [MEASURE_MS] = "ms",
+                                         [MEASURE_SHARE] = "share" };
+    const struct alert_type *type = &alert_types[record->kind];
+    struct buffer summary;
+    buffer_init(&summary, ALERT_RECORD_BYTES_MAX);
+    alert_record_summary(record, step, &summary);
+    json_object_begin(json);
+    json_member_string(json, "id", record->id);
+    json_member_text(json, "alert", type->name);
+    json_member_text(json, "severity", alert_severity_name(type->severity));
+    json_member_text(json, "state", record->cleared_at == INSTANT_NONE ? "standing" : "cleared");
+    json_member_given(json, "destination", record->destination);
+    if (type->of_tenant)
+        json_member_string(json, "tenant", record->tenant);
+    json_member_string(json, "summary", buffer_slice(&summary));
+    json_member_given(json, "reason", record->reason);
+    if (type->shape == ALERT_COUNT)
+        json_member_int(json, "count", record->standing.count);
+    if (units[type->measure] && type->shape != ALERT_COUNT) {
+        write_figure(json, "value", type->measure, record->value);
+        write_figure(json, "limit", type->measure, record->limit);
+    }
+    if (units[type->measure])
+        json_member_text(json, "unit", units[type->measure]);
+    json_member_instant(json, "raised_at", record->standing.raised_at);
+    json_member_instant(json, "last_at", record->standing.last_at);
+    json_member_instant(json, "cleared_at", record->cleared_at);
+    json_member_given(json, "incident", record->incident);
+    json_object_end(json);
+    buffer_release(&summary);
+}
+
+static struct slice copy(const json_t *root, const char *name, struct arena *memory, bool *whole)
+{
+    struct slice text = arena_copy(memory, kept_text(root, name));
+    *whole = *whole && text.data;
+    return text;
+}
+
+enum status alert_record_read(struct slice id, struct slice text, struct arena *memory, struct alert_record *ret_record)
+{
+    json_t *root = json_loadb(text.data, text.len, 0, NULL);
+    struct alert_record record = { .id = arena_copy(memory, id),
+                                   .kind = alert_kind_from_name(kept_text(root, "alert")),
+                                   .standing = alert_standing_none(),
+                                   .cleared_at = kept_instant(root, "cleared_at") };
+    bool whole = record.id.data != NULL;
+    record.destination = copy(root, "destination", memory, &whole);
+    record.tenant = copy(root, "tenant", memory, &whole);
+    record.reason = copy(root, "reason", memory, &whole);
+    record.incident = copy(root, "incident", memory, &whole);
+    record.value = json_number_value(json_object_get(root, "value"));
+    record.limit = json_number_value(json_object_get(root, "limit"));
+    record.standing.stands = record.cleared_at == INSTANT_NONE;
+    record.standing.raised_at = record.standing.told_at = kept_instant(root, "raised_at");
+    record.standing.last_at = kept_instant(root, "last_at");
+    record.standing.count = record.standing.told = kept_count(root, "count");
+    json_decref(root);
+    if (!whole)
+        return STATUS_NO_MEMORY;
+    if (record.kind == ALERT_KIND_COUNT || record.standing.raised_at == INSTANT_NONE)
+        return STATUS_INVALID;
+    *ret_record = record;
+    return STATUS_OK;
+}

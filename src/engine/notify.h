@@ -1,0 +1,23 @@
+/*
+ * notify.h - an alert's news as jobs: one for each entry of the configuration that wants it.
+ */
+#ifndef ENGINE_NOTIFY_H
+#define ENGINE_NOTIFY_H
+
+#include "config/config.h"
+#include "engine/alert_record.h"
+
+struct arena;
+struct op_insert;
+
+/* Whose jobs these are. Nothing is counted or raised for them, so that news never makes news. */
+#define NOTIFY_TENANT SLICE("insist.notify")
+
+bool notify_wants(const struct notify_config *notify, const struct alert_record *record);
+/* How many of the configuration do. */
+size_t notify_count(const struct config *config, const struct alert_record *record);
+/* The job for one of them. Equal news has the same id, so that it is never there twice. STATUS_NO_MEMORY. */
+enum status notify_job(const struct config *config, const struct notify_config *notify, const struct alert_record *record,
+                       enum alert_step step, instant now, struct arena *memory, struct op_insert *ret_insert) MUST_CHECK;
+
+#endif
