@@ -29,7 +29,12 @@ _insist() {
     -c | --config | --compare | --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table json" -- "$word"); return ;;
     --priority) mapfile -t COMPREPLY < <(compgen -W "critical high normal" -- "$word"); return ;;
-    --state) mapfile -t COMPREPLY < <(compgen -W "pending running waiting completed dead cancelled" -- "$word"); return ;;
+    --severity) mapfile -t COMPREPLY < <(compgen -W "critical warning info" -- "$word"); return ;;
+    --state)
+        [[ $command != alerts ]] || { mapfile -t COMPREPLY < <(compgen -W "standing cleared all" -- "$word"); return; }
+        mapfile -t COMPREPLY < <(compgen -W "pending running waiting completed dead cancelled" -- "$word")
+        return
+        ;;
     --scope) mapfile -t COMPREPLY < <(compgen -W "enqueue read operate admin" -- "$word"); return ;;
     esac
 

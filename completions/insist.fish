@@ -37,7 +37,9 @@ complete -c insist -l compare -r -F
 complete -c insist -l html -r -F
 complete -c insist -l output -s o -x -a 'table json'
 complete -c insist -l priority -x -a 'critical high normal'
-complete -c insist -l state -x -a 'pending running waiting completed dead cancelled'
+complete -c insist -l severity -x -a 'critical warning info'
+complete -c insist -l state -x -n 'test (__insist_command; or true) = alerts' -a 'standing cleared all'
+complete -c insist -l state -x -n 'test (__insist_command; or true) != alerts' -a 'pending running waiting completed dead cancelled'
 complete -c insist -l scope -x -a 'enqueue read operate admin'
 complete -c insist -n 'test (__insist_command; or true) = dead' -a 'list summary export'
 complete -c insist -n 'test (__insist_command; or true) = dest' -a 'list show pause resume contingency'

@@ -20,7 +20,8 @@ _insist() {
     -c | --config | --compare | --html) _files; return ;;
     -o | --output) compadd table json; return ;;
     --priority) compadd critical high normal; return ;;
-    --state) compadd pending running waiting completed dead cancelled; return ;;
+    --severity) compadd critical warning info; return ;;
+    --state) if [[ $command == alerts ]]; then compadd standing cleared all; return; fi; compadd pending running waiting completed dead cancelled; return ;;
     --scope) compadd enqueue read operate admin; return ;;
     esac
 

@@ -100,6 +100,7 @@ void api_may_end(struct api *api);
 void event_streams_end(struct api *api, const char *reason);
 
 /* handlers, one file a matter */
+void handle_alerts_list(struct call *call);
 void handle_jobs_post(struct call *call);
 void handle_jobs_batch(struct call *call);
 void handle_jobs_list(struct call *call);

@@ -67,8 +67,8 @@ static int by_name_order(const void *a, const void *b)
 static enum status collect(struct call *call, struct map *by_name, struct counts *counts, struct error *err)
 {
     const struct config *config = call->api->config;
-    for (size_t i = 0; i < config->destination_count; i++)
-        if (!counts_of(by_name, slice_from(config->destinations[i].name), &call->memory))
+    for (size_t i = 0; i < config_destination_total(config); i++)
+        if (!counts_of(by_name, slice_from(config_destination_at(config, i)->name), &call->memory))
             return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
     struct adding adding = { call, by_name, &counts->total };
     enum status status = store_each_lane(call->api->reader, add_lane, &adding, err);

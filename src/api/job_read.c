@@ -2,6 +2,7 @@
 
 #include "api/json_text.h"
 #include "config/problems.h"
+#include "engine/notify.h"
 #include "transport/http_request.h"
 #include "transport/smtp_message.h"
 
@@ -280,6 +281,9 @@ static bool set_destination(const struct job_reader *reader, const json_t *root,
         return job_refuse(problem, 422, "invalid_member", "destination is missing; name one of the configured destinations");
     struct slice name = { json_string_value(value), json_string_length(value) };
     const struct destination_config *destination = config_destination(reader->config, name);
+    if (destination && destination->internal)
+        return job_refuse(problem, 422, "reserved_destination", "destination %s only tells of alerts; add it to another",
+                          destination->name);
     if (destination) {
         insert->destination = arena_copy(reader->memory, name);
         *ret_destination = destination;
@@ -330,6 +334,8 @@ static bool set_tenant(const struct job_reader *reader, const json_t *root, stru
                               quote(reader->tenant_bound).text);
         tenant = reader->tenant_bound;
     }
+    if (slice_equal(tenant, NOTIFY_TENANT))
+        return job_refuse(problem, 422, "reserved_tenant", "the tenant insist.notify is the daemon's own; name another");
     insert->tenant = arena_copy(reader->memory, tenant);
     return insert->tenant.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
 }

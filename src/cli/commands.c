@@ -13,6 +13,7 @@ const struct command *const commands[] = {
     &command_prioritize,
     &command_dead,
     &command_dest,
+    &command_alerts,
     &command_incidents,
     &command_tenants,
     &command_stats,

@@ -17,6 +17,7 @@ extern const struct command command_cancel;
 extern const struct command command_prioritize;
 extern const struct command command_dead;
 extern const struct command command_dest;
+extern const struct command command_alerts;
 extern const struct command command_incidents;
 extern const struct command command_tenants;
 extern const struct command command_stats;

@@ -315,6 +315,8 @@ static void answers_are_as_described(void **state)
     conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":true}", 200);
     conforms(fixture, "POST", "/v1/destinations/{name}/contingency", "/v1/destinations/web/contingency", "{\"enter\":false}", 200);
     incidents_are_as_described(fixture);
+    conforms(fixture, "GET", "/v1/alerts", "/v1/alerts?state=all", NULL, 200);
+    conforms(fixture, "GET", "/v1/alerts", "/v1/alerts?state=gone", NULL, 422);
     conforms(fixture, "GET", "/v1/tenants", "/v1/tenants", NULL, 200);
     conforms(fixture, "GET", "/v1/events", "/v1/events", NULL, 200);
     conforms(fixture, "GET", "/v1/events", "/v1/events?type=none", NULL, 422);

@@ -1,0 +1,142 @@
+/*
+ * Alerts: those that stand, and those that are over.
+ */
+#include "api/api_private.h"
+#include "engine/alert_record.h"
+
+#include <jansson.h>
+#include <string.h>
+
+enum {
+    LOOKED_AT_MAX = 1000, /* rows for one page, however few are found */
+    ROWS_AT_ONCE_MIN = 100,
+};
+
+struct alert_page {
+    bool standing, cleared; /* which are asked for */
+    struct slice destination, severity, name;
+    struct slice tenant; /* .data NULL: all */
+    size_t limit, written, looked_at;
+    struct slice last; /* id of the last one that was looked at; empty: none */
+    bool more;         /* in this space */
+};
+
+static bool is_text(const json_t *root, const char *name, struct slice wanted)
+{
+    const json_t *member = json_object_get(root, name);
+    return json_is_string(member) && slice_equal(wanted, slice_from(json_string_value(member)));
+}
+
+/* A token that acts for one tenant sees what is about that tenant, and nothing of what all of them have together. */
+static bool is_wanted(const struct alert_page *page, struct slice value)
+{
+    json_t *root = json_loadb(value.data, value.len, 0, NULL);
+    bool wanted = json_is_object(root) && (!page->tenant.data || is_text(root, "tenant", page->tenant)) &&
+                  (page->destination.len == 0 || is_text(root, "destination", page->destination)) &&
+                  (page->severity.len == 0 || is_text(root, "severity", page->severity)) &&
+                  (page->name.len == 0 || is_text(root, "alert", page->name));
+    json_decref(root);
+    return wanted;
+}
+
+static enum status write_some(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
+                              struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct kept *kept;
+    size_t count;
+    size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
+    enum status status = reader->ops->reader_kept_list(reader, space, page->last, max, &call->memory, &kept, &count, err);
+    page->more = status == STATUS_OK && count == max;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        if (page->written == page->limit) {
+            page->more = true;
+            return STATUS_OK;
+        }
+        page->last = kept[i].name;
+        page->looked_at++;
+        if (!is_wanted(page, kept[i].value))
+            continue;
+        json_put_raw(json, kept[i].value);
+        page->written++;
+    }
+    return status;
+}
+
+static enum status write_space(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    page->more = true;
+    while (status == STATUS_OK && page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX)
+        status = write_some(call, page, space, json, err);
+    return status;
+}
+
+/* "cleared/ID" goes on among those that are over. */
+static const struct slice cleared_mark = { "cleared/", 8 };
+
+static void write_next(const struct alert_page *page, bool in_cleared, struct json_writer *json)
+{
+    struct buffer next;
+    json_name(json, "next");
+    if (!page->more) {
+        json_put_null(json);
+        return;
+    }
+    buffer_init(&next, 2 * ALERT_ID_BYTES);
+    if (in_cleared)
+        buffer_append(&next, cleared_mark);
+    buffer_append(&next, page->last);
+    json_put_string(json, buffer_slice(&next));
+    buffer_release(&next);
+}
+
+static void answer_page(struct call *call, struct alert_page *page)
+{
+    struct error error;
+    enum status status = STATUS_OK;
+    bool in_cleared = !page->standing;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "alerts");
+    json_array_begin(&json);
+    if (page->standing)
+        status = write_space(call, page, SPACE_ALERT, &json, &error);
+    if (status == STATUS_OK && page->cleared && !(page->standing && page->more)) {
+        if (page->standing)
+            page->last = SLICE("");
+        in_cleared = true;
+        status = write_space(call, page, SPACE_ALERT_CLEARED, &json, &error);
+    }
+    json_array_end(&json);
+    write_next(page, in_cleared, &json);
+    json_object_end(&json);
+    if (status == STATUS_OK) {
+        call_json(call, 200, &body);
+        return;
+    }
+    buffer_release(&body);
+    call_store_problem(call, status, &error);
+}
+
+void handle_alerts_list(struct call *call)
+{
+    struct slice state = call_query(call, "state"), cursor = call_query(call, "cursor");
+    struct alert_page page = { .destination = call_query(call, "destination"), .severity = call_query(call, "severity"),
+                               .name = call_query(call, "alert"), .tenant = call->tenant_bound, .last = cursor };
+    bool all = slice_equal(state, SLICE("all"));
+    page.cleared = all || slice_equal(state, SLICE("cleared"));
+    page.standing = all || state.len == 0 || slice_equal(state, SLICE("standing"));
+    if (!page.standing && !page.cleared) {
+        call_problem(call, 422, "invalid_state", "state must be standing, cleared or all");
+        return;
+    }
+    if (slice_has_prefix(cursor, cleared_mark)) {
+        page.standing = false;
+        page.last = slice_from_offset(cursor, cleared_mark.len);
+    }
+    if (call_limit(call, &page.limit))
+        answer_page(call, &page);
+}

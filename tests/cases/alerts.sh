@@ -1,0 +1,90 @@
+#!/bin/sh
+# Alerts of a daemon of their own, and the webhook that is told: S3-015, S3-063.
+. "$(dirname "$0")/../tap.sh"
+unset INSIST_SERVER INSIST_TOKEN
+daemon= receiver=
+trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
+
+told() { # TYPE ALERT: how often
+    python3 - "$work/requests" "$1" "$2" <<'END'
+import json, sys
+count = 0
+for line in open(sys.argv[1], encoding="utf-8"):
+    request = json.loads(line)
+    if request["path"] == "/hook":
+        body = json.loads(bytes.fromhex(request["body"]))
+        assert request["headers"]["webhook-signature"].startswith("v1,"), request["headers"]
+        count += body["type"] == sys.argv[2] and body["data"]["alert"] == sys.argv[3] and body["data"]["destination"] == "claims"
+print(count)
+END
+}
+told_once() {
+    [ "$(told "$@")" = 1 ]
+}
+start() {
+    rm -f "$work/serve.out"
+    "$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>>"$work/serve.err" &
+    daemon=$!
+    wait_for grep -q 'listens on' "$work/serve.out"
+    INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+    export INSIST_SERVER
+}
+listed() { # STATE TEXT
+    "$insist" alerts --state "$1" | grep -qF "$2"
+}
+
+python3 "$root/tests/cases/receiver.py" "$work" &
+receiver=$!
+wait_for test -s "$work/port"
+: >"$work/requests"
+url=http://127.0.0.1:$(cat "$work/port")
+cat >"$work/insist.yaml" <<END
+listen: 127.0.0.1:0
+store: sqlite:$work/data/insist.db
+notify:
+  - { name: ops, webhook: "$url/hook", allow_private: true, on: [critical], sign: { secrets: [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw] } }
+destinations:
+  claims: { preset: http, url: "$url/claims", allow_private: true, contingency: { ramp: [5], stable: 1s, check: 1s }, retry: { max_retries: 0 } }
+END
+ask check -c "$work/insist.yaml"
+check "the file is valid, and a webhook is no destination of the user's" ended 0 '1 destination,'
+start
+ask alerts
+check "nothing stands" ended 0
+
+# ---- contingency ----
+ask dest contingency claims --reason 'they called'
+check "contingency is entered" ended 0 'claims: contingency'
+check "the webhook is told, signed" until_true told_once alert.raised contingency
+check "it stands" until_true listed standing 'they called'
+ask alerts --severity critical -o json
+check "as JSON" ended 0 '"alert":"contingency"' '"severity":"critical"' '"state":"standing"' '"destination":"claims"' '"incident":"2'
+ask alerts --severity warning
+check "and is no warning" sh -c "! grep -q contingency '$work/out'"
+ask dest list
+check "the webhook's destination shows" ended 0 'notify.ops'
+kill -KILL "$daemon"
+wait "$daemon" 2>/dev/null
+start
+check "after a crash it stands" until_true listed standing 'they called'
+ask dest contingency claims --leave
+check "the way back" ended 0 'claims: recovering'
+check "the webhook is told of its end" until_true told_once alert.cleared contingency
+check "and of its beginning once only" told_once alert.raised contingency
+check "it is over" until_true listed cleared 'contingency is over after'
+ask alerts
+check "and stands no more" sh -c "! grep -q contingency '$work/out'"
+ask events -o json --limit 1000
+check "the trail has both" ended 0 'alert_raised' 'alert_cleared'
+ask audit verify -c "$work/insist.yaml"
+check "and is whole" ended 0
+
+# ---- jobs ----
+ask add claims --id B-1 --data 'bad claim'
+check "a job dies" until_true sh -c "'$insist' job B-1 -o json | grep -q '\"state\":\"dead\"'"
+check "and that is told" until_true told_once alert.raised max_retries_exceeded
+ask add notify.ops --data x
+check "nobody adds to the webhook" ended 2 'only tells of alerts'
+ask alerts --state nonsense
+check "a state that is none" ended 2 'standing, cleared or all'
+finish
