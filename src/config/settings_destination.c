@@ -320,8 +320,9 @@ static const struct setting alerts_rows[] = {
     { "dead_per_tenant", SETTING_COUNT, AT(alerts.dead_per_tenant), "0", "0", "1000000000",
       .meaning = "Alert at more dead letters of one tenant than this. 0: never." },
     { "dead_rate", SETTING_REAL, AT(alerts.dead_rate), "0", "0", "1",
-      .meaning = "Alert when more than this share of the jobs that ended in the last hour are dead, once 100 have ended. "
+      .meaning = "Alert when more than this share of the jobs that ended within dead_window are dead, once 100 have ended. "
       "0: never." },
+    { "dead_window", SETTING_DURATION, AT(alerts.dead_window_ms), "1h", "1m", "7d", .meaning = "The window of dead_rate." },
     { "breaker_open", SETTING_DURATION, AT(alerts.breaker_open_ms), "10m", "0s", "365d",
       .meaning = "Alert when the breaker has not been closed for this long. 0s: never." },
     { "down", SETTING_DURATION, AT(alerts.down_ms), "30m", "0s", "365d",

@@ -152,7 +152,7 @@ enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *re
 /* Empties the buckets that time has passed over; all of them when it went back. */
 static void share_move(struct share_window *window, instant now)
 {
-    int64_t head = now / SHARE_BUCKET_MS;
+    int64_t head = now / (window->window_ms / SHARE_BUCKETS);
     int64_t passed = head - window->head;
     if (passed < 0 || passed > SHARE_BUCKETS)
         passed = SHARE_BUCKETS;
@@ -166,9 +166,11 @@ struct share_window share_none(void)
     return (struct share_window){ .since = INSTANT_NONE };
 }
 
-void share_add(struct share_window *window, int64_t ended, int64_t dead, instant now)
+void share_add(struct share_window *window, int64_t window_ms, int64_t ended, int64_t dead, instant now)
 {
-    assert(now >= 0 && ended >= 0 && dead >= 0);
+    assert(now >= 0 && ended >= 0 && dead >= 0 && window_ms >= SHARE_BUCKETS);
+    if (window->window_ms != window_ms)
+        *window = (struct share_window){ .since = now, .window_ms = window_ms };
     share_move(window, now);
     if (window->since == INSTANT_NONE || window->since > now)
         window->since = now;
@@ -179,6 +181,8 @@ void share_add(struct share_window *window, int64_t ended, int64_t dead, instant
 double share_dead(struct share_window *window, instant now)
 {
     int64_t ended = 0, dead = 0;
+    if (window->window_ms == 0)
+        return -1;
     share_move(window, now);
     for (int i = 0; i < SHARE_BUCKETS; i++) {
         ended += window->buckets[i].ended;
@@ -186,7 +190,7 @@ double share_dead(struct share_window *window, instant now)
     }
     if (ended >= SHARE_LEAST)
         return (double)dead / (double)ended;
-    bool whole = window->since != INSTANT_NONE && now - window->since >= SHARE_BUCKETS * (int64_t)SHARE_BUCKET_MS;
+    bool whole = window->since != INSTANT_NONE && now - window->since >= window->window_ms;
     return whole ? 0 : -1;
 }
 
@@ -274,7 +278,7 @@ static void append_level(const struct alert_facts *facts, struct buffer *out)
         append_ms(out, facts->limit);
         break;
     case ALERT_DEAD_RATE:
-        buffer_printf(out, "%.1f%% of the jobs that ended in the last hour are dead; the limit is %.1f%%",
+        buffer_printf(out, "%.1f%% of the jobs that ended of late are dead; the limit is %.1f%%",
                       100 * facts->value, 100 * facts->limit);
         break;
     case ALERT_STORE_FILLING:

@@ -20,7 +20,6 @@ enum {
     ALERT_GROWN_TIMES = 10,         /* nor before it is so many times what was told */
     ALERT_REASON_BYTES_MAX = 512,
     SHARE_BUCKETS = 12,
-    SHARE_BUCKET_MS = 5 * MINUTE_MS, /* together the last hour */
     SHARE_LEAST = 100,              /* ended jobs before a share means something */
     GROWTH_SAMPLES = 11,
     GROWTH_EVERY_MS = MINUTE_MS, /* the oldest is ten minutes old */
@@ -33,6 +32,7 @@ struct alerts_config {
     int64_t dead;
     int64_t dead_per_tenant;
     double dead_rate;
+    int64_t dead_window_ms; /* of that */
     int64_t age_ms;
     double growth; /* times as many as ten minutes ago */
     int64_t breaker_open_ms;
@@ -135,15 +135,16 @@ struct alert_standing alert_standing_none(void);
 enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_standing *standing,
                             instant now);
 
-/* Jobs that ended in the last hour, and those of them that are dead. */
+/* Jobs that ended in the last `window_ms`, and those of them that are dead. Another window begins anew. */
 struct share_window {
     instant since; /* it is watched; INSTANT_NONE: not yet */
+    int64_t window_ms;
     int64_t head; /* number of the newest bucket, counted from 1970 */
     struct {
         int64_t ended, dead;
     } buckets[SHARE_BUCKETS];
 };
-void share_add(struct share_window *window, int64_t ended, int64_t dead, instant now);
+void share_add(struct share_window *window, int64_t window_ms, int64_t ended, int64_t dead, instant now);
 struct share_window share_none(void);
 /* 0 when fewer than SHARE_LEAST have ended; negative: not known yet, it is not watched for long enough. */
 double share_dead(struct share_window *window, instant now);

@@ -178,7 +178,8 @@ static void feed_flows(struct dest *dest, instant now)
     const struct backlog_flow flow = { .count = is->open, .left = alerts->counted ? completed + cancelled + alerts->died : 0,
                                        .left_known = alerts->left, .left_created = alerts->left_created };
     backlog_age_feed(&alerts->age, &flow, now);
-    share_add(&alerts->ended, (completed > 0 ? completed : 0) + alerts->died, alerts->died, now);
+    share_add(&alerts->ended, dest->config->alerts.dead_window_ms, (completed > 0 ? completed : 0) + alerts->died,
+              alerts->died, now);
     growth_add(&alerts->growth, is->open, now);
     alerts->died = alerts->left = 0;
     alerts->left_created = 0;

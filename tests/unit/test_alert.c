@@ -145,21 +145,24 @@ static void the_store_fills(void **state)
     }
 }
 
+/* C-47 */
 static void the_share_is_of_the_last_hour(void **state)
 {
     struct share_window window = share_none();
     instant now = INT64_C(1736678400000);
     (void)state;
     assert_true(share_dead(&window, now) < 0);
-    share_add(&window, 99, 10, now);
+    share_add(&window, HOUR_MS, 99, 10, now);
     assert_true(share_dead(&window, now) < 0); /* too few to tell */
-    share_add(&window, 101, 10, now + 10 * MINUTE_MS);
+    share_add(&window, HOUR_MS, 101, 10, now + 10 * MINUTE_MS);
     assert_true(share_dead(&window, now + 10 * MINUTE_MS) == 0.1);
     assert_true(share_dead(&window, now + 65 * MINUTE_MS) == 10.0 / 101);
     assert_true(share_dead(&window, now + 2 * HOUR_MS) == 0);
-    share_add(&window, 200, 200, now + 2 * HOUR_MS);
+    share_add(&window, HOUR_MS, 200, 200, now + 2 * HOUR_MS);
     assert_true(share_dead(&window, now + 2 * HOUR_MS) == 1);
     assert_true(share_dead(&window, now) < 0); /* the clock was put back: nothing is known */
+    share_add(&window, DAY_MS, 150, 15, now);
+    assert_true(share_dead(&window, now + 20 * HOUR_MS) == 0.1);
 }
 
 static void growth_is_against_ten_minutes_ago(void **state)
@@ -198,7 +201,7 @@ static void summaries(void **state)
         { { .kind = ALERT_AGE, .step = ALERT_RAISED, .destination = SLICE("d"), .value = 961000, .limit = 900000 },
           "d: jobs that are not done are 16m1s old on average; the limit is 15m" },
         { { .kind = ALERT_DEAD_RATE, .step = ALERT_RAISED, .destination = SLICE("d"), .value = 0.034, .limit = 0.02 },
-          "d: 3.4% of the jobs that ended in the last hour are dead; the limit is 2.0%" },
+          "d: 3.4% of the jobs that ended of late are dead; the limit is 2.0%" },
         { { .kind = ALERT_DEAD_PER_TENANT, .step = ALERT_RAISED, .destination = SLICE("d"), .tenant = SLICE("acme"), .value = 51, .limit = 50 },
           "d: tenant acme: 51 dead letters; the limit is 50" },
         { { .kind = ALERT_MAX_RETRIES_EXCEEDED, .step = ALERT_RAISED, .destination = SLICE("d"), .count = 1 },
