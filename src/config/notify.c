@@ -55,9 +55,10 @@ const struct section notify_section = {
         "```\n"
         "\n"
         "A webhook is sent `{\"type\": \"alert.raised\", \"timestamp\": ..., \"data\": {...}}`; the type is `alert.raised`,\n"
-        "`alert.grown` or `alert.cleared`, and `data` an alert as `GET /v1/alerts` shows it. The job of an item with `email` is\n"
-        "`{\"from\": ..., \"to\": ..., \"subject\": ..., \"text\": ...}`. That of an item with `to` is `{\"to\": ..., \"subject\": ...,\n"
-        "\"text\": ..., \"type\": ..., \"timestamp\": ..., \"data\": {...}}`, for gateways of SMS or push messages.",
+        "`alert.grown` or `alert.cleared`, and `data` an alert as `GET /v1/alerts` shows it. The job of an item with `email`,\n"
+        "or with `to` through smtp or ses, is `{\"from\": ..., \"to\": ..., \"subject\": ..., \"text\": ...}`. That of\n"
+        "another item with `to` is `{\"to\": ..., \"subject\": ..., \"text\": ..., \"type\": ..., \"timestamp\": ...,\n"
+        "\"data\": {...}}`, for gateways of SMS or push messages.",
 };
 
 static void notify_check(struct settings *settings, const struct notify_config *notify, struct place place)

@@ -339,7 +339,8 @@ static void walk_lanes(struct engine *engine, instant now)
 static void read_expired(struct engine *engine)
 {
     const struct alert_subject subject = { .kind = ALERT_EXPIRED, .tenant = SLICE("") };
-    const struct alert_reading reading = { .watched = true, .value = (double)engine->expired_untold, .limit = ALERTS_QUIET_MS };
+    const struct alert_reading reading = { .watched = true, .value = (double)engine->expired_untold,
+                                           .limit = ALERTS_QUIET_MS };
     if (alert_read(engine, &subject, &reading))
         engine->expired_untold = 0;
 }

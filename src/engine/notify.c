@@ -80,8 +80,9 @@ static void write_event(struct json_writer *json, const struct alert_record *rec
     alert_record_write(json, record, step);
 }
 
-static struct slice payload_of(const struct notify_config *notify, const struct alert_record *record, enum alert_step step,
-                               instant now, struct arena *memory)
+/* Of mail only what a message has; whoever gets the rest need not know words that it does not use. */
+static struct slice payload_of(const struct notify_config *notify, bool mail, const struct alert_record *record,
+                               enum alert_step step, instant now, struct arena *memory)
 {
     struct buffer out;
     buffer_init(&out, PAYLOAD_BYTES_MAX);
@@ -94,7 +95,7 @@ static struct slice payload_of(const struct notify_config *notify, const struct 
         write_subject(&json, record, step);
         write_text(&json, record, step);
     }
-    if (!notify->email)
+    if (!mail)
         write_event(&json, record, step, now);
     json_object_end(&json);
     struct slice text =
@@ -118,6 +119,8 @@ enum status notify_job(const struct config *config, const struct notify_config *
 {
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
     bool urgent = alert_types[record->kind].severity == SEVERITY_CRITICAL;
+    bool mail = notify->email || (destination && (destination->transport == TRANSPORT_SMTP ||
+                                                  destination->transport == TRANSPORT_SES));
     enum priority priority = urgent ? PRIORITY_CRITICAL : PRIORITY_NORMAL;
     struct op_insert insert = {
         .destination = arena_copy(memory, slice_from(notify->destination)), /* a reload may free the configuration first */
@@ -131,7 +134,7 @@ enum status notify_job(const struct config *config, const struct notify_config *
         .headers = SLICE(""),
         .correlation_id = arena_copy(memory, record->id),
         .metadata = SLICE(""),
-        .payload = payload_of(notify, record, step, now, memory),
+        .payload = payload_of(notify, mail, record, step, now, memory),
         .beyond_limit = true,
     };
     if (!insert.destination.data || !insert.id.data || !insert.correlation_id.data || !insert.payload.data)

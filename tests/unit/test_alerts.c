@@ -507,12 +507,13 @@ static void news_through_a_failing_destination_makes_no_news(void **state)
 /* S3-067, S3-068, S3-069: what goes through other destinations. */
 static void news_for_mail_and_gateways(void **state)
 {
-    static const char *const ids[] = { "mail", "sms" };
+    static const char *const ids[] = { "mail", "sms", "also" };
     static const struct {
         const char *member, *value;
     } members[][4] = {
         { { "from", "insist@example.org" }, { "to", "users@example.org" }, { "subject", "[insist] critical: contingency at d" }, { "type", NULL } },
         { { "from", NULL }, { "to", "+595981000000" }, { "subject", "[insist] critical: contingency at d" }, { "type", "alert.raised" } },
+        { { "from", NULL }, { "to", "boss@example.org" }, { "subject", "[insist] critical: contingency at d" }, { "type", NULL } },
     };
     struct script script = { .webhook_fails = true };
     struct world world = { .destination = answers, .context = &script };
@@ -521,6 +522,7 @@ static void news_for_mail_and_gateways(void **state)
     world_begin(&world, "notify:\n"
                         "  - { name: mail, email: users@example.org, from: insist@example.org, through: m, on: [contingency] }\n"
                         "  - { name: sms, to: '+595981000000', through: g, on: [critical], destinations: [d] }\n"
+                        "  - { name: also, to: boss@example.org, through: m, on: [contingency] }\n"
                         "  - { name: other, to: '+595981000000', through: g, on: [critical], destinations: [g] }\n"
                         "destinations:\n"
                         "  d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true }\n"
