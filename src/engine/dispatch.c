@@ -224,7 +224,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
-        .backoff_factor = dest_backoff_factor(attempt->dest, engine_now(engine)),
+        .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
