@@ -316,6 +316,8 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
 static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
 {
     const char *why = why_unsendable(attempt->engine, lane);
+    if (!why && attempt->gate && !attempt_may_go(attempt))
+        why = "the destination is held";
     if (why)
         attempt_release(attempt, why);
     else if (attempt->gate)

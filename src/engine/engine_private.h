@@ -349,6 +349,13 @@ void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */
 void attempt_release(struct attempt *attempt, const char *why);
 
+/* rejudge.c */
+/*
+ * Whether a job that was claimed through a gate may go by what counts now. False: it has no gate any more, and is to be
+ * given back.
+ */
+bool attempt_may_go(struct attempt *attempt);
+
 /* ahead.c */
 void ahead_note_commit(struct engine *engine, int64_t ms);
 void ahead_note_answer(struct dest *dest, int64_t ms, size_t payload);
