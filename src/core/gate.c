@@ -47,12 +47,14 @@ void gate_configure(struct gate *gate, const struct gate_rules *rules, instant n
     if (!gate->rules) {
         struct gate before = *gate;
         gate_init(gate, rules, now, now);
+        gate->rules_epoch = before.rules_epoch + 1;
         gate->under_way = before.under_way;
         gate->paused = before.paused;
         gate->closed_until = before.closed_until;
         return;
     }
     gate->rules = rules;
+    gate->rules_epoch++;
     gate->concurrency = rules->concurrency;
     concurrency_configure(&gate->adaptive, rules->concurrency);
     if (gate->contingency.kept.step > rules->contingency.ramp_count)
@@ -223,7 +225,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
     assert(count > 0);
     gate->under_way += count;
     if (!gate->rules)
-        return (struct gate_pass){ 0 };
+        return (struct gate_pass){ .rules_epoch = gate->rules_epoch };
     if (gate_cycle_over(gate, now)) {
         gate->cycle_until = gate->rules->cycle_every_ms > 0 ? instant_add(now, gate->rules->cycle_every_ms) : INSTANT_NONE;
         gate->cycle_taken = 0;
@@ -236,9 +238,16 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
     return (struct gate_pass){
         .breaker_epoch = gate->breaker.epoch,
         .mode_epoch = gate->contingency.epoch,
+        .rules_epoch = gate->rules_epoch,
         .cycle = gate->cycle,
         .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
     };
+}
+
+bool gate_pass_stands(const struct gate *gate, struct gate_pass pass, instant now)
+{
+    return pass.rules_epoch == gate->rules_epoch && pass.mode_epoch == gate->contingency.epoch &&
+           pass.breaker_epoch == gate->breaker.epoch && !closed(gate, now);
 }
 
 void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)

@@ -53,6 +53,7 @@ struct gate {
     instant closed_until; /* by a throttle; INSTANT_NONE: open */
     instant ticked_at;    /* the last time; INSTANT_NONE: never */
     const struct gate_rules *rules; /* NULL: none */
+    uint32_t rules_epoch; /* which of them */
     bool was_open; /* at the last tick: neither paused nor closed */
     instant cycle_until;
     int64_t cycle_taken;
@@ -71,7 +72,7 @@ struct gate_answer {
 
 /* Goes with each send, from the taking of its place to its answer. */
 struct gate_pass {
-    uint32_t breaker_epoch, mode_epoch, cycle;
+    uint32_t breaker_epoch, mode_epoch, rules_epoch, cycle;
     bool probe; /* sent to see whether the destination is well: a failure that may pass must not spend one of the job's tries
                  */
 };
@@ -125,6 +126,11 @@ bool gate_cycle_over(const struct gate *gate, instant now);
 
 /* `count` at most the room that was given. */
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now);
+/*
+ * Whether nothing has changed since that speaks against what has a pass but was not sent yet. Else it is to be given back,
+ * and the gate to be asked again.
+ */
+bool gate_pass_stands(const struct gate *gate, struct gate_pass pass, instant now);
 /* They found nothing to send after all. */
 void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count);
 /* One was answered. */

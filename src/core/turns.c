@@ -76,7 +76,7 @@ static int64_t ahead_in(const struct turns *turns, const struct turn *turn, int6
 {
     if (round == turn->round)
         return turn->ahead;
-    bool served_before = turn->round > 0 && round == turn->round + 1;
+    bool served_before = turn->round > 0 && round == turn->round + 1 && round != turns->afresh;
     return served_before ? turn->credit : turns_share(turns, turn);
 }
 
@@ -176,15 +176,19 @@ int64_t turns_front_round(const struct turns *turns)
     return front ? front->ready.key / KEY_ROUND : 0;
 }
 
+static void begin_round(struct turns *turns, int64_t round)
+{
+    turns->round = round;
+    turns->late = 0;
+    turns->late_max = turns->ready.count > TURNS_LATE_MIN ? (int64_t)turns->ready.count : TURNS_LATE_MIN;
+}
+
 /* The front's key says in which round it stands: the first service of a round begins it. */
 static void begin_round_of(struct turns *turns, const struct turn *front)
 {
     int64_t round = front->ready.key / KEY_ROUND;
-    if (round <= turns->round)
-        return;
-    turns->round = round;
-    turns->late = 0;
-    turns->late_max = turns->ready.count > TURNS_LATE_MIN ? (int64_t)turns->ready.count : TURNS_LATE_MIN;
+    if (round > turns->round)
+        begin_round(turns, round);
 }
 
 /* Part of a turn, up to its end: at most what turn_max says. */
@@ -329,11 +333,9 @@ size_t turns_count(const struct turns *turns)
     return turns->ready.count + turns->parked.count + turns->aside.count;
 }
 
-void turns_configure(struct turns *turns, const struct turns_settings *settings)
+/* As if all had come now, each at its place. */
+static void stand_anew(struct turns *turns)
 {
-    settings_check(settings);
-    end_turn(turns);
-    turns->settings = *settings;
     size_t count = turns->ready.count;
     turns->ready.count = 0;
     for (size_t i = 0; i < count; i++) { /* in place: those pushed again never reach the ones still to come */
@@ -344,6 +346,30 @@ void turns_configure(struct turns *turns, const struct turns_settings *settings)
         node->position = 0;
         push(&turns->ready, node, key_of_comer(turns, turn, round_of(turns, turn)), turn->place);
     }
+}
+
+void turns_configure(struct turns *turns, const struct turns_settings *settings)
+{
+    settings_check(settings);
+    end_turn(turns);
+    turns->settings = *settings;
+    stand_anew(turns);
+}
+
+void turns_begin_afresh(struct turns *turns)
+{
+    bool over = turns->aside.count == 0 && (!first(turns) || turns_front_round(turns) > turns->afresh);
+    if (!turns->settings.round_robin || !over)
+        return;
+    end_turn(turns);
+    begin_round(turns, turns->round + 1);
+    turns->afresh = turns->round;
+    stand_anew(turns);
+}
+
+bool turns_may_overtake(const struct turns *turns, const struct turn *turn)
+{
+    return turn->ready.position > 0 && (stands_ahead(turn) || turn->ready.key / KEY_ROUND == turns->afresh);
 }
 
 struct turn_figures turn_figures(const struct turns *turns, const struct turn *turn)

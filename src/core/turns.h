@@ -60,7 +60,8 @@ struct turns {
     struct heap parked; /* by the time they come back */
     struct heap aside;  /* by how little they matter */
     struct turn *holder; /* in the middle of its batch; NULL: nobody */
-    int64_t round;       /* of the last service */
+    int64_t round;       /* of the last service, or one that begins afresh */
+    int64_t afresh;      /* the last round that did; 0: none */
     int64_t late, late_max; /* those who came after it had begun */
     uint64_t places;
     uint64_t visits;
@@ -100,6 +101,15 @@ void turns_unpark(struct turns *turns, struct turn *turn);
 size_t turns_unpark_due(struct turns *turns, instant now);
 /* When the next one comes back; INSTANT_NONE: none is parked. */
 instant turns_next_due(const struct turns *turns);
+
+/*
+ * Those with work begin a round in which nobody has sent anything yet: in it they may go in any order, each for its share.
+ * Who was about to have a turn may be last then, and so waits for up to two rounds over such a beginning. Nothing happens
+ * before the last such round is over: however often it is begun, everybody is served in between.
+ */
+void turns_begin_afresh(struct turns *turns);
+/* Whether that lane may go before others of its round, and nobody waits for longer than for one round of theirs. */
+bool turns_may_overtake(const struct turns *turns, const struct turn *turn);
 
 /* The lane, which is neither parked nor aside, has no turn until it is brought back. */
 void turns_set_aside(struct turns *turns, struct turn *turn, int64_t class);

@@ -225,7 +225,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .unspent = attempt->pass.probe || attempt->send.use_fallback,
-        .backoff_factor = dest_backoff_factor(attempt->dest, engine_now(engine)),
+        .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
@@ -317,6 +317,8 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
 static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
 {
     const char *why = why_unsendable(attempt->engine, lane);
+    if (!why && attempt->gate && !attempt_may_go(attempt))
+        why = "the destination is held";
     if (why)
         attempt_release(attempt, why);
     else if (attempt->gate)

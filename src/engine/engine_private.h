@@ -301,8 +301,8 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
 /* Whether a job whose last try failed is to be held instead: what failed is the destination, which is told. */
 bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now);
-/* The factor of its waits now; 0: they do not adapt. */
-double dest_backoff_factor(const struct dest *dest, instant now);
+/* The factor of its waits now; 0: by that configuration, which a job was sent under, they do not adapt. */
+double dest_backoff_factor(const struct dest *dest, const struct destination_config *config, instant now);
 /* A job was answered, as it was claimed: notes how retries fare. */
 void dest_note_retry(struct dest *dest, const struct job *job, const struct settlement *settlement, instant now);
 /* When something is to do for it although nothing happens; INSTANT_NONE: never. */
@@ -365,6 +365,13 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
 void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */
 void attempt_release(struct attempt *attempt, const char *why);
+
+/* rejudge.c */
+/*
+ * Whether a job that was claimed through a gate may go by what counts now. False: it has no gate any more, and is to be
+ * given back.
+ */
+bool attempt_may_go(struct attempt *attempt);
 
 /* ahead.c */
 void ahead_note_commit(struct engine *engine, int64_t ms);

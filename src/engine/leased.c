@@ -128,7 +128,7 @@ enum status engine_nack(struct engine *engine, const struct lease_nack *nack, st
     struct settlement_input input = {
         .destination = dest->config, .job = nack->job, .answer = nack->answer, .seed = engine->seed, .now = now,
         .retention_ms = engine->config->retention_completed_ms, .unspent = leased && leased->pass.probe,
-        .backoff_factor = dest_backoff_factor(dest, now),
+        .backoff_factor = dest_backoff_factor(dest, dest->config, now),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, memory, op, ret_settlement);

@@ -267,9 +267,9 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
 }
 
 /* Rounded, so that what is told is what was applied. */
-double dest_backoff_factor(const struct dest *dest, instant now)
+double dest_backoff_factor(const struct dest *dest, const struct destination_config *config, instant now)
 {
-    if (!dest->config || !dest->config->adaptive_backoff)
+    if (!config->adaptive_backoff)
         return 0;
     return floor(adaptive_factor(&dest->adaptive, now) * 1000 + 0.5) / 1000;
 }

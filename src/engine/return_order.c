@@ -1,9 +1,12 @@
 /*
- * Who goes first on the way back from an outage. In each round of the turns those with critical work go first, then those
- * with work of high priority, then those whose work was held, and those that have only work that came since last.
+ * Who goes first on the way back from an outage. The way begins with a round in which those with critical work go first,
+ * then those with work of high priority, then those whose work was held, and those that have only work that came since last.
  *
  * So the test batch and the first steps are what matters most, of all tenants. But a tenant still has no more than its share
- * of a round: one that calls all of its work critical holds up nobody for longer than that (invariant 7).
+ * of a round: one that calls all of its work critical holds up nobody for longer than that (invariant 7). And the rounds
+ * that follow keep the order of the first: were they ordered anew, who was first in one could be last in the next and wait
+ * for two rounds. Only tenants that come anew, and so have not used up their share, go by what they have: the urgent before
+ * everybody else, those with only new work last.
  *
  * A lane's class is that of its most urgent job, by rank: so it heeds age and deadlines, and a job that has waited for two
  * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
@@ -80,6 +83,8 @@ void return_order_begin(struct engine *engine, struct dest *dest)
     dest->return_class = has ? RETURN_CRITICAL : RETURN_UNKNOWN;
     dest->return_round = 0;
     turns_bring_back(&dest->turns, RETURN_NEW);
+    if (has)
+        turns_begin_afresh(&dest->turns);
     for (size_t i = 0; i < engine->lanes_capacity && has; i++)
         if (engine->lanes[i] && engine->lanes[i]->dest == dest)
             engine->lanes[i]->return_class = RETURN_UNKNOWN; /* of an earlier return */
@@ -96,6 +101,12 @@ static bool next_class(struct dest *dest)
     return true;
 }
 
+/* Whether whoever is in front of this round must wait: it keeps its place, but some that may overtake it are aside. */
+static bool next_overtakers(struct dest *dest, const struct turn *front)
+{
+    return !turns_may_overtake(&dest->turns, front) && turns_aside_class(&dest->turns) < RETURN_NEW && next_class(dest);
+}
+
 struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
 {
     for (;;) {
@@ -110,6 +121,10 @@ struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, i
             dest->return_round = turns_front_round(&dest->turns);
             dest->return_class = RETURN_CRITICAL;
         }
+        if (next_overtakers(dest, turn))
+            continue;
+        if (!turns_may_overtake(&dest->turns, turn))
+            return turn;
         struct lane_state *lane = lane_of(turn);
         if (lane->return_class == RETURN_UNKNOWN && dest->return_looks-- <= 0) {
             engine_wake(engine);
@@ -154,6 +169,8 @@ void return_order_added(struct engine *engine, struct lane_state *lane)
     if (lane->dest->return_class == RETURN_UNKNOWN || !has_order(lane->dest))
         return;
     look_anew(lane);
+    if (!turns_may_overtake(&lane->dest->turns, &lane->turn))
+        return;
     look(engine, lane, engine_now(engine));
     heed_class(lane->dest, lane);
 }

@@ -144,8 +144,9 @@ struct op_extend {
 /*
  * OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE: by name. STATUS_NOT_FOUND; STATUS_CONFLICT where the state forbids it.
  * A dead job that is redriven starts a new generation and loses a deadline that has passed. A waiting one is only
- * hurried: what it has spent stays spent, and it keeps its step. A priority can change while pending, waiting and
- * running; the rank that a settlement brings stands. A corrected payload does not change what OP_INSERT compares with.
+ * hurried, and only by a person: what it has spent stays spent, and it keeps its step. A priority can change while
+ * pending, waiting and running; the rank that a settlement brings stands. A corrected payload does not change what
+ * OP_INSERT compares with.
  */
 struct op_job {
     struct slice tenant, id;

@@ -292,7 +292,7 @@ static enum status apply_redrive(struct memory_store *store, instant now, struct
     struct memory_job *job = job_named(store, &op->job);
     if (!job)
         return STATUS_NOT_FOUND;
-    if (job_state_after(job->job.state, EVENT_REDRIVE) == STATE_NONE)
+    if (job_state_after(job->job.state, EVENT_REDRIVE) == STATE_NONE || (op->job.automatic && job->job.state != STATE_DEAD))
         return STATUS_CONFLICT;
     if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;

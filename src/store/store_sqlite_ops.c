@@ -416,13 +416,13 @@ static enum status named_change(struct sqlite_batch *batch, struct store_op *op,
     return status == STATUS_OK ? sqlite_row_change(batch, before, &after, type, op->data) : status;
 }
 
-static bool named_allowed(enum op_kind kind, enum job_state state)
+static bool named_allowed(const struct store_op *op, enum job_state state)
 {
-    switch (kind) {
+    switch (op->kind) {
     case OP_CANCEL:
         return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
     case OP_REDRIVE:
-        return job_state_after(state, EVENT_REDRIVE) != STATE_NONE;
+        return op->job.automatic ? state == STATE_DEAD : job_state_after(state, EVENT_REDRIVE) != STATE_NONE;
     case OP_PURGE:
         return state == STATE_DEAD;
     default:
@@ -446,7 +446,7 @@ static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
     op->job.ret_seq = row.job.seq;
     op->job.ret_lane = row.job.lane;
     op->job.ret_state = row.job.state;
-    if (!named_allowed(op->kind, row.job.state))
+    if (!named_allowed(op, row.job.state))
         return refuse(op, STATUS_CONFLICT);
     return op->kind == OP_PURGE ? job_deleted(batch, &row, EVENT_TYPE_PURGED, op->data) : named_change(batch, op, &row);
 }

@@ -259,6 +259,9 @@ static void redrive_makes_a_waiting_job_due(void **state)
     assert_int_equal(ready_in(f, lane), 0);
 
     struct store_op op = job_op(OP_REDRIVE, "t", "a");
+    op.job.automatic = true; /* somebody was quicker, and it failed again: the clock hurries nobody */
+    assert_run(f, &op, STATUS_CONFLICT);
+    op.job.automatic = false;
     op.job.rank = 3;
     assert_run(f, &op, STATUS_OK);
     struct job after = read_job(f, "t", "a");

@@ -260,7 +260,7 @@ static void apply_named(struct model *model, const struct store_op *op, struct e
     enum job_state state = job->job.state;
     bool queued = state == STATE_PENDING || state == STATE_WAITING;
     bool allowed = op->kind == OP_CANCEL    ? queued
-                   : op->kind == OP_REDRIVE ? state == STATE_DEAD || state == STATE_WAITING
+                   : op->kind == OP_REDRIVE ? state == STATE_DEAD || (state == STATE_WAITING && !op->job.automatic)
                    : op->kind == OP_PURGE   ? state == STATE_DEAD
                                             : queued || state == STATE_RUNNING;
     expected->job = (size_t)(job - model->jobs);

@@ -135,6 +135,71 @@ static void critical_work_that_comes_on_the_way_goes_next(void **state)
     world_end(&world);
 }
 
+/*
+ * Later rounds keep the order of the first. Were those with new critical work first in each, "one" would be the first of
+ * the first round and the last of the second, and wait for two rounds (invariant 7).
+ */
+static void who_was_first_is_not_last_in_the_next_round(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(", fairness: { batch: 1 }"), began);
+    world.commit_ms = 5;
+    hold(&world);
+    add(&world, "one", PRIORITY_NORMAL, "a", 10);
+    add(&world, "one", PRIORITY_CRITICAL, "K", 1);
+    add(&world, "two", PRIORITY_NORMAL, "b", 10);
+    add(&world, "three", PRIORITY_NORMAL, "c", 10);
+    world_run_for(&world, 1000);
+    let_go(&world);
+    world_run_for(&world, 10);
+    assert_int_equal(sent.count, 5); /* the test batch: K b c, then a and one more */
+    sent_are(&sent, 0, 1, "K");
+    sent_are(&sent, 1, 2, "bc");
+    sent_are(&sent, 3, 1, "a");
+    add(&world, "two", PRIORITY_CRITICAL, "L", 3);
+    add(&world, "three", PRIORITY_CRITICAL, "M", 3);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_int_equal(sent.count, 37);
+    size_t last = 3;
+    for (size_t i = 4; i < sent.count && last < 30; i++) {
+        if (sent.ids[i][0] != 'a')
+            continue;
+        assert_true(i - last <= 3);
+        last = i;
+    }
+    assert_true(position(&sent, "L0") < 9 && position(&sent, "M0") < 9); /* a turn of each other tenant at most */
+    world_end(&world);
+}
+
+/* However often the way back begins anew, those whose work is not urgent have their turn in between. */
+static void a_way_back_that_fails_again_and_again_starves_nobody(void **state)
+{
+    struct sent sent = { 0 };
+    struct world world = { .destination = takes_all, .context = &sent };
+    (void)state;
+    world_begin(&world, TO(", fairness: { batch: 2 }"), began);
+    add(&world, "one", PRIORITY_CRITICAL, "K", 60);
+    add(&world, "two", PRIORITY_CRITICAL, "L", 60);
+    add(&world, "three", PRIORITY_CRITICAL, "M", 60);
+    add(&world, "four", PRIORITY_NORMAL, "d", 60);
+    hold(&world);
+    size_t before = sent.count;
+    for (int i = 0; i < 6; i++) {
+        let_go(&world); /* the test batch, of five */
+        hold(&world);
+        world_run_for(&world, 1000);
+    }
+    assert_true(sent.count >= before + 30);
+    size_t waited = 0;
+    for (size_t i = before; i < sent.count; i++) {
+        waited = sent.ids[i][0] == 'd' ? 0 : waited + 1;
+        assert_true(waited <= 2 * 6);
+    }
+    world_end(&world);
+}
+
 /* Rank is what counts: it heeds age. */
 static void old_work_is_as_good_as_critical(void **state)
 {
@@ -214,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(critical_then_high_then_what_was_held_then_the_new),
         cmocka_unit_test(critical_work_that_comes_on_the_way_goes_next),
+        cmocka_unit_test(who_was_first_is_not_last_in_the_next_round),
+        cmocka_unit_test(a_way_back_that_fails_again_and_again_starves_nobody),
         cmocka_unit_test(old_work_is_as_good_as_critical),
         cmocka_unit_test(the_order_ends_with_the_way_back),
         cmocka_unit_test(many_tenants),

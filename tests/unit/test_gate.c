@@ -338,6 +338,42 @@ static void a_reload(void **state)
 }
 
 /* A pause on the way back is no time of stability, however the operator ends it. */
+static void what_ends_a_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool reload, outage, breaks, closes, stands;
+    } cases[] = {
+        { "nothing", .stands = true },
+        { "a reload, of the same rules even", .reload = true },
+        { "an outage", .outage = true },
+        { "a breaker that opens", .breaks = true },
+        { "a wish for a pause", .closes = true },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gate gate = begin(cases[i].breaks ? &broken : &both);
+        struct gate_pass pass = gate_take(&gate, 1, START);
+        if (cases[i].reload)
+            gate_configure(&gate, &both, START);
+        if (cases[i].outage)
+            gate_enter_contingency(&gate, START);
+        if (cases[i].breaks)
+            break_it(&gate, START);
+        if (cases[i].closes)
+            gate_close_until(&gate, START + 1000);
+        check(gate_pass_stands(&gate, pass, START + 1) == cases[i].stands, "%s", cases[i].name);
+        gate_give_back(&gate, pass, 1);
+        check(gate.under_way == 0, "%s", cases[i].name);
+    }
+    struct gate gate = { .concurrency = 5, .closed_until = INSTANT_NONE };
+    struct gate_pass pass = gate_take(&gate, 1, START);
+    assert_true(gate_pass_stands(&gate, pass, START));
+    gate_configure(&gate, &plain, START);
+    assert_false(gate_pass_stands(&gate, pass, START)); /* it had none before */
+    assert_true(gate_pass_stands(&gate, gate_take(&gate, 1, START), START));
+}
+
 static void a_pause_on_the_way_back(void **state)
 {
     (void)state;
@@ -462,6 +498,7 @@ int main(void)
         cmocka_unit_test(health_and_the_operator),
         cmocka_unit_test(maintenance_is_named),
         cmocka_unit_test(a_reload),
+        cmocka_unit_test(what_ends_a_pass),
         cmocka_unit_test(a_pause_on_the_way_back),
         cmocka_unit_test(a_clock_set_back_prolongs_no_pause),
         cmocka_unit_test(who_is_well),

@@ -465,6 +465,37 @@ static void all_parked_is_nobody(void **state)
     field_end(&field);
 }
 
+/* ---- Afresh ---- */
+
+static void a_round_that_begins_afresh_has_any_order(void **state)
+{
+    (void)state;
+    struct field field;
+    field_begin(&field, email, 3);
+    for (size_t i = 0; i < 3; i++)
+        give(&field, i, 100);
+    check_order(&field, "AAABB", "C has not had its turn");
+    assert_true(turns_may_overtake(&field.turns, &field.lanes[2].turn)); /* it came anew */
+    assert_false(turns_may_overtake(&field.turns, &field.lanes[0].turn));
+    turns_begin_afresh(&field.turns);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(turns_may_overtake(&field.turns, &field.lanes[i].turn));
+    turns_set_aside(&field.turns, &field.lanes[2].turn, 1);
+    turns_set_aside(&field.turns, &field.lanes[1].turn, 1);
+    assert_false(turns_may_overtake(&field.turns, &field.lanes[2].turn)); /* it stands nowhere */
+    check_order(&field, "AAA", "somebody says that A matters most");
+    turns_begin_afresh(&field.turns); /* some are aside: no */
+    turns_bring_back(&field.turns, 1);
+    check_order(&field, "C", "who has waited for longest");
+    turns_begin_afresh(&field.turns); /* not everybody has had its turn: no */
+    check_order(&field, "CCBBBAAACCCBBB", "later rounds keep that order");
+    assert_false(turns_may_overtake(&field.turns, &field.lanes[0].turn));
+    turns_begin_afresh(&field.turns);
+    assert_true(turns_may_overtake(&field.turns, &field.lanes[0].turn));
+    check_order(&field, "AAACCCBBBAAA", "and once more");
+    field_end(&field);
+}
+
 /* ---- Aside ---- */
 
 static void those_aside_wait_for_the_others(void **state)
@@ -652,6 +683,7 @@ int main(void)
         cmocka_unit_test(a_hundred_thousand_lanes),
         cmocka_unit_test(a_parked_lane_keeps_its_place),
         cmocka_unit_test(all_parked_is_nobody),
+        cmocka_unit_test(a_round_that_begins_afresh_has_any_order),
         cmocka_unit_test(those_aside_wait_for_the_others),
         cmocka_unit_test(alone_it_takes_what_it_likes),
         cmocka_unit_test(what_was_not_there_is_given_back),

@@ -59,6 +59,9 @@ static void check_dead_letter(struct world *world, const struct event *event)
     arena_init(&memory, SIZE_MAX / 4);
     if (world->eye->ops->reader_job(world->eye, event->tenant, event->job, false, &memory, &job, &error) != STATUS_OK)
         violated(world, INVARIANT_SILENCE, "the dead letter %.*s is not there: %s", SLICE_ARG(event->job), error.text);
+    struct shadow *shadow = world_job(world, event->job);
+    shadow->exhausted = slice_equal(job.dead_code, SLICE("MAX_RETRIES_EXCEEDED"));
+    shadow->dead_mono = world->mono;
     if (job.state == STATE_DEAD && (job.last_error.len == 0 || job.dead_code.len == 0 || job.dead_at == INSTANT_NONE))
         violated(world, INVARIANT_SILENCE, "the dead letter %.*s has error '%.*s', code '%.*s', died at %" PRId64,
                  SLICE_ARG(event->job), SLICE_ARG(job.last_error), SLICE_ARG(job.dead_code), job.dead_at);
@@ -166,9 +169,8 @@ static void check_inserted(struct world *world, const struct op_insert *insert)
     world->lanes[insert->ret_lane].tenant = shadow->tenant;
 }
 
-static void check_claimed(struct world *world, const struct op_claim *claim)
+static void check_claimed(struct world *world, const struct op_claim *claim, const struct claim_out *out)
 {
-    const struct lane_view *lane = &world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0];
     for (size_t i = 0; i < claim->ret_count; i++) {
         const struct job *job = &claim->ret_jobs[i];
         struct shadow *shadow = world_job(world, job->id);
@@ -176,12 +178,11 @@ static void check_claimed(struct world *world, const struct op_claim *claim)
             violated(world, INVARIANT_LEASE, "%.*s is %s after its claim, token %" PRId64 " after %" PRId64, SLICE_ARG(job->id),
                      job_state_name(shadow->state), job->lease_token, shadow->token);
         shadow->token = job->lease_token;
-        shadow->lease_until_mono = lane->lease_until_mono;
-        shadow->claim_mono = lane->claim_mono;
-        shadow->claim_held = lane->claim_held;
-        shadow->claim_calm = lane->claim_calm;
-        shadow->claim_probe = lane->claim_probe;
+        shadow->lease_until_mono = out->lease_until_mono;
+        shadow->claim_mono = out->mono;
         shadow->expected.set = false;
+        if (slice_equal(claim->owner, SLICE("engine")))
+            turns_claimed(world, shadow, out->lane);
     }
 }
 
@@ -217,6 +218,14 @@ static void check_outcome(struct world *world, const struct shadow *shadow, cons
     check_waits(world, shadow, settle, spent);
 }
 
+static int64_t lane_of(const struct world *world, const struct shadow *shadow)
+{
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == shadow->dest && world->lanes[lane].tenant == shadow->tenant)
+            return lane;
+    return 0;
+}
+
 /* `before`: the last event before this transaction. */
 static void check_settled(struct world *world, const struct store_op *op, int64_t before)
 {
@@ -231,6 +240,9 @@ static void check_settled(struct world *world, const struct store_op *op, int64_
                  (int)(shadow - world->jobs), settle->token);
     if (op->status != STATUS_OK)
         return;
+    if (shadow->unsent)
+        seen(world, FEATURE_UNSENT);
+    turns_unsent(world, shadow, lane_of(world, shadow));
     if (shadow->last_event <= before) /* it may have been claimed again in the same transaction, but its end was told */
         violated(world, INVARIANT_STATE, "job %d was settled as %s, but no event says so", (int)(shadow - world->jobs),
                  job_state_name(job_state_after(STATE_RUNNING, settle->event)));
@@ -238,6 +250,51 @@ static void check_settled(struct world *world, const struct store_op *op, int64_
         check_outcome(world, shadow, settle);
     shadow->expected.set = false;
     shadow->retry_count = settle->retry_count;
+}
+
+/* The claims of a batch have left for the store; those of sabotage ask for another lane than was asked for. */
+static void check_claim(struct world *world, const struct store_op *op)
+{
+    struct claim_out out = turns_answered(world, &op->claim, op->status == STATUS_OK);
+    if (op->status != STATUS_OK)
+        return;
+    check_claimed(world, &op->claim, &out);
+    check_rates_claimed(world, &out, (int64_t)op->claim.ret_count);
+}
+
+void check_claims_refused(struct world *world, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->ops[i].kind == OP_CLAIM)
+            turns_answered(world, &batch->ops[i].claim, false);
+}
+
+/* How often a job goes back by itself, when, and which. */
+static void check_redriven(struct world *world, const struct op_job *redrive)
+{
+    struct shadow *shadow = world_job(world, redrive->id);
+    int64_t times = 0, after = INT64_MAX;
+    for (int i = 0; i < CONFIGS; i++) { /* the request may be of the configuration before */
+        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[shadow->dest]));
+        bool past = world->mono - world->changed_mono <= 4 * world->store_lag_ms;
+        if (!config || config->dead.redrive_after_ms == 0 || (i != world->config && !past))
+            continue;
+        times = config->dead.redrive_times > times ? config->dead.redrive_times : times;
+        after = config->dead.redrive_after_ms < after ? config->dead.redrive_after_ms : after;
+    }
+    seen(world, FEATURE_REDRIVE);
+    if (world->sabotage == SABOTAGE_REDRIVE_OFTEN)
+        times--;
+    if (!shadow->was_dead)
+        violated(world, INVARIANT_ATTEMPTS, "%.*s went back by itself and was not dead", SLICE_ARG(redrive->id));
+    if (++shadow->redrives_auto > times)
+        violated(world, INVARIANT_ATTEMPTS, "%.*s went back by itself %" PRId64 " times, %" PRId64 " are allowed",
+                 SLICE_ARG(redrive->id), shadow->redrives_auto, times);
+    if (!shadow->exhausted)
+        violated(world, INVARIANT_ATTEMPTS, "%.*s went back by itself, although it did not die of its retries", SLICE_ARG(redrive->id));
+    if (world->clock_jumped_mono < shadow->dead_mono && world->mono - shadow->dead_mono < after)
+        violated(world, INVARIANT_ATTEMPTS, "%.*s went back by itself %" PRId64 " ms after its death, not %" PRId64,
+                 SLICE_ARG(redrive->id), world->mono - shadow->dead_mono, after);
 }
 
 static void check_op(struct world *world, const struct store_op *op, int64_t before)
@@ -248,8 +305,11 @@ static void check_op(struct world *world, const struct store_op *op, int64_t bef
             check_inserted(world, &op->insert);
         break;
     case OP_CLAIM:
-        if (op->status == STATUS_OK)
-            check_claimed(world, &op->claim);
+        check_claim(world, op);
+        break;
+    case OP_REDRIVE:
+        if (op->status == STATUS_OK && op->job.automatic)
+            check_redriven(world, &op->job);
         break;
     case OP_SETTLE:
         check_settled(world, op, before);
@@ -259,7 +319,7 @@ static void check_op(struct world *world, const struct store_op *op, int64_t bef
     }
 }
 
-static void look_at_lanes(struct world *world, int64_t ready[LANES_MAX + 1])
+static void look_at_lanes(struct world *world)
 {
     struct arena memory;
     struct lane *lanes;
@@ -268,10 +328,9 @@ static void look_at_lanes(struct world *world, int64_t ready[LANES_MAX + 1])
     arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     assert_true(count <= LANES_MAX);
-    memset(ready, 0, (LANES_MAX + 1) * sizeof *ready);
     int64_t dead[DESTS] = { 0 };
     for (size_t i = 0; i < count; i++) {
-        ready[lanes[i].id] = lanes[i].counts.ready;
+        world->lanes[lanes[i].id].ready = lanes[i].counts.ready;
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
     }
     for (int dest = 0; dest < DESTS; dest++) {
@@ -295,24 +354,19 @@ static void check_room_for_dead(struct world *world, const struct op_claim *clai
                  dest_names[dest], world->mono - full);
 }
 
-static int64_t ready_before[LANES_MAX + 1]; /* of the transaction under way */
-
-static bool claims(const struct store_op *ops, size_t count)
+static void note_dead(struct world *world, const struct op_job *redrive)
 {
-    for (size_t i = 0; i < count; i++)
-        if (ops[i].kind == OP_CLAIM)
-            return true;
-    return false;
+    struct shadow *shadow = world_job(world, redrive->id);
+    shadow->was_dead = shadow->state == STATE_DEAD && !shadow->gone;
 }
 
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count)
 {
-    if (!claims(ops, count))
-        return;
-    look_at_lanes(world, ready_before);
     for (size_t i = 0; i < count; i++)
         if (ops[i].kind == OP_CLAIM)
             check_room_for_dead(world, &ops[i].claim);
+        else if (ops[i].kind == OP_REDRIVE && ops[i].job.automatic)
+            note_dead(world, &ops[i].job);
 }
 
 void check_applied(struct world *world, const struct store_op *ops, size_t count)
@@ -323,8 +377,8 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
     read_events(world);
     for (size_t i = 0; i < count; i++)
         check_op(world, &ops[i], before);
-    if (claims(ops, count))
-        check_turns(world, ops, count, ready_before);
+    look_at_lanes(world);
+    turns_look(world);
 }
 
 /* ---- 1, 2: everything that was acknowledged is there ---- */

@@ -1,6 +1,7 @@
 /*
- * The invariants that the receivers see: 3 (one send at a time, under a lease), 4 (what is held is not spent), 6, 7
- * (turns), 8 (the ramp), 10 (limits); and that everything ends.
+ * The invariants that the receivers see: 3 (one send at a time, under a lease), 4 (what is held is not sent, and not
+ * spent), 6, 8 (the ramp), 10 (limits); and that everything ends. A send is judged by how things stand when it leaves,
+ * whenever its job was claimed.
  */
 #include "world.h"
 
@@ -8,8 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { ENGINE_OPS_MAX = 600 }; /* of its own batches, beside what is under way */
 
@@ -34,59 +33,82 @@ static bool mode_is(const struct destination_status *status, const char *mode)
     return strcmp(status->mode, mode) == 0;
 }
 
+static int64_t ramp_level(const struct world *world, const struct contingency_config *config, int64_t step)
+{
+    size_t last = config->ramp_count - 1;
+    int64_t level = config->ramp[step < (int64_t)last ? (size_t)step : last];
+    return world->sabotage == SABOTAGE_NO_RAMP ? level / 4 : level;
+}
+
+/* Workers' jobs leave when they are leased: they are held to the mode then. All claims of such a batch are one request's. */
+static void check_leases(struct world *world, const struct batch *batch, int64_t count)
+{
+    const struct op_claim *claim = &batch->ops[0].claim;
+    int dest = world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0].dest;
+    const struct destination_config *config = dest < 0 ? NULL : world_dest(world, dest);
+    if (!config || batch->ops[0].kind != OP_CLAIM || slice_equal(claim->owner, SLICE("engine")))
+        return;
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    int64_t since = world_now(world) - status.mode_since;
+    bool stands = since >= 0 && stands_for(world, status.mode_since) >= since && config->contingency.ramp_count > 0;
+    world->figures->features[FEATURE_LEASE] += count;
+    if (mode_is(&status, "contingency") && (count > 1 || config->health.kind != HEALTH_NONE))
+        violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s in contingency", count, config->name);
+    if (mode_is(&status, "normal") && strcmp(status.breaker, "open") == 0)
+        violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and its jobs are leased", config->name);
+    if (mode_is(&status, "recovering") && stands &&
+        status.under_way > ramp_level(world, &config->contingency, since / RAMP_STEP_MS))
+        violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s are out %" PRId64 " ms after the return", status.under_way,
+                 config->name, since);
+}
+
 void check_claims_submitted(struct world *world, const struct batch *batch)
 {
+    int64_t leased = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_op *op = &batch->ops[i];
         if (op->kind != OP_CLAIM || op->claim.lane > LANES_MAX)
             continue;
-        struct lane_view *lane = &world->lanes[op->claim.lane];
+        const struct lane_view *lane = &world->lanes[op->claim.lane];
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
-        int64_t stands = stands_for(world, status.mode_since);
-        bool settled = stands > grace_ms(world), half_open = strcmp(status.breaker, "half_open") == 0;
         struct lane_hold hold = engine_lane_hold(world->engine, op->claim.lane);
         if (hold.held && stands_for(world, hold.since) > grace_ms(world))
             violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and jobs of it are claimed", lane->tenant, dest_names[lane->dest]);
         if (mode_is(&status, "paused") && stands_for(world, status.held_since) > grace_ms(world))
             violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
-        if (!mode_is(&status, "normal") || strcmp(status.breaker, "closed") != 0)
-            world->dests[lane->dest].unclosed_mono = world->mono;
-        lane->claim_mono = world->mono;
-        lane->lease_until_mono = world->mono + (op->claim.lease_until - world_now(world));
-        lane->claim_held = (settled && (mode_is(&status, "contingency") || mode_is(&status, "recovering"))) ||
-                           (half_open && world->store_lag_ms == 0);
-        lane->claim_probe = settled && mode_is(&status, "contingency");
-        lane->claim_calm = world->mono - world->dests[lane->dest].unclosed_mono > grace_ms(world) &&
-                           settled && mode_is(&status, "normal");
+        turns_asked(world, &op->claim);
+        leased += (int64_t)op->claim.max;
     }
+    if (leased > 0)
+        check_leases(world, batch, leased);
 }
 
 /* A crash forgets less than a second's worth of a limit. */
-static void forget_rate(double *level, int64_t *mono, bool restarted)
+static void forget_rates(struct bucket *claimed, struct bucket *sent, bool restarted)
 {
-    if (restarted)
-        *mono -= SECOND_MS;
-    else
-        *level = 0;
+    if (restarted) {
+        claimed->mono -= SECOND_MS;
+        sent->mono -= SECOND_MS;
+    } else {
+        claimed->level = sent->level = 0;
+    }
 }
 
 void check_forget(struct world *world, bool restarted)
 {
     for (int dest = 0; dest < DESTS; dest++) {
         struct dest_view *view = &world->dests[dest];
-        forget_rate(&view->rate_level, &view->rate_mono, restarted);
+        forget_rates(&view->claimed, &view->sent, restarted);
         view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
         view->probe_mono = -1;
-        view->unclosed_mono = world->mono;
         view->full_mono = -1;
         if (restarted)
-            view->under_way[0] = view->under_way[1] = view->places[0] = view->places[1] = 0;
+            view->under_way[0] = view->under_way[1] = 0;
     }
-    for (int lane = 0; lane <= LANES_MAX; lane++) {
-        forget_rate(&world->lanes[lane].rate_level, &world->lanes[lane].rate_mono, restarted);
-        world->lanes[lane].passed = 0;
-    }
+    for (int lane = 0; lane <= LANES_MAX; lane++)
+        forget_rates(&world->lanes[lane].claimed, &world->lanes[lane].sent, restarted);
+    turns_forget(world, restarted);
     for (int i = 0; i < world->job_count && restarted; i++) {
         world->jobs[i].flight = NULL;
         world->jobs[i].expected.set = false;
@@ -97,21 +119,35 @@ void check_forget(struct world *world, bool restarted)
 /* ---- 10: limits ---- */
 
 /* A bucket that the configured rate empties; it never holds more than a burst. */
-static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t concurrency, double *level, int64_t *at)
+static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t concurrency, struct bucket *bucket,
+                       int64_t count, int64_t mono, double slack)
 {
     if (rate.count == 0)
         return;
     int64_t second = rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1);
     int64_t burst = second > concurrency ? second : concurrency;
     burst = burst < rate.count ? burst : rate.count;
-    double slack = world->store_lag_ms > 0 ? (double)(2 * concurrency) : 1e-6;
-    double emptied = (double)(world->mono - *at) * (double)rate.count / (double)rate.per_ms;
-    *level = *level > emptied ? *level - emptied : 0;
-    *at = world->mono;
-    *level += 1;
-    if (*level > (double)burst + slack)
+    if (world->sabotage == SABOTAGE_NO_RATE)
+        burst /= 2;
+    double emptied = (double)(mono - bucket->mono) * (double)rate.count / (double)rate.per_ms;
+    bucket->level = bucket->level > emptied ? bucket->level - emptied : 0;
+    bucket->mono = mono;
+    bucket->level += (double)count;
+    if (bucket->level > (double)burst + slack)
         violated(world, INVARIANT_LIMITS, "%s: %g in a bucket of %" PRId64 ", %" PRId64 " per %" PRId64 " ms are allowed", whose,
-                 *level, burst, rate.count, rate.per_ms);
+                 bucket->level, burst, rate.count, rate.per_ms);
+}
+
+/* What is decided keeps to the rates exactly, of sends and of leases; what is sent is later by what the store takes. */
+void check_rates_claimed(struct world *world, const struct claim_out *out, int64_t count)
+{
+    struct lane_view *lane = &world->lanes[out->lane];
+    const struct destination_config *config = world_dest(world, lane->dest);
+    if (!config || count == 0 || out->decided_mono <= world->changed_mono)
+        return;
+    check_rate(world, "destination's claims", config->rate_total, config->concurrency, &world->dests[lane->dest].claimed, count,
+               out->decided_mono, 1e-6);
+    check_rate(world, "tenant's claims", config->rate_per_tenant, config->concurrency, &lane->claimed, count, out->decided_mono, 1e-6);
 }
 
 /* Two whole cycles may meet in one interval, never three. */
@@ -129,36 +165,21 @@ static void check_cycle(struct world *world, struct dest_view *view, const struc
                  config->cycle_batch);
 }
 
-static int64_t most_places(const struct world *world, int dest)
-{
-    int64_t most = 0;
-    for (int i = 0; i < CONFIGS; i++) {
-        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[dest]));
-        most = config && config->concurrency > most ? config->concurrency : most;
-    }
-    return most;
-}
-
-/* The claim may have been on its way to the store when the configuration changed. */
-static bool claimed_under_another(const struct world *world, const struct flight *flight)
-{
-    return flight->shadow->claim_mono <= world->changed_mono + 4 * world->store_lag_ms;
-}
-
 static void check_places(struct world *world, const struct flight *flight, const struct destination_config *config)
 {
     int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
-    int64_t now = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
-    if (claimed_under_another(world, flight))
-        view->places[fallback] = most_places(world, dest); /* it was claimed under an earlier configuration */
-    else if (view->under_way[fallback] == 0)
-        view->places[fallback] = now; /* nothing is left of one */
-    int64_t places = view->places[fallback] > now ? view->places[fallback] : now;
+    int64_t places = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
     view->under_way[fallback]++;
     if (view->under_way[fallback] > places)
         violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, %" PRId64 " are allowed", dest_names[dest],
                  view->under_way[fallback], places);
+}
+
+/* A rate is paid when a job is claimed: what was claimed under an earlier configuration was paid by that. */
+static bool paid_before(const struct world *world, const struct flight *flight)
+{
+    return flight->shadow->claim_mono <= world->changed_mono + 4 * world->store_lag_ms;
 }
 
 static void check_limits(struct world *world, const struct flight *flight)
@@ -168,20 +189,16 @@ static void check_limits(struct world *world, const struct flight *flight)
     struct dest_view *view = &world->dests[shadow->dest];
     struct lane_view *lane = &world->lanes[flight->send->job->lane];
     check_places(world, flight, config);
-    check_rate(world, "destination", config->rate_total, config->concurrency, &view->rate_level, &view->rate_mono);
-    check_rate(world, "tenant", config->rate_per_tenant, config->concurrency, &lane->rate_level, &lane->rate_mono);
+    double slack = world->store_lag_ms > 0 ? (double)(2 * config->concurrency) : 1e-6;
+    if (!paid_before(world, flight)) {
+        check_rate(world, "destination", config->rate_total, config->concurrency, &view->sent, 1, world->mono, slack);
+        check_rate(world, "tenant", config->rate_per_tenant, config->concurrency, &lane->sent, 1, world->mono, slack);
+    }
     if (!flight->send->use_fallback)
         check_cycle(world, view, config);
 }
 
 /* ---- 8: after an outage ---- */
-
-static int64_t ramp_level(const struct world *world, const struct contingency_config *config, int64_t step)
-{
-    size_t last = config->ramp_count - 1;
-    int64_t level = config->ramp[step < (int64_t)last ? (size_t)step : last];
-    return world->sabotage == SABOTAGE_NO_RAMP ? level / 4 : level;
-}
 
 /* However fast it answers, so many steps of a second each can have been taken and no more. */
 static void check_ramp(struct world *world, const struct flight *flight, const struct destination_status *status)
@@ -189,7 +206,7 @@ static void check_ramp(struct world *world, const struct flight *flight, const s
     const struct contingency_config *config = &flight->send->destination->contingency;
     struct dest_view *view = &world->dests[flight->shadow->dest];
     int64_t since = world_now(world) - status->mode_since, step = since / RAMP_STEP_MS, allowed = 0;
-    if (stands_for(world, status->mode_since) < since || flight->shadow->claim_mono < world->mono - since || config->ramp_count == 0)
+    if (since < 0 || stands_for(world, status->mode_since) < since || config->ramp_count == 0)
         return;
     if (view->recovering_since != status->mode_since) {
         view->recovering_since = status->mode_since;
@@ -211,7 +228,7 @@ static void check_look(struct world *world, const struct flight *flight)
 {
     const struct destination_config *config = flight->send->destination;
     struct dest_view *view = &world->dests[flight->shadow->dest];
-    if (config->health.kind != HEALTH_NONE && !claimed_under_another(world, flight))
+    if (config->health.kind != HEALTH_NONE)
         violated(world, INVARIANT_RAMP, "a job goes to %s in contingency, although its health is checked", config->name);
     if (view->probe_mono >= 0 && world->mono - view->probe_mono < config->contingency.check_ms)
         violated(world, INVARIANT_RAMP, "a second look at %s after %" PRId64 " ms", config->name, world->mono - view->probe_mono);
@@ -233,6 +250,37 @@ static void check_lease(struct world *world, const struct flight *flight)
         violated(world, INVARIANT_LEASE, "%.*s is sent twice at once", SLICE_ARG(job->id));
 }
 
+/* What is paused, or goes elsewhere: without any grace. */
+static void check_holds(struct world *world, const struct flight *flight, const struct destination_status *status)
+{
+    const char *name = dest_names[flight->shadow->dest];
+    if (mode_is(status, "paused"))
+        violated(world, INVARIANT_ATTEMPTS, "%s is paused, and a job is sent", name);
+    if (engine_lane_hold(world->engine, flight->send->job->lane).held)
+        violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
+    if (flight->send->use_fallback && (!mode_is(status, "contingency") || !flight->send->destination->fallback_url))
+        violated(world, INVARIANT_ATTEMPTS, "a job goes to the second address of %s, which is %s", name, status->mode);
+    if (!flight->send->use_fallback && mode_is(status, "normal") && strcmp(status->breaker, "open") == 0)
+        violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
+}
+
+static void note_features(struct world *world, const struct flight *flight, const struct destination_status *status)
+{
+    const struct destination_config *config = flight->send->destination;
+    const bool has[FEATURE_COUNT] = {
+        [FEATURE_FALLBACK] = flight->send->use_fallback,
+        [FEATURE_LOOK] = !flight->send->use_fallback && mode_is(status, "contingency"),
+        [FEATURE_RAMP] = mode_is(status, "recovering"),
+        [FEATURE_CYCLE] = config->cycle_every_ms > 0,
+        [FEATURE_RATE] = config->rate_total.count > 0,
+        [FEATURE_TENANT_RATE] = config->rate_per_tenant.count > 0,
+        [FEATURE_TENANT_HOLD] = status->tenants_paused > 0,
+    };
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        if (has[i])
+            seen(world, (enum feature)i);
+}
+
 void check_send(struct world *world, struct flight *flight)
 {
     struct shadow *shadow = flight->shadow;
@@ -242,11 +290,16 @@ void check_send(struct world *world, struct flight *flight)
     if (flight->send->job->step == STEP_SEND && (shadow->refused_epoch == world->epoch || shadow->delivered_epoch == world->epoch))
         violated(world, INVARIANT_ATTEMPTS, "job %d is sent again after its %s", (int)(shadow - world->jobs),
                  shadow->refused_epoch == world->epoch ? "refusal" : "delivery");
+    check_holds(world, flight, &status);
     check_limits(world, flight);
+    turns_sent(world, shadow, flight->send->job->lane);
+    shadow->sent_held = !mode_is(&status, "normal") || strcmp(status.breaker, "half_open") == 0;
+    shadow->sent_calm = mode_is(&status, "normal") && strcmp(status.breaker, "closed") == 0;
     if (first && mode_is(&status, "recovering"))
         check_ramp(world, flight, &status);
-    if (first && shadow->claim_probe)
+    if (first && mode_is(&status, "contingency"))
         check_look(world, flight);
+    note_features(world, flight, &status);
     int64_t most = ENGINE_OPS_MAX;
     for (int dest = 0; dest < DESTS; dest++)
         most += 2 * (status.concurrency > 30 ? status.concurrency : 30);
@@ -256,10 +309,9 @@ void check_send(struct world *world, struct flight *flight)
 
 /* ---- 4: an answer ---- */
 
-static enum outcome outcome_of(const struct flight *flight)
+static enum outcome outcome_of(const struct destination_config *config, const struct answer *answer)
 {
-    const struct policy *policy = &flight->send->destination->policy;
-    const struct answer *answer = &flight->answer;
+    const struct policy *policy = &config->policy;
     if (answer->outcome != OUTCOME_NONE)
         return answer->outcome;
     enum outcome found = classify(policy->classifier, (struct evidence){ answer->code, answer->text }).outcome;
@@ -272,20 +324,20 @@ static int64_t at_least(int64_t value, double other)
 }
 
 /* The policy's own words, computed apart from the program: how long a retry that spends may wait. */
-static void expect_waits(const struct world *world, struct shadow *shadow, const struct flight *flight, enum outcome outcome)
+static void expect_waits(struct world *world, struct shadow *shadow, const struct destination_config *config,
+                         const struct job *job, const struct answer *answer, enum outcome outcome)
 {
-    const struct destination_config *config = flight->send->destination;
     const struct retry_policy *retry = &config->policy.retry;
-    const struct job *job = flight->send->job;
     double nominal = (double)retry->base_ms * retry->delay_factor[job->priority] * pow(retry->factor, (double)job->retry_count);
-    nominal = fmax(fmin(nominal, (double)retry->cap_ms), (double)retry->floor_ms);
-    double low = nominal * (1 - retry->jitter) - 1, high = nominal * (1 + retry->jitter) + 1;
+    double shortest = config->adaptive_backoff ? nominal / 2 : nominal, longest = config->adaptive_backoff ? nominal * 2 : nominal;
+    double low = fmax(fmin(shortest, (double)retry->cap_ms), (double)retry->floor_ms) * (1 - retry->jitter) - 1;
+    double high = fmax(fmin(longest, (double)retry->cap_ms), (double)retry->floor_ms) * (1 + retry->jitter) + 1;
     if (retry->clamp != CLAMP_BEFORE) {
         low = fmax(low, (double)retry->floor_ms);
         high = fmin(high, (double)retry->cap_ms + 1);
     }
-    double wish = fmin((double)flight->answer.retry_after_ms, (double)retry->retry_after_max_ms);
-    if (flight->answer.retry_after_ms > 0) {
+    double wish = fmin((double)answer->retry_after_ms, (double)retry->retry_after_max_ms);
+    if (answer->retry_after_ms > 0) {
         low = fmax(low, wish);
         high = fmax(high, fmin(wish * (1 + retry->jitter), (double)retry->retry_after_max_ms) + 1);
     }
@@ -301,6 +353,8 @@ static void expect_waits(const struct world *world, struct shadow *shadow, const
     shadow->expected.run_low = world_now(world) + (int64_t)low;
     shadow->expected.run_high = world_now(world) + (int64_t)high;
     shadow->expected.latest = world_now(world) + latest;
+    if (config->adaptive_backoff)
+        seen(world, FEATURE_ADAPTIVE);
 }
 
 static bool may_pass(enum outcome outcome)
@@ -313,29 +367,42 @@ static void expect(struct world *world, const struct flight *flight)
     struct shadow *shadow = flight->shadow;
     const struct job *job = flight->send->job;
     bool question = job->step != STEP_SEND, attempted = flight->answer.attempted;
-    enum outcome outcome = question ? OUTCOME_NONE : outcome_of(flight);
+    enum outcome outcome = question ? OUTCOME_NONE : outcome_of(flight->send->destination, &flight->answer);
     shadow->expected.set = true;
     shadow->expected.token = job->lease_token;
     shadow->expected.retry_count = job->retry_count;
     shadow->expected.retries_max = flight->send->destination->policy.retry.retries_max;
     shadow->expected.refused = attempted && !question && outcome == OUTCOME_PERMANENT;
     shadow->expected.delivered = attempted && (question ? flight->answer.query == QUERY_DELIVERED : outcome == OUTCOME_DELIVERED);
-    shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->claim_held || flight->send->use_fallback));
+    shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback));
     /* One that has run out of time may be held for the destination's sake, too. */
-    shadow->expected.spent = attempted && outcome == OUTCOME_TRANSIENT && shadow->claim_calm && !flight->send->use_fallback &&
+    shadow->expected.spent = attempted && outcome == OUTCOME_TRANSIENT && shadow->sent_calm && !flight->send->use_fallback &&
                              flight->send->destination->policy.retry.elapsed_max_ms == 0;
-    expect_waits(world, shadow, flight, question ? OUTCOME_TRANSIENT : outcome);
+    expect_waits(world, shadow, flight->send->destination, job, &flight->answer, question ? OUTCOME_TRANSIENT : outcome);
+}
+
+/* A worker said that it failed: the same policy decides. Whether it spends is not known here: a look does not. */
+void check_nack(struct world *world, struct shadow *shadow, const struct job *job, const struct answer *answer)
+{
+    const struct destination_config *config = world_dest(world, shadow->dest);
+    enum outcome outcome = outcome_of(config, answer);
+    memset(&shadow->expected, 0, sizeof shadow->expected);
+    shadow->expected.set = true;
+    shadow->expected.token = job->lease_token;
+    shadow->expected.retry_count = job->retry_count;
+    shadow->expected.retries_max = config->policy.retry.retries_max;
+    shadow->expected.refused = outcome == OUTCOME_PERMANENT;
+    expect_waits(world, shadow, config, job, answer, outcome);
 }
 
 void check_answer(struct world *world, struct flight *flight)
 {
     struct shadow *shadow = flight->shadow;
     struct dest_view *view = &world->dests[shadow->dest];
-    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
-    enum outcome outcome = flight->send->job->step == STEP_SEND ? outcome_of(flight) : OUTCOME_NONE;
+    enum outcome outcome = OUTCOME_NONE;
+    if (flight->send->job->step == STEP_SEND)
+        outcome = outcome_of(flight->send->destination, &flight->answer);
     bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
-    if (strcmp(status.breaker, "closed") != 0 || !mode_is(&status, "normal"))
-        view->unclosed_mono = world->mono;
     view->under_way[!first]--;
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */
         view->recovering_sent -= view->recovering_sent > 0;
@@ -349,75 +416,6 @@ void check_answer(struct world *world, struct flight *flight)
         shadow->delivered_epoch = world->epoch;
     bool says = shadow->expected.delivered || (attempted && (outcome == OUTCOME_ACCEPTED || outcome == OUTCOME_DUPLICATE));
     shadow->may_complete = shadow->may_complete || says;
-}
-
-/* ---- 7: turns ---- */
-
-static int64_t share_of(const struct destination_config *config, int tenant)
-{
-    int64_t weight = 1;
-    char name[8];
-    snprintf(name, sizeof name, "t%d", tenant);
-    for (size_t i = 0; i < config->fairness.weights.count; i++)
-        if (strcmp(config->fairness.weights.items[i].name, name) == 0)
-            weight = atoll(config->fairness.weights.items[i].value);
-    return weight * config->fairness.batch;
-}
-
-/* A share of an earlier configuration is still used up after a reload. */
-static int64_t largest_share(const struct world *world, const struct lane_view *lane)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < CONFIGS; i++) {
-        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[lane->dest]));
-        int64_t share = config ? share_of(config, lane->tenant) : 0;
-        largest = share > largest ? share : largest;
-    }
-    return largest;
-}
-
-static int64_t turns_bound(const struct world *world, const struct destination_config *config, int dest)
-{
-    int64_t bound = 2 * config->concurrency; /* what was claimed before it came */
-    for (int lane = 1; lane <= LANES_MAX; lane++)
-        if (world->lanes[lane].dest == dest)
-            bound += largest_share(world, &world->lanes[lane]);
-    return bound;
-}
-
-static void pass_by(struct world *world, int lane, int64_t count, const int64_t ready[LANES_MAX + 1],
-                    const struct destination_config *config)
-{
-    int64_t bound = turns_bound(world, config, world->lanes[lane].dest);
-    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[world->lanes[lane].dest]));
-    bool ordered = mode_is(&status, "recovering"); /* first in one round, last in the next: two rounds are its longest wait */
-    for (int other = 1; other <= LANES_MAX; other++) {
-        struct lane_view *view = &world->lanes[other];
-        if (view->dest != world->lanes[lane].dest)
-            continue;
-        bool may = ready[other] > 0 && !engine_lane_hold(world->engine, other).held;
-        view->passed = other == lane || !may ? 0 : view->passed + count;
-        view->passed_ordered = ordered || (view->passed_ordered && view->passed > 0);
-        int64_t allowed = view->passed_ordered ? 2 * bound : bound;
-        if (view->passed > allowed)
-            violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
-                     view->tenant, dest_names[view->dest], view->passed, allowed);
-    }
-}
-
-/* Where commits take time, claims are made ahead, in the turns of an earlier moment: that is not looked at here. */
-void check_turns(struct world *world, const struct store_op *ops, size_t count, const int64_t ready[LANES_MAX + 1])
-{
-    if (world->store_lag_ms > 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        const struct op_claim *claim = &ops[i].claim;
-        if (ops[i].kind != OP_CLAIM || ops[i].status != STATUS_OK || claim->ret_count == 0)
-            continue;
-        const struct destination_config *config = world_dest(world, world->lanes[claim->lane].dest);
-        if (config && config->fairness.round_robin && config->rate_per_tenant.count == 0)
-            pass_by(world, (int)claim->lane, (int64_t)claim->ret_count, ready, config);
-    }
 }
 
 /* ---- everything ends ---- */

@@ -47,7 +47,23 @@ static void draw_retry(struct world *world, struct text *text)
         below(world, 30), ONE_OF(world, "true", "false"));
     if (once_in(world, 4))
         put(text, ", max_elapsed: %zum", between(world, 1, 600));
+    if (once_in(world, 3))
+        put(text, ", adaptive: true");
     put(text, " }");
+}
+
+static void draw_dead(struct world *world, struct text *text)
+{
+    put(text, ", dead: { ttl: %zuh, max: %zu", between(world, 1, 900), once_in(world, 6) ? between(world, 1, 9) : 100000);
+    if (once_in(world, 3)) {
+        put(text, ", auto_redrive: { after: %zum, times: %zu", between(world, 1, 300), between(world, 1, 3));
+        if (once_in(world, 2))
+            put(text, ", rate: %zu/%s", between(world, 1, 20), ONE_OF(world, "s", "m"));
+        put(text, " }");
+    }
+    put(text, " }");
+    if (once_in(world, 3))
+        put(text, ", job_ttl: %zum", between(world, 5, 10000));
 }
 
 /* Kept short enough that a year fits: what the presets bring is longer. */
@@ -64,8 +80,9 @@ static void draw_questions(struct world *world, struct text *text)
             between(world, 1, 300), between(world, 1, 12));
 }
 
-/* Whether it goes by mail. */
-static bool draw_policy(struct world *world, struct text *text)
+enum way { BY_HTTP, BY_MAIL, TO_WORKERS };
+
+static enum way draw_policy(struct world *world, struct text *text)
 {
     static const char *const presets[] = { "tiss", "sifen", "provisioning", "http" };
     size_t which = below(world, 9);
@@ -82,15 +99,12 @@ static bool draw_policy(struct world *world, struct text *text)
     if (custom) {
         draw_retry(world, text);
         draw_questions(world, text);
-        put(text, ", dead: { ttl: %zuh, max: %zu", between(world, 1, 900), once_in(world, 6) ? between(world, 1, 9) : 100000);
-        if (once_in(world, 4))
-            put(text, ", auto_redrive: { after: %zum, times: %zu }", between(world, 1, 300), between(world, 1, 3));
-        put(text, " }");
-        if (once_in(world, 3))
-            put(text, ", job_ttl: %zum", between(world, 5, 10000));
+        draw_dead(world, text);
     }
+    if (once_in(world, 3))
+        put(text, ", blocked: tenant");
     put(text, ", headers: { X-Key: 's3cr3t-of-the-header' }");
-    return mail;
+    return mail ? BY_MAIL : BY_HTTP;
 }
 
 static void draw_fairness(struct world *world, struct text *text)
@@ -114,17 +128,25 @@ static void draw_limits(struct world *world, struct text *text)
     }
     if (once_in(world, 4))
         put(text, ", cycle: { every: %zus, batch: %zu }", between(world, 1, 120), between(world, 1, 20));
-    if (once_in(world, 3))
-        put(text, ", priority: { aging: %zum }", between(world, 1, 600));
+    if (once_in(world, 3)) {
+        put(text, ", priority: { aging: %zum", between(world, 1, 600));
+        if (once_in(world, 2))
+            put(text, ", delay_factor: { critical: 0.%zu, high: %zu }", between(world, 1, 9), between(world, 1, 3));
+        put(text, " }");
+    }
 }
 
-static void draw_holds(struct world *world, struct text *text, bool mail)
+static void draw_holds(struct world *world, struct text *text, enum way where)
 {
     static const char *const ramps[] = { "[1, 2, 4]", "[5, 10, 25]", "[1]", "[2, 20]" };
-    if (once_in(world, 2))
-        put(text, ", breaker: { window: %zus, min_calls: %zu, failure_rate: 0.%zu, open: %zus, open_max: %zus, probes: %zu }",
+    if (once_in(world, 2)) {
+        put(text, ", breaker: { window: %zus, min_calls: %zu, failure_rate: 0.%zu, open: %zus, open_max: %zus, probes: %zu",
             between(world, 5, 120), between(world, 1, 20), between(world, 1, 9), between(world, 1, 60),
             between(world, 60, 600), between(world, 1, 6));
+        if (once_in(world, 3))
+            put(text, ", slow: %zus, slow_rate: 0.%zu", between(world, 1, 60), between(world, 1, 9));
+        put(text, " }");
+    }
     if (once_in(world, 3))
         put(text, ", health: { url: 'https://x.example/health', every: %zus, timeout: 5s, failures: %zu, expect: { status: UP } }",
             between(world, 10, 120), between(world, 1, 4));
@@ -138,8 +160,8 @@ static void draw_holds(struct world *world, struct text *text, bool mail)
                 between(world, 4, 9));
         put(text, " }");
     }
-    if (once_in(world, 5))
-        put(text, ", fallback: { url: '%s://y.example/' }", mail ? "smtp" : "https");
+    if (where != TO_WORKERS && once_in(world, 5))
+        put(text, ", fallback: { url: '%s://y.example/' }", where == BY_MAIL ? "smtp" : "https");
 }
 
 static void draw_destination(struct world *world, int dest, struct text *text)
@@ -148,12 +170,14 @@ static void draw_destination(struct world *world, int dest, struct text *text)
     if (dest == DESTS - 1 && once_in(world, 3)) {
         put(text, "transport: pull");
         draw_retry(world, text);
+        draw_dead(world, text);
         draw_limits(world, text);
+        draw_holds(world, text, TO_WORKERS);
         return;
     }
-    bool mail = draw_policy(world, text);
+    enum way way = draw_policy(world, text);
     draw_limits(world, text);
-    draw_holds(world, text, mail);
+    draw_holds(world, text, way);
 }
 
 /* The first has every destination; in the others some are missing and some are set otherwise. */

@@ -77,13 +77,6 @@ void world_reload(struct world *world, int config)
 {
     struct error error;
     note(world, "reload", config, 0);
-    for (int dest = 0; dest < DESTS; dest++) {
-        const struct destination_config *old = world_dest(world, dest);
-        struct dest_view *view = &world->dests[dest];
-        for (int address = 0; address < 2; address++)
-            if (old && old->concurrency > view->places[address])
-                view->places[address] = old->concurrency; /* until what began under it has ended */
-    }
     if (engine_reload(world->engine, world->configs[config], &error) == STATUS_OK)
         world->config = config; /* else the store could not be read, and everything stays as it was */
     check_forget(world, false);

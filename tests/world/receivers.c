@@ -219,9 +219,47 @@ static void task_nack(struct world *world, const struct job *job)
     struct store_op op;
     injected(world, FAULT_WORKER);
     arena_init(&memory, SIZE_MAX / 4);
+    if (job->lease_token == world_job(world, job->id)->token)
+        check_nack(world, world_job(world, job->id), job, &answer);
     if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK)
         task_apply(world, job, &op, &memory);
+    world_job(world, job->id)->expected.set = false; /* where the store refused, its lease runs out */
     arena_release(&memory);
+}
+
+/* It goes back as if it had never been taken. */
+static void task_return(struct world *world, const struct job *job)
+{
+    struct arena memory;
+    struct store_op op = {
+        .kind = OP_SETTLE,
+        .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step,
+                    .run_at = world_now(world), .rank = job->rank, .retry_count = job->retry_count,
+                    .step_count = job->step_count, .doubted = job->doubted, .attempt_undone = job->step == STEP_SEND,
+                    .outcome = OUTCOME_WAIT, .forget_at = INSTANT_NONE, .dead_expires_at = INSTANT_NONE },
+    };
+    arena_init(&memory, SIZE_MAX / 4);
+    seen(world, FEATURE_RETURNED);
+    engine_lease_returned(world->engine, job->seq, job->lease_token);
+    task_apply(world, job, &op, &memory);
+    arena_release(&memory);
+}
+
+/* Whether the worker has it for longer. */
+static bool task_extend(struct world *world, const struct job *job)
+{
+    struct arena memory;
+    int64_t current = world_job(world, job->id)->token;
+    struct store_op op = { .kind = OP_EXTEND, .extend = { .seq = job->seq, .token = job->lease_token,
+                                                          .lease_until = world_now(world) + WORKER_LEASE_MS } };
+    arena_init(&memory, SIZE_MAX / 4);
+    bool extended = world_apply(world, &op, &memory) && op.status == STATUS_OK;
+    if (extended && job->lease_token != current)
+        violated(world, INVARIANT_LEASE, "the lease of %.*s was over, and was prolonged", SLICE_ARG(job->id));
+    if (extended)
+        seen(world, FEATURE_EXTENDED);
+    arena_release(&memory);
+    return extended;
 }
 
 static void task_fire(struct world *world, struct timer *timer)
@@ -237,8 +275,15 @@ static void task_fire(struct world *world, struct timer *timer)
         injected(world, FAULT_WORKER);
     else if (found && world_dest(world, dest_number(job.destination))) {
         job.lease_token = task->token; /* as it was told the worker, stale or not */
+        if (!world->healthy && once_in(world, 6) && task_extend(world, &job)) {
+            timer_set(world, timer, world->mono + (int64_t)below(world, WORKER_LEASE_MS / 2));
+            arena_release(&memory);
+            return;
+        }
         if (!world->healthy && once_in(world, 4))
             task_nack(world, &job);
+        else if (!world->healthy && once_in(world, 8))
+            task_return(world, &job);
         else
             task_ack(world, &job);
     }

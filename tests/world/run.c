@@ -137,6 +137,8 @@ static void commit_fire(struct world *world, struct timer *timer)
     batch->status = apply(world, batch->ops, batch->count, &batch->memory, &batch->error);
     if (batch->status == STATUS_OK)
         tell(world, batch->ops, batch->count);
+    else
+        check_claims_refused(world, batch);
     batch->done(batch);
     if (world->broken)
         world_crash(world); /* nothing may be done with the store any more: the process ends */
@@ -213,6 +215,8 @@ static void port_send(void *context, struct send *send)
     flight->answer = (struct answer){ .attempted = true, .retry_after_ms = -1 };
     world->figures->sends++;
     note(world, "send", flight->shadow - world->jobs, send->job->step);
+    if (world->sabotage == SABOTAGE_SECOND_ADDRESS && once_in(world, 20))
+        send->use_fallback = true;
     check_send(world, flight);
     flight->next = world->flights;
     flight->link = &world->flights;

@@ -18,9 +18,10 @@ enum {
     TENANTS_MAX = 6,
     LANES_MAX = DESTS * TENANTS_MAX,
     JOBS_MAX = 512,
+    CLAIMS_OUT_MAX = 4096,
     CONFIGS = 3,
     STEPS_KEPT = 60,
-    HOLD_GRACE_MS = 2000, /* what was on its way when a hold began may still go */
+    HOLD_GRACE_MS = 2000, /* a claim that was decided when a hold began may still leave for the store; its job is not sent */
 };
 
 /* What goes wrong, for the figures. */
@@ -83,6 +84,9 @@ enum sabotage {
     SABOTAGE_NO_LIMIT,     /* the engine believes in more places than were configured */
     SABOTAGE_NO_ANSWER,    /* a send whose end is never told */
     SABOTAGE_NO_WAKE,      /* a wish to be woken is forgotten */
+    SABOTAGE_SECOND_ADDRESS, /* used although the first is well */
+    SABOTAGE_REDRIVE_OFTEN, /* the engine believes in more redrives than were configured */
+    SABOTAGE_NO_RATE,      /* and in higher rates */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
@@ -109,11 +113,15 @@ struct shadow {
     int delivered_epoch, refused_epoch; /* of the engine that heard so; -1: none */
     /* the claim */
     int64_t claim_mono;
-    bool claim_held; /* the destination was in contingency, recovering or half-open for a while already */
-    bool claim_calm; /* and it was nothing of the kind */
-    bool claim_probe; /* in contingency, and for a while */
+    bool unsent; /* and nothing came of it yet */
     /* the send */
     struct flight *flight;
+    bool sent_held; /* while the destination was in contingency, recovering or half-open */
+    bool sent_calm; /* and when it was nothing of the kind */
+    /* the end */
+    bool exhausted; /* what it died of */
+    bool was_dead;  /* before the transaction under way */
+    int64_t dead_mono, redrives_auto;
     /* what its answer must lead to */
     struct {
         bool set, unspent, spent, refused, delivered;
@@ -147,35 +155,74 @@ struct receiver {
     int64_t at_once;
 };
 
+/* What a bucket of the configured rate holds. */
+struct bucket {
+    double level;
+    int64_t mono; /* then */
+};
+
 /* What the checks know of a destination. */
 struct dest_view {
-    int64_t places[2];      /* allowed at once, first address and second: largest of the configurations still in use */
-    int64_t under_way[2];
-    double rate_level;      /* what a bucket of the configured rate holds */
-    int64_t rate_mono;
+    int64_t under_way[2];   /* at the first address and the second */
+    int64_t dispatched;     /* jobs asked for by all claims */
+    instant returned;       /* since when its last way back */
+    struct bucket claimed, sent;
     int64_t cycle_sends;    /* in the interval that began then */
     int64_t cycle_mono;
     instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
     int64_t recovering_sent;
-    int64_t unclosed_mono;  /* when it was last seen in another mode than normal, or its breaker not closed */
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
 };
 
 struct lane_view {
     int dest, tenant; /* dest -1: not known yet */
-    int64_t passed;   /* dispatches of others while it had work */
-    bool passed_ordered; /* some of them on the way back, where urgent work goes first */
-    double rate_level;
-    int64_t rate_mono;
-    int64_t claim_mono, lease_until_mono;
-    bool claim_held, claim_calm, claim_probe;
+    struct bucket claimed, sent;
+    /* its turn */
+    int64_t ready;       /* in the store */
+    int64_t asked;       /* by claims that are on their way there */
+    bool waits;          /* has work that nobody asked for */
+    int64_t from;        /* the destination's dispatches when that began, or when it last had a turn */
+    int64_t asked_from;  /* when it last had one that is on its way; not more than `from`: none */
+    int64_t came_mono;   /* when it began; -1: with its last turn */
+    bool crossed;        /* a way back has begun since */
+    /* what it has claimed */
+    int64_t unsent;
+    int64_t overtaken;   /* by sends of others, while it had some */
 };
+
+/* A claim on its way to the store. They arrive there in the order in which they leave. */
+struct claim_out {
+    int64_t lane, count, from; /* from: the destination's dispatches with it */
+    int64_t mono, lease_until_mono;
+    int64_t decided_mono; /* earlier than it left */
+};
+
+/* What a world can have, and how often it came to pass. */
+enum feature {
+    FEATURE_ADAPTIVE,  /* waits that follow how retries fare */
+    FEATURE_FALLBACK,  /* sends to the second address */
+    FEATURE_LOOK,      /* sends into contingency, to see */
+    FEATURE_RAMP,      /* sends on the way back */
+    FEATURE_REDRIVE,   /* dead letters that went back by themselves */
+    FEATURE_CYCLE,     /* sends in cycles */
+    FEATURE_RATE,      /* sends within a rate */
+    FEATURE_TENANT_RATE,
+    FEATURE_LEASE,     /* jobs given to workers */
+    FEATURE_EXTENDED,  /* leases prolonged */
+    FEATURE_RETURNED,  /* leases given back unused */
+    FEATURE_TENANT_HOLD, /* seen at claims of others */
+    FEATURE_UNSENT,    /* claims given back, because things had changed */
+    FEATURE_TURN,      /* claims that others waited for */
+    FEATURE_COUNT
+};
+const char *feature_name(enum feature feature);
 
 struct figures {
     int64_t worlds, jobs, sends, steps, simulated_ms;
     int64_t ended[STATE_COUNT];
     int64_t faults[FAULT_COUNT];
+    int64_t features[FEATURE_COUNT];
     int64_t events;
 };
 
@@ -227,6 +274,8 @@ struct world {
     int job_of_seq[4 * JOBS_MAX];
     struct lane_view lanes[LANES_MAX + 1];
     struct dest_view dests[DESTS];
+    struct claim_out claims[CLAIMS_OUT_MAX];
+    size_t claims_first, claims_end;
     int64_t event_number;
     unsigned char event_hash[EVENT_HASH_BYTES];
     int open; /* jobs that have not ended */
@@ -254,6 +303,10 @@ struct shadow *world_job(struct world *world, struct slice id);
 
 void note(struct world *world, const char *what, int64_t a, int64_t b);
 void injected(struct world *world, enum fault fault);
+static inline void seen(struct world *world, enum feature feature)
+{
+    world->figures->features[feature]++;
+}
 /* Prints what was violated, the last steps and how to see it again; ends the process. */
 __attribute__((format(printf, 3, 4), noreturn)) void violated(const struct world *world, enum invariant invariant,
                                                               const char *format, ...);
@@ -287,16 +340,27 @@ void purge_dead(struct world *world, int dest);
 
 /* checks*.c: the invariants. */
 void check_claims_submitted(struct world *world, const struct batch *batch);
+void check_claims_refused(struct world *world, const struct batch *batch);
+void check_rates_claimed(struct world *world, const struct claim_out *out, int64_t count);
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count);
 void check_applied(struct world *world, const struct store_op *ops, size_t count);
 void check_send(struct world *world, struct flight *flight);
 void check_answer(struct world *world, struct flight *flight);
+void check_nack(struct world *world, struct shadow *shadow, const struct job *job, const struct answer *answer);
 void check_forget(struct world *world, bool restarted); /* after a crash, a reload or a jump of the clock */
 void check_jobs(struct world *world);
 void check_progress(struct world *world);
 bool dest_rests(const struct world *world, int dest);
 void check_log(struct world *world);
 void check_engine_memory(struct world *world, size_t bytes);
-void check_turns(struct world *world, const struct store_op *ops, size_t count, const int64_t ready[LANES_MAX + 1]);
+
+/* checks_turns.c: 7. */
+void turns_asked(struct world *world, const struct op_claim *claim); /* leaves for the store */
+struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied); /* is back */
+void turns_look(struct world *world);                        /* after whatever changed what is ready */
+void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or will not be: see turns_unsent */
+void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);
+void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane);
+void turns_forget(struct world *world, bool restarted);
 
 #endif

@@ -58,6 +58,27 @@ const char *fault_name(enum fault fault)
     return names[fault];
 }
 
+const char *feature_name(enum feature feature)
+{
+    static const char *const names[FEATURE_COUNT] = {
+        [FEATURE_ADAPTIVE] = "adaptive waits",
+        [FEATURE_FALLBACK] = "to the fallback",
+        [FEATURE_LOOK] = "looks",
+        [FEATURE_RAMP] = "on a ramp",
+        [FEATURE_REDRIVE] = "automatic redrives",
+        [FEATURE_CYCLE] = "in cycles",
+        [FEATURE_RATE] = "within a rate",
+        [FEATURE_TENANT_RATE] = "within a tenant's rate",
+        [FEATURE_LEASE] = "leases",
+        [FEATURE_EXTENDED] = "prolonged",
+        [FEATURE_RETURNED] = "given back",
+        [FEATURE_TENANT_HOLD] = "past held tenants",
+        [FEATURE_UNSENT] = "claims outdated",
+        [FEATURE_TURN] = "turns waited for",
+    };
+    return names[feature];
+}
+
 const char *invariant_name(enum invariant invariant)
 {
     static const char *const names[INVARIANT_COUNT] = {
@@ -96,6 +117,9 @@ static const struct {
     [SABOTAGE_NO_LIMIT] = { "no-limit", { INVARIANT_LIMITS } },
     [SABOTAGE_NO_ANSWER] = { "no-answer", { INVARIANT_PROGRESS } },
     [SABOTAGE_NO_WAKE] = { "no-wake", { INVARIANT_PROGRESS, INVARIANT_TURNS } },
+    [SABOTAGE_SECOND_ADDRESS] = { "second-address", { INVARIANT_ATTEMPTS } },
+    [SABOTAGE_REDRIVE_OFTEN] = { "redrive-often", { INVARIANT_ATTEMPTS } },
+    [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)
@@ -347,6 +371,9 @@ static void print_figures(FILE *out, const struct figures *figures, double secon
     fprintf(out, "# %" PRId64 " faults, %.0f a minute of a core:", faults, (double)faults * 60 / busy);
     for (int i = 0; i < FAULT_COUNT; i++)
         fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures->faults[i], fault_name((enum fault)i));
+    fprintf(out, "\n# seen:");
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        fprintf(out, "%s %" PRId64 " %s", i > 0 ? "," : "", figures->features[i], feature_name((enum feature)i));
     fprintf(out, "\n");
 }
 

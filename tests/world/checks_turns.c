@@ -1,0 +1,236 @@
+/*
+ * Invariant 7: a tenant with work waits for one round of the others at most, and for two where a way back from an outage
+ * begins meanwhile.
+ *
+ * What counts is when a claim was decided, not when the store has written it down: a claim's lease tells that. So a tenant
+ * that comes while others' claims are on their way to a slow store has not been passed by them. A turn counts when its
+ * claim is made; where that brings nothing although there is something, it was none.
+ *
+ * What is claimed ahead of a free slot takes turns once more, on its way from the store to the destination.
+ */
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LEASE_MARGIN_MS = 60 * SECOND_MS }; /* that a lease outlives the timeout, or is asked for by a worker */
+
+static int64_t share_of(const struct destination_config *config, int tenant)
+{
+    int64_t weight = 1;
+    char name[8];
+    snprintf(name, sizeof name, "t%d", tenant);
+    for (size_t i = 0; i < config->fairness.weights.count; i++)
+        if (strcmp(config->fairness.weights.items[i].name, name) == 0)
+            weight = atoll(config->fairness.weights.items[i].value);
+    return weight * config->fairness.batch;
+}
+
+/* A share of an earlier configuration is still used up after a reload. */
+static int64_t largest_share(const struct world *world, const struct lane_view *lane)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < CONFIGS; i++) {
+        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[lane->dest]));
+        int64_t share = config ? share_of(config, lane->tenant) : 0;
+        largest = share > largest ? share : largest;
+    }
+    return largest;
+}
+
+/* All shares, its own too: of that it may have lost some to a store that refused. */
+static int64_t round_of(const struct world *world, int dest)
+{
+    int64_t round = 0;
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == dest)
+            round += largest_share(world, &world->lanes[lane]);
+    return round;
+}
+
+/* Tenants with a rate of their own wait for that, too, as the program counts it: they are not judged. */
+static bool takes_turns(const struct destination_config *config)
+{
+    return config && config->fairness.round_robin && config->rate_per_tenant.count == 0;
+}
+
+/* When it was decided, as its lease says; where the configuration has changed since, as early as that may have been. */
+static int64_t decided_mono(const struct world *world, const struct op_claim *claim, int dest)
+{
+    bool changed = world->mono - world->changed_mono <= 4 * world->store_lag_ms + 4 * SECOND_MS;
+    int64_t earliest = world->mono;
+    for (int i = 0; i < CONFIGS; i++) {
+        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[dest]));
+        if (!config || (i != world->config && !changed))
+            continue;
+        int64_t held_ms = (config->transport == TRANSPORT_PULL ? 0 : config->timeout_ms) + LEASE_MARGIN_MS;
+        int64_t at = world->mono + (claim->lease_until - held_ms - world_now(world));
+        earliest = at < earliest ? at : earliest;
+    }
+    return earliest;
+}
+
+static bool may_go(const struct world *world, int lane)
+{
+    const struct lane_view *view = &world->lanes[lane];
+    return view->dest >= 0 && view->ready > view->asked && takes_turns(world_dest(world, view->dest)) &&
+           !engine_lane_hold(world->engine, lane).held;
+}
+
+static void begin_waiting(const struct world *world, struct lane_view *lane)
+{
+    lane->waits = true;
+    lane->from = world->dests[lane->dest].dispatched;
+    lane->came_mono = world->mono;
+    lane->crossed = false;
+}
+
+static void look_at(struct world *world, int lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    bool waits = may_go(world, lane);
+    if (waits && !view->waits)
+        begin_waiting(world, view);
+    view->waits = waits;
+}
+
+static void look_for_return(struct world *world, int dest)
+{
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    struct dest_view *view = &world->dests[dest];
+    if (!status.known || strcmp(status.mode, "recovering") != 0 || view->returned == status.mode_since)
+        return;
+    view->returned = status.mode_since;
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == dest)
+            world->lanes[lane].crossed = true;
+}
+
+void turns_look(struct world *world)
+{
+    for (int dest = 0; dest < DESTS; dest++)
+        look_for_return(world, dest);
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        look_at(world, lane);
+}
+
+static void check_waited(struct world *world, int lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    int64_t since = view->asked > 0 && view->asked_from > view->from ? view->asked_from : view->from;
+    int64_t waited = world->dests[view->dest].dispatched - since;
+    int64_t allowed = round_of(world, view->dest) * (view->crossed ? 2 : 1);
+    if (waited > allowed)
+        violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
+                 view->tenant, dest_names[view->dest], waited, allowed);
+}
+
+void turns_asked(struct world *world, const struct op_claim *claim)
+{
+    struct lane_view *asking = &world->lanes[claim->lane];
+    struct dest_view *dest = &world->dests[asking->dest];
+    int64_t decided = decided_mono(world, claim, asking->dest);
+    int64_t count = (int64_t)claim->max;
+    look_for_return(world, asking->dest);
+    dest->dispatched += count;
+    asking->asked += count;
+    asking->asked_from = dest->dispatched;
+    struct claim_out *out = &world->claims[world->claims_end++ % CLAIMS_OUT_MAX];
+    assert_true(world->claims_end - world->claims_first <= CLAIMS_OUT_MAX);
+    *out = (struct claim_out){ .lane = claim->lane, .count = count, .from = dest->dispatched, .mono = world->mono,
+                               .decided_mono = decided,
+                               .lease_until_mono = world->mono + (claim->lease_until - world_now(world)) };
+    for (int lane = 1; lane <= LANES_MAX; lane++) {
+        struct lane_view *view = &world->lanes[lane];
+        if (view->dest != asking->dest)
+            continue;
+        look_at(world, lane);
+        if (view->waits && view->came_mono >= 0 && decided <= view->came_mono)
+            view->from += count; /* that was decided before it came */
+        if (view->waits && view != asking) {
+            seen(world, FEATURE_TURN);
+            check_waited(world, lane);
+        }
+    }
+}
+
+/* What was asked for and not found, or refused by the store, passed nobody by. */
+static void uncount(struct world *world, const struct claim_out *out, int64_t missing)
+{
+    for (int lane = 1; lane <= LANES_MAX; lane++) {
+        struct lane_view *view = &world->lanes[lane];
+        if (view->dest != world->lanes[out->lane].dest)
+            continue;
+        if (view->from < out->from)
+            view->from += missing;
+        if (view->asked_from < out->from)
+            view->asked_from += missing;
+    }
+}
+
+struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied)
+{
+    struct claim_out out = world->claims[world->claims_first++ % CLAIMS_OUT_MAX];
+    assert_true(world->claims_first <= world->claims_end);
+    struct lane_view *lane = &world->lanes[out.lane];
+    bool none = applied && claim->ret_count == 0 && lane->ready > 0;
+    lane->asked -= out.count;
+    uncount(world, &out, out.count - (applied ? (int64_t)claim->ret_count : 0));
+    if (none)
+        return out;
+    if (out.from > lane->from)
+        lane->from = out.from; /* a turn that a refusing store cost is one, too */
+    lane->came_mono = -1;
+    lane->crossed = false;
+    return out;
+}
+
+/* ---- from the store to the destination ---- */
+
+void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    shadow->unsent = true;
+    if (view->unsent++ == 0)
+        view->overtaken = 0;
+}
+
+void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane)
+{
+    if (!shadow->unsent)
+        return;
+    shadow->unsent = false;
+    world->lanes[lane].unsent--;
+}
+
+void turns_sent(struct world *world, struct shadow *shadow, int64_t lane)
+{
+    const struct destination_config *config = world_dest(world, shadow->dest);
+    turns_unsent(world, shadow, lane);
+    world->lanes[lane].overtaken = 0;
+    for (int other = 1; other <= LANES_MAX && takes_turns(config); other++) {
+        struct lane_view *view = &world->lanes[other];
+        if (view->dest != shadow->dest || other == lane || view->unsent == 0)
+            continue;
+        int64_t allowed = round_of(world, view->dest) + 2 * config->concurrency; /* slots that were taken before */
+        if (++view->overtaken > allowed)
+            violated(world, INVARIANT_TURNS, "claimed jobs of t%d at %s waited for %" PRId64 " sends of others, %" PRId64 " are allowed",
+                     view->tenant, dest_names[view->dest], view->overtaken, allowed);
+    }
+}
+
+void turns_forget(struct world *world, bool restarted)
+{
+    if (restarted)
+        world->claims_first = world->claims_end = 0;
+    for (int lane = 0; lane <= LANES_MAX; lane++) {
+        struct lane_view *view = &world->lanes[lane];
+        view->waits = false;
+        view->overtaken = 0;
+        if (restarted)
+            view->asked = view->unsent = 0;
+    }
+    for (int i = 0; i < world->job_count && restarted; i++)
+        world->jobs[i].unsent = false;
+}
