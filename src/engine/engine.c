@@ -359,8 +359,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
 {
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
-        return (
-            struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .next_since = INSTANT_NONE };
+        return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .look_at = INSTANT_NONE,
+                                            .next_since = INSTANT_NONE, .ceiling_since = INSTANT_NONE,
+                                            .more_at = INSTANT_NONE };
     struct rate_limiter rate = dest->rate;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
@@ -377,11 +378,15 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .cause = cause_name(dest->gate.contingency.kept.cause),
         .mode_since = dest->gate.contingency.kept.since,
         .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
-        .held_until = dest->config ? gate.until : INSTANT_NONE,
+        .held_until = dest->config && gate.hold != HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
+        .look_at = dest->config && gate.hold == HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
         .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
+        .ceiling = gate_ceiling(&dest->gate),
+        .ceiling_since = dest->gate.adaptive.capacity.kept.since,
+        .more_at = capacity_tries_at(&dest->gate.adaptive.capacity),
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,

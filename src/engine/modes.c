@@ -89,6 +89,12 @@ static void tell_breaker(struct dest *dest, const struct breaker_change *change)
     dest_changed(dest, (struct dest_change){ .change = words[change->to], .at = change->at });
 }
 
+static void tell_ceiling(struct dest *dest, const struct ceiling_change *change)
+{
+    log_event(LOG_INFO, "destination_ceiling", FIELD_CSTR("destination", dest->name), FIELD_INT("ceiling", change->ceiling));
+    dest_changed(dest, (struct dest_change){ .change = "ceiling", .at = change->at });
+}
+
 /* A breaker that opens and brings contingency, or is closed by its end, is part of that. */
 void dest_tell(struct dest *dest, const struct gate_news *news)
 {
@@ -96,6 +102,8 @@ void dest_tell(struct dest *dest, const struct gate_news *news)
         tell_mode(dest, &news->mode);
     else if (news->breaker.from != news->breaker.to)
         tell_breaker(dest, &news->breaker);
+    if (news->ceiling.changed)
+        tell_ceiling(dest, &news->ceiling);
 }
 
 /* ---- over a restart ---- */
@@ -230,11 +238,13 @@ void dests_tick(struct engine *engine)
         if (!dest->config)
             continue;
         struct gate_news news = gate_tick(&dest->gate, now);
+        gate_waiting(&dest->gate, dest->ready > 0, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
         dest_cycle_tick(dest, now);
         measures_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
+        gate_waiting(&dest->fallback, dest->ready > 0 && dest_uses_fallback(dest), now);
         tell_fallback(dest, &news);
     }
 }

@@ -128,7 +128,7 @@ struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
     int64_t limit = at_once(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
-    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.usual_ms);
+    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.latency.usual_ms);
     if (work_ms < 0 && !place.limit)
         return place; /* nothing was seen yet, and nothing limits it */
     place.at = instant_add(begin, work_ms > place.allowed_ms ? work_ms : place.allowed_ms);
