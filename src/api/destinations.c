@@ -89,6 +89,8 @@ static void write_destination(struct json_writer *json, const struct call *call,
     }
     if (known && status->fallback)
         json_member_bool(json, "fallback", true);
+    if (known && status->fallback_blocked)
+        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
     if (known && status->held_by)
         json_member_text(json, "held_by", status->held_by);
     if (known) {

@@ -393,6 +393,13 @@ struct gate_news gate_leave_contingency(struct gate *gate, instant now)
     return news;
 }
 
+struct gate_news gate_remove(struct gate *gate, instant now)
+{
+    struct gate_news news = no_news(gate);
+    mode_changed(gate, &news, contingency_remove(&gate->contingency, now), now);
+    return news;
+}
+
 const char *gate_hold_name(enum gate_hold hold)
 {
     static const char *const names[HOLD_COUNT] = {

@@ -163,6 +163,8 @@ struct gate_news gate_exhausted(struct gate *gate, instant now, bool *ret_keep);
 /* The operator. */
 struct gate_news gate_enter_contingency(struct gate *gate, instant now);
 struct gate_news gate_leave_contingency(struct gate *gate, instant now);
+/* The destination is not in the configuration any more. */
+struct gate_news gate_remove(struct gate *gate, instant now);
 
 /* "paused", "throttle"...: the word of `held_by`; NULL for HOLD_NONE. */
 const char *gate_hold_name(enum gate_hold hold);

@@ -128,7 +128,7 @@ void engine_free(struct engine *engine)
 
 static enum status load_states(struct engine *engine, struct error *err)
 {
-    enum status status = STATUS_OK;
+    enum status status = incidents_find(engine, err);
     for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
         status = read_kept(engine, dest, err);
     if (status == STATUS_OK)
@@ -239,6 +239,8 @@ static void heed_clock(struct engine *engine, instant now)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
     engine->not_before = INSTANT_NONE;
+    if (engine->ahead_from > engine->figures.ran_at)
+        engine->ahead_from -= engine->figures.ran_at - now;
     engine->promote_at = now;
     engine->orphans_at = now;
     engine->dead_count_at = now;
@@ -393,6 +395,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .tenants_paused = dest->held_lane_count,
         .next_since = next_since(&dest->measures),
         .pace = dest->pace,
+        .fallback_blocked = dest->fallback.paused,
+        .fallback_reason = dest->fallback.paused ? dest->fallback_reason : NULL,
     };
 }
 
@@ -425,6 +429,7 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     struct dest *dest = dest_find(engine, destination);
     if (!dest)
         return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    fallback_resume(engine, dest);
     if (!dest->gate.paused)
         return STATUS_OK;
     free(dest->pause_reason);

@@ -95,6 +95,7 @@ struct dest {
     int64_t ready; /* of all its lanes */
     char *pause_reason;
     bool blocked;      /* paused because credentials were refused, not by an operator */
+    char *fallback_reason; /* why its second address is paused; NULL: it is not, or nobody knows */
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
     struct dest_alerts alerts;
@@ -325,6 +326,14 @@ void auto_redrive(struct engine *engine);
 /* One that it asked for has been applied, or not. */
 void auto_redrive_done(struct dest *dest, bool applied);
 instant auto_redrive_next(const struct engine *engine, instant now);
+
+/* fallback.c */
+/* The second address said that credentials are refused: nothing more goes there, the first goes on. Tells it once. */
+void fallback_block(struct engine *engine, struct dest *dest, struct slice text);
+void fallback_resume(struct engine *engine, struct dest *dest);
+/* What is kept of that: a member of the state, and back. */
+void fallback_state_write(struct json_writer *json, const struct dest *dest);
+void fallback_state_read(struct dest *dest, const json_t *root);
 
 /* lane_holds.c */
 /* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */

@@ -210,6 +210,7 @@ void lanes_release(struct engine *engine)
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
         free(engine->dests->mode_reason);
+        free(engine->dests->fallback_reason);
         incident_release(&engine->dests->incident);
         free(engine->dests->kept);
         free(engine->dests->name);

@@ -54,7 +54,7 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
 
 bool dest_uses_fallback(const struct dest *dest)
 {
-    return dest->config && dest->config->fallback_url && !dest->gate.paused &&
+    return dest->config && dest->config->fallback_url && !dest->gate.paused && !dest->fallback.paused &&
            dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
 }
 
@@ -147,6 +147,7 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     }
     if (whole)
         lane_holds_write(&json, dest);
+    fallback_state_write(&json, dest);
     if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
         cycle_write(&json, &dest->cycles.last);
     gate_state_write(&json, &kept);
@@ -218,6 +219,7 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
     lane_holds_read(engine, dest, root);
+    fallback_state_read(dest, root);
     json_decref(root);
 }
 
@@ -235,8 +237,11 @@ void dests_tick(struct engine *engine)
 {
     instant now = engine_now(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->config)
+        if (!dest->config) {
+            struct gate_news gone = gate_remove(&dest->gate, now); /* nobody would ever see it well again */
+            dest_tell(dest, &gone);
             continue;
+        }
         struct gate_news news = gate_tick(&dest->gate, now);
         gate_waiting(&dest->gate, dest->ready > 0, now);
         contingency_held(&dest->gate.contingency, dest->ready);
