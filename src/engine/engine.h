@@ -101,7 +101,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
 /* A tenant at a destination, by its lane. */
 struct tenant_status {
     bool known;
-    struct turn_figures turns; /* since the engine started */
+    struct turn_figures turns; /* since the engine started, or since it had work again after it had none for long */
     int64_t weight;
 };
 struct tenant_status engine_tenant(const struct engine *engine, int64_t lane);
