@@ -93,7 +93,7 @@ struct destination_status {
     size_t tenants_paused;      /* held for themselves */
     instant next_since;         /* about when the job that is next began to wait, if one is ready; INSTANT_NONE: not known */
     struct pace pace;           /* attempts that succeeded and failed, since the engine started */
-    bool fallback_blocked;      /* the second address refused the credentials: nothing goes there until somebody resumes it */
+    bool fallback_blocked;      /* the second address refused the credentials: nothing goes there until it is resumed */
     const char *fallback_reason; /* as pause_reason */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
