@@ -381,6 +381,7 @@ static void ask_engine(struct call *call, struct engine *engine)
     for (size_t i = 0; i < call->standing_count; i++) {
         struct destination_status status = engine_destination(engine, call->standings[i].name);
         status.pause_reason = keep_text(call, status.pause_reason);
+        status.fallback_reason = keep_text(call, status.fallback_reason);
         call->standings[i].status = status;
     }
     if (call->standing_count == 1)

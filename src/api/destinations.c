@@ -58,6 +58,17 @@ static void write_pace(struct json_writer *json, const struct pace *pace, instan
     }
 }
 
+/* What was found by trying. */
+static void write_concurrency(struct json_writer *json, const struct destination_status *status)
+{
+    json_member_int(json, "concurrency_now", status->limit);
+    if (status->ceiling == 0)
+        return;
+    json_member_int(json, "concurrency_ceiling", status->ceiling);
+    json_member_instant(json, "concurrency_ceiling_since", status->ceiling_since);
+    json_member_instant(json, "concurrency_more_at", status->more_at);
+}
+
 static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
 {
     const struct destination_config *config = config_destination(call->api->config, counts->name);
@@ -78,11 +89,14 @@ static void write_destination(struct json_writer *json, const struct call *call,
     }
     if (known && status->fallback)
         json_member_bool(json, "fallback", true);
+    if (known && status->fallback_blocked)
+        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
     if (known && status->held_by)
         json_member_text(json, "held_by", status->held_by);
     if (known) {
         json_member_instant(json, "held_since", status->held_since);
         json_member_instant(json, "held_until", status->held_until);
+        json_member_instant(json, "next_look_at", status->look_at);
     }
     if (known && status->pause_reason && *status->pause_reason)
         json_member_text(json, "pause_reason", status->pause_reason);
@@ -92,7 +106,7 @@ static void write_destination(struct json_writer *json, const struct call *call,
     json_member_int(json, "concurrency", config ? config->concurrency : 0);
     if (known && config) {
         if (config->transport != TRANSPORT_PULL) /* its workers decide */
-            json_member_int(json, "concurrency_now", status->limit);
+            write_concurrency(json, status);
         json_member_text(json, "breaker", status->breaker);
     }
     if (known && status->tenants_paused > 0)

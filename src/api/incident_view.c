@@ -17,6 +17,7 @@ static const char *const causes[CAUSE_COUNT] = {
     [CAUSE_CHECKED] = "a check went well",
     [CAUSE_CONFIGURATION] = "contingency is not in its configuration",
     [CAUSE_STABLE] = "it was well for long enough",
+    [CAUSE_REMOVED] = "the destination was taken out of the configuration",
 };
 
 static const char *const criteria[CRITERION_COUNT] = {

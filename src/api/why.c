@@ -86,6 +86,10 @@ static void say_held_by_gate(struct why *why)
     else
         buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
                                             : "it is sent when the destination is back; no attempt is spent until then");
+    if (!back && !operator && why->status->look_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, "; the next look is at ");
+        append_time(&why->next, why->status->look_at);
+    }
 }
 
 /* ": 12 jobs of its tenant are before it, 3 tenants share the destination" */
@@ -134,6 +138,21 @@ static void say_tenant_held(struct why *why)
     append_quoted(&why->next, tenant);
 }
 
+/* Of the limit that was found by trying, or of the configured one. */
+static void say_all_under_way(struct why *why)
+{
+    const struct destination_status *status = why->status;
+    bool learnt = status->ceiling > 0 && status->limit >= status->ceiling;
+    int64_t limit = status->limit > 0 && status->limit < status->concurrency ? status->limit : status->concurrency;
+    buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s %s are under way", limit,
+                  SLICE_ARG(why->job->destination), learnt ? "was found to bear at once" : "allows");
+    buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
+    if (learnt && status->more_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, "; one more at once is tried at ");
+        append_time(&why->next, status->more_at);
+    }
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
@@ -156,9 +175,7 @@ static void say_held(struct why *why)
         buffer_append_text(reason, " asked for a pause");
         buffer_append_text(&why->next, "it is sent when the pause is over");
     } else if (strcmp(why->held_by, "concurrency") == 0) {
-        buffer_printf(reason, "all %" PRId64 " sends that destination %.*s allows are under way", why->status->concurrency,
-                      SLICE_ARG(name));
-        buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
+        say_all_under_way(why);
     } else if (strcmp(why->held_by, "unconfigured") == 0) {
         buffer_printf(reason, "destination %.*s is not in the configuration", SLICE_ARG(name));
         buffer_append_text(&why->next, "it waits until the destination is configured again; cancel it if that will not be");
@@ -384,6 +401,8 @@ void why_write(struct buffer *out, const struct job *job, const struct destinati
         json_member_text(&json, "held_by", why.held_by);
     json_member_instant(&json, "since", why.since);
     json_member_instant(&json, "until", why.until);
+    if (why.held_by && why.status && strcmp(why.held_by, gate_hold_name(HOLD_CONTINGENCY)) == 0)
+        json_member_instant(&json, "next_look_at", why.status->look_at);
     if (job->state == STATE_PENDING || job->state == STATE_WAITING)
         json_member_instant(&json, "next_at", job->run_at);
     if (why.place && why.place->queue.known)

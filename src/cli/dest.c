@@ -37,6 +37,7 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
         { "held by", "held_by", SHOW_TEXT },
         { "held since", "held_since", SHOW_TIME },
         { "held until", "held_until", SHOW_TIME },
+        { "next look at", "next_look_at", SHOW_TIME },
     };
     static const struct shown tenants[] = {
         { "PAUSED TENANT", "tenant", SHOW_TEXT },

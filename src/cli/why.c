@@ -9,6 +9,7 @@ static const struct shown facts[] = {
     { "held by", "held_by", SHOW_TEXT },
     { "since", "since", SHOW_TIME },
     { "until", "until", SHOW_TIME },
+    { "next look at", "next_look_at", SHOW_TIME },
     { "due", "next_at", SHOW_TIME },
     { "expected", "queue.expected_at", SHOW_TIME },
     { "before it, of its tenant", "queue.ahead", SHOW_TEXT },

@@ -13,7 +13,7 @@ static const char *const cause_names[CAUSE_COUNT] = {
     [CAUSE_HEALTH] = "health",     [CAUSE_SIGNAL] = "signal",   [CAUSE_BREAKER] = "breaker",
     [CAUSE_EXHAUSTED] = "exhausted", [CAUSE_MAINTENANCE] = "maintenance", [CAUSE_OPERATOR] = "operator",
     [CAUSE_RELAPSE] = "relapse",   [CAUSE_CHECKED] = "checked", [CAUSE_STABLE] = "stable",
-    [CAUSE_CONFIGURATION] = "configuration",
+    [CAUSE_CONFIGURATION] = "configuration", [CAUSE_REMOVED] = "removed",
 };
 
 void contingency_init(struct contingency *contingency, instant now)
@@ -414,6 +414,11 @@ struct mode_change contingency_enter(struct contingency *contingency, const stru
         return none(contingency);
     }
     return hold(contingency, rules, CAUSE_OPERATOR, CRITERION_NONE, now);
+}
+
+struct mode_change contingency_remove(struct contingency *contingency, instant now)
+{
+    return contingency->kept.mode == MODE_NORMAL ? none(contingency) : restore(contingency, CAUSE_REMOVED, now);
 }
 
 struct mode_change contingency_leave(struct contingency *contingency, const struct contingency_rules *rules, instant now)

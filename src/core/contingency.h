@@ -45,7 +45,8 @@ enum cause {
     CAUSE_CHECKED,       /* it is there again */
     CAUSE_CONFIGURATION, /* contingency is not in the configuration; of normal too */
     /* of normal */
-    CAUSE_STABLE, /* well for long enough */
+    CAUSE_STABLE,  /* well for long enough */
+    CAUSE_REMOVED, /* the destination is not in the configuration any more */
     CAUSE_COUNT
 };
 
@@ -161,6 +162,9 @@ struct mode_change contingency_exhausted(struct contingency *contingency, const 
 struct mode_change contingency_enter(struct contingency *contingency, const struct contingency_rules *rules, instant now);
 /* To recovering, whatever the checks say. */
 struct mode_change contingency_leave(struct contingency *contingency, const struct contingency_rules *rules, instant now);
+
+/* The destination is gone: what was known of how it is ends with it. */
+struct mode_change contingency_remove(struct contingency *contingency, instant now);
 
 void contingency_take(struct contingency *contingency, const struct contingency_rules *rules, int64_t count, instant now);
 void contingency_give_back(struct contingency *contingency, uint32_t epoch, int64_t count);

@@ -35,6 +35,8 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
         .rules = rules,
         .was_open = true,
         .cycle_until = INSTANT_NONE,
+        .told.since = INSTANT_NONE,
+        .told_at = INSTANT_NONE,
     };
     concurrency_init(&gate->adaptive, rules->concurrency);
     breaker_init(&gate->breaker, now);
@@ -68,6 +70,7 @@ struct gate_kept gate_keep(const struct gate *gate)
         .closed_until = gate->closed_until,
         .breaker = gate->breaker.kept,
         .contingency = gate->contingency.kept,
+        .capacity = gate->adaptive.capacity.kept,
     };
 }
 
@@ -79,6 +82,8 @@ void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
     gate->was_open = !kept->paused;
     breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
     contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
+    concurrency_restore(&gate->adaptive, &kept->capacity);
+    gate->told = gate->adaptive.capacity.kept;
 }
 
 /* ---- asking ---- */
@@ -157,9 +162,27 @@ bool gate_is_well(const struct gate *gate, instant now)
            gate->breaker.kept.state == BREAKER_CLOSED && gate->health.failures == 0;
 }
 
+int64_t gate_ceiling(const struct gate *gate)
+{
+    return gate->rules && !gate->rules->fixed_concurrency ? gate->adaptive.capacity.kept.ceiling : 0;
+}
+
 int64_t gate_signs(const struct gate *gate)
 {
     return gate->contingency.signs_in_a_row;
+}
+
+static bool ceiling_changed(const struct gate *gate)
+{
+    const struct capacity_kept *kept = &gate->adaptive.capacity.kept;
+    return !gate->rules->fixed_concurrency &&
+           (kept->ceiling != gate->told.ceiling || (kept->ceiling > 0 && kept->since != gate->told.since));
+}
+
+/* A clock that was put back must not silence it. */
+static instant ceiling_tells_at(const struct gate *gate, instant now)
+{
+    return gate->told_at == INSTANT_NONE || gate->told_at > now ? now : instant_add(gate->told_at, CEILING_TOLD_EVERY_MS);
 }
 
 instant gate_next(const struct gate *gate, instant now)
@@ -170,6 +193,8 @@ instant gate_next(const struct gate *gate, instant now)
     if (!rules)
         return next;
     instant_hasten(&next, gate->cycle_until, now);
+    if (ceiling_changed(gate))
+        instant_hasten(&next, ceiling_tells_at(gate, now), now);
     instant_hasten(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
     if (mode_of(gate) == MODE_NORMAL)
         instant_hasten(&next, gate->breaker.kept.until, now);
@@ -217,7 +242,24 @@ struct gate_news gate_tick(struct gate *gate, instant now)
     gate->was_open = open;
     if (mode_of(gate) == MODE_NORMAL && news.mode.from == news.mode.to)
         breaker_changed(gate, &news, breaker_tick(&gate->breaker, &rules->breaker, now), now);
+    if (ceiling_changed(gate) && now >= ceiling_tells_at(gate, now)) {
+        gate->told = gate->adaptive.capacity.kept;
+        gate->told_at = now;
+        news.ceiling = (struct ceiling_change){ .changed = true, .ceiling = gate->told.ceiling, .at = now };
+    }
     return news;
+}
+
+void gate_waiting(struct gate *gate, bool waiting, instant now)
+{
+    bool flows = !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&
+                 gate->breaker.kept.state == BREAKER_CLOSED;
+    capacity_waiting(&gate->adaptive.capacity, waiting && flows, now);
+}
+
+static int32_t bounded(int64_t count)
+{
+    return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
@@ -232,6 +274,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         gate->cycle++;
     }
     gate->cycle_taken += count;
+    concurrency_sent(&gate->adaptive, gate->under_way);
     contingency_take(&gate->contingency, &gate->rules->contingency, count, now);
     if (mode_of(gate) == MODE_NORMAL)
         breaker_take(&gate->breaker, count, gate->rules->contingency.answer_max_ms, now);
@@ -240,6 +283,8 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         .mode_epoch = gate->contingency.epoch,
         .rules_epoch = gate->rules_epoch,
         .cycle = gate->cycle,
+        .load = bounded(gate->under_way),
+        .level = bounded(gate->adaptive.limit),
         .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
     };
 }
@@ -277,10 +322,18 @@ struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struc
     assert(gate->under_way > 0);
     /* While the ramp holds the rest back, a limit that is not used up has not been tried. */
     bool tried = normal || gate->under_way >= gate->adaptive.limit;
+    struct concurrency_sample sample = {
+        .level = pass.level,
+        .load = pass.load,
+        .under_way = tried ? gate->under_way : 0,
+        .latency_ms = result->latency_ms,
+        .normal = !pass.probe,
+        .at = now,
+    };
     if (failed)
-        concurrency_bad(&gate->adaptive);
+        concurrency_bad(&gate->adaptive, &sample);
     else
-        concurrency_good(&gate->adaptive, result->latency_ms, tried ? gate->under_way : 0);
+        concurrency_good(&gate->adaptive, &sample);
     gate->under_way--;
     if (failed && pass.probe)
         contingency_unspent(&gate->contingency, 1);
@@ -346,6 +399,13 @@ struct gate_news gate_leave_contingency(struct gate *gate, instant now)
     struct gate_news news = no_news(gate);
     assert(gate->rules);
     mode_changed(gate, &news, contingency_leave(&gate->contingency, &gate->rules->contingency, now), now);
+    return news;
+}
+
+struct gate_news gate_remove(struct gate *gate, instant now)
+{
+    struct gate_news news = no_news(gate);
+    mode_changed(gate, &news, contingency_remove(&gate->contingency, now), now);
     return news;
 }
 

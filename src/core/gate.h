@@ -34,6 +34,8 @@ enum gate_hold {
     HOLD_COUNT
 };
 
+enum { CEILING_TOLD_EVERY_MS = 60 * 1000 }; /* news of what it bears come no more often */
+
 /* How a destination is set. Made from its configuration by the gate's owner, which keeps it as long as the gate has it. */
 struct gate_rules {
     int64_t concurrency; /* limit */
@@ -59,6 +61,8 @@ struct gate {
     int64_t cycle_taken;
     uint32_t cycle;
     struct concurrency adaptive;
+    struct capacity_kept told; /* the last that was news */
+    instant told_at;           /* INSTANT_NONE: none was */
     struct breaker breaker;
     struct contingency contingency;
     struct health health;
@@ -73,6 +77,8 @@ struct gate_answer {
 /* Goes with each send, from the taking of its place to its answer. */
 struct gate_pass {
     uint32_t breaker_epoch, mode_epoch, rules_epoch, cycle;
+    int32_t load;  /* how many were under way when it was taken, it among them, */
+    int32_t level; /* and how many were to be */
     bool probe; /* sent to see whether the destination is well: a failure that may pass must not spend one of the job's tries
                  */
 };
@@ -85,11 +91,19 @@ struct gate_result {
     int64_t latency_ms;
 };
 
+/* What is known of how many at once it bears was learnt, tried or forgotten. */
+struct ceiling_change {
+    bool changed;
+    int64_t ceiling; /* 0: none */
+    instant at;
+};
+
 /* What changed, to be told once. */
 struct gate_news {
     struct breaker_change breaker;
     struct mode_change mode;
     enum health_change health;
+    struct ceiling_change ceiling;
 };
 
 /* What outlives a restart. */
@@ -98,6 +112,7 @@ struct gate_kept {
     instant closed_until;
     struct breaker_kept breaker;
     struct contingency_kept contingency;
+    struct capacity_kept capacity;
 };
 
 /* `first_check_at` of the health check. */
@@ -109,11 +124,18 @@ struct gate_kept gate_keep(const struct gate *gate);
 void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now);
 
 struct gate_news gate_tick(struct gate *gate, instant now);
+/*
+ * Whether work waits. Only while it does although nothing else holds it, more than it is known to bear is tried. After
+ * each gate_tick.
+ */
+void gate_waiting(struct gate *gate, bool waiting, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
 /* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
 bool gate_flows(const struct gate *gate, instant now);
 /* Whether nothing says that the destination is away or wants to be left alone, full or not. */
 bool gate_is_well(const struct gate *gate, instant now);
+/* How many at once it is known to bear, as learnt from where it gave way; 0: not known. */
+int64_t gate_ceiling(const struct gate *gate);
 /* Signs of an outage in a row, with nothing good since. */
 int64_t gate_signs(const struct gate *gate);
 /* Another limit allows only `room`, more again at `until`; the tighter one is named. */
@@ -147,6 +169,8 @@ struct gate_news gate_exhausted(struct gate *gate, instant now, bool *ret_keep);
 /* The operator. */
 struct gate_news gate_enter_contingency(struct gate *gate, instant now);
 struct gate_news gate_leave_contingency(struct gate *gate, instant now);
+/* The destination is not in the configuration any more. */
+struct gate_news gate_remove(struct gate *gate, instant now);
 
 /* "paused", "throttle"...: the word of `held_by`; NULL for HOLD_NONE. */
 const char *gate_hold_name(enum gate_hold hold);

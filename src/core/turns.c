@@ -328,6 +328,13 @@ struct turn *turns_at(const struct turns *turns, size_t index)
     return (struct turn *)((char *)turns->ready.nodes[index] - offsetof(struct turn, ready));
 }
 
+struct turn *turns_aside_at(const struct turns *turns, size_t index)
+{
+    if (index >= turns->aside.count)
+        return NULL;
+    return (struct turn *)((char *)turns->aside.nodes[index] - offsetof(struct turn, aside));
+}
+
 size_t turns_count(const struct turns *turns)
 {
     return turns->ready.count + turns->parked.count + turns->aside.count;

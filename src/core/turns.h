@@ -125,6 +125,8 @@ size_t turns_count(const struct turns *turns);
 
 /* Those that may have a turn, in no order: NULL at the end. */
 struct turn *turns_at(const struct turns *turns, size_t index);
+/* Likewise those that are aside. */
+struct turn *turns_aside_at(const struct turns *turns, size_t index);
 /* What the lane may send in one round. */
 int64_t turns_share(const struct turns *turns, const struct turn *turn);
 

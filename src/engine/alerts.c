@@ -122,9 +122,9 @@ static const struct lane_state *held_lane(const struct dest *dest, struct slice 
 
 static void read_blocks(struct engine *engine, struct dest *dest)
 {
-    bool blocked = dest->gate.paused && dest->blocked;
+    bool first = dest->gate.paused && dest->blocked, blocked = first || dest->fallback.paused; /* or its second address */
     read_state(engine, dest, ALERT_BLOCKED, &(struct alert_reading){ .watched = true, .value = blocked, .limit = 1 },
-               blocked ? dest->pause_reason : NULL);
+               first ? dest->pause_reason : dest->fallback_reason);
     for (const struct lane_state *lane = dest->held_lanes; lane; lane = lane->next_held) {
         if (!lane->blocked)
             continue;

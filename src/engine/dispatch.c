@@ -184,7 +184,9 @@ static void heed(struct engine *engine, struct dest *dest, struct gate *gate, st
         int64_t believed = dest->config->policy.retry.retry_after_max_ms;
         gate_close_until(gate, instant_add(engine_now(engine), asked < believed ? asked : believed));
     }
-    if (settlement->blocks)
+    if (settlement->blocks && gate == &dest->fallback)
+        fallback_block(engine, dest, answer->text);
+    else if (settlement->blocks)
         dest_block(engine, dest, tenant, answer->text);
     if (settlement->dead) {
         dest->dead++;
@@ -317,6 +319,8 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
 static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
 {
     const char *why = why_unsendable(attempt->engine, lane);
+    if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
+        why = "the second address is paused";
     if (!why && attempt->gate && !attempt_may_go(attempt))
         why = "the destination is held";
     if (why)

@@ -128,7 +128,7 @@ void engine_free(struct engine *engine)
 
 static enum status load_states(struct engine *engine, struct error *err)
 {
-    enum status status = STATUS_OK;
+    enum status status = incidents_find(engine, err);
     for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
         status = read_kept(engine, dest, err);
     if (status == STATUS_OK)
@@ -239,6 +239,8 @@ static void heed_clock(struct engine *engine, instant now)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
     engine->not_before = INSTANT_NONE;
+    if (engine->ahead_from > engine->figures.ran_at)
+        engine->ahead_from -= engine->figures.ran_at - now;
     engine->promote_at = now;
     engine->orphans_at = now;
     engine->dead_count_at = now;
@@ -270,6 +272,7 @@ void engine_run(struct engine *engine)
         promote_due(engine);
         trim_events(engine);
         incidents_trim(engine);
+        lanes_tick(engine);
         count_dead(engine);
         auto_redrive(engine);
         probes_start(engine);
@@ -281,16 +284,23 @@ void engine_run(struct engine *engine)
     engine->ports.wake_at(engine->ports.context, next_time(engine, now));
 }
 
+/* One that is named may be new. NULL: none is needed, or its jobs are safe and are found at the next start. */
+static struct lane_state *lane_noticed(struct engine *engine, const struct lane_notice *change)
+{
+    struct lane_state *lane = lane_find(engine, change->lane);
+    if (lane || !change->destination.data)
+        return lane || change->ready == 0 ? lane : lane_recall(engine, change->lane);
+    if (lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
+        log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
+    return lane;
+}
+
 void engine_notice(struct engine *engine, struct notice *notice)
 {
     for (size_t i = 0; i < notice->count; i++) {
         const struct lane_notice *change = &notice->lanes[i];
-        struct lane_state *lane = lane_find(engine, change->lane);
-        if (!lane && lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK) {
-            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
-            continue; /* its jobs are safe and are found at the next start */
-        }
-        if (change->ready > 0)
+        struct lane_state *lane = lane_noticed(engine, change);
+        if (lane && change->ready > 0)
             lane_ready_add(engine, lane, change->ready);
         engine->promote_at = instant_earlier(engine->promote_at, change->next_at);
     }
@@ -359,8 +369,9 @@ struct destination_status engine_destination(const struct engine *engine, struct
 {
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
-        return (
-            struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .next_since = INSTANT_NONE };
+        return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .look_at = INSTANT_NONE,
+                                            .next_since = INSTANT_NONE, .ceiling_since = INSTANT_NONE,
+                                            .more_at = INSTANT_NONE };
     struct rate_limiter rate = dest->rate;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
@@ -377,17 +388,23 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .cause = cause_name(dest->gate.contingency.kept.cause),
         .mode_since = dest->gate.contingency.kept.since,
         .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
-        .held_until = dest->config ? gate.until : INSTANT_NONE,
+        .held_until = dest->config && gate.hold != HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
+        .look_at = dest->config && gate.hold == HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
         .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
+        .ceiling = gate_ceiling(&dest->gate),
+        .ceiling_since = dest->gate.adaptive.capacity.kept.since,
+        .more_at = capacity_tries_at(&dest->gate.adaptive.capacity),
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,
         .tenants_paused = dest->held_lane_count,
         .next_since = next_since(&dest->measures),
         .pace = dest->pace,
+        .fallback_blocked = dest->fallback.paused,
+        .fallback_reason = dest->fallback.paused ? dest->fallback_reason : NULL,
     };
 }
 
@@ -420,6 +437,7 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     struct dest *dest = dest_find(engine, destination);
     if (!dest)
         return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    fallback_resume(engine, dest);
     if (!dest->gate.paused)
         return STATUS_OK;
     free(dest->pause_reason);

@@ -81,22 +81,27 @@ struct destination_status {
     const char *cause;        /* of the mode; NULL: none */
     instant mode_since;
     instant held_since, held_until; /* INSTANT_NONE: not known */
+    instant look_at; /* held by an outage: when it is looked whether that is over; INSTANT_NONE: not by time */
     int64_t under_way, concurrency;
     size_t lanes_with_work;
     bool fallback;       /* jobs go to the second address; what holds is about that */
     int64_t limit;       /* of concurrency, as found by trying */
+    int64_t ceiling;     /* how many at once it is known to bear; 0: not known */
+    instant ceiling_since, more_at; /* when that was learnt or last tried; when one more is, INSTANT_NONE: not foreseeable */
     const char *breaker; /* closed, open, half_open */
     struct cycle_figures cycle; /* of the last run; number 0: none */
     size_t tenants_paused;      /* held for themselves */
     instant next_since;         /* about when the job that is next began to wait, if one is ready; INSTANT_NONE: not known */
     struct pace pace;           /* attempts that succeeded and failed, since the engine started */
+    bool fallback_blocked;      /* the second address refused the credentials: nothing goes there until it is resumed */
+    const char *fallback_reason; /* as pause_reason */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 
 /* A tenant at a destination, by its lane. */
 struct tenant_status {
     bool known;
-    struct turn_figures turns; /* since the engine started */
+    struct turn_figures turns; /* since the engine started, or since it had work again after it had none for long */
     int64_t weight;
 };
 struct tenant_status engine_tenant(const struct engine *engine, int64_t lane);

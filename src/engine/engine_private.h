@@ -41,6 +41,7 @@ enum {
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
     TRIM_AGAIN_MS = 1000,          /* while there are more than that */
+    LANE_FORGET_MS = 15 * 60 * 1000, /* how long a lane without work is remembered */
 };
 
 /* One event of a destination's. The texts are constants. */
@@ -95,6 +96,7 @@ struct dest {
     int64_t ready; /* of all its lanes */
     char *pause_reason;
     bool blocked;      /* paused because credentials were refused, not by an operator */
+    char *fallback_reason; /* why its second address is paused; NULL: it is not, or nobody knows */
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
     struct dest_alerts alerts;
@@ -143,6 +145,8 @@ struct lane_state {
     struct tenant_measure *measure; /* in its destination's measures; NULL: it is counted with the others */
     uint64_t activity;              /* how much was served of late, as of active_at */
     instant active_at;
+    bool told;          /* an event names it, which may not be written yet */
+    instant idle_since; /* as far as it was looked at; INSTANT_NONE: it has work, or something is known of it */
 };
 
 /* Memory of claimed jobs, shared by their attempts. */
@@ -210,6 +214,9 @@ struct engine {
     struct map dests_by_name;
     struct lane_state **lanes; /* by id: the store numbers them from 1 */
     size_t lanes_capacity;
+    size_t lane_count;    /* that are there */
+    size_t lanes_looked;  /* the last one that was looked at: lane_memory.c */
+    instant lanes_look_at;
     struct attempt *attempts;
     struct attempt *unsettled; /* answered, to be recorded */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
@@ -256,6 +263,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
                      struct lane_state **ret_lane) MUST_CHECK;
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
+void lane_free(struct lane_state *lane);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
 /* How many of `wanted` the lane in front may send now; 0: none yet, and it is parked. */
 int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now);
@@ -265,6 +273,14 @@ void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
+
+/* lane_memory.c */
+/* Forgets lanes that have been idle for long, a few at a time. */
+void lanes_tick(struct engine *engine);
+/* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
+struct lane_state *lane_recall(struct engine *engine, int64_t id);
+/* The same by its tenant. */
+struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 
 /* return_order.c */
 /* Before the destination's claims of this run. */
@@ -325,6 +341,14 @@ void auto_redrive(struct engine *engine);
 /* One that it asked for has been applied, or not. */
 void auto_redrive_done(struct dest *dest, bool applied);
 instant auto_redrive_next(const struct engine *engine, instant now);
+
+/* fallback.c */
+/* The second address said that credentials are refused: nothing more goes there, the first goes on. Tells it once. */
+void fallback_block(struct engine *engine, struct dest *dest, struct slice text);
+void fallback_resume(struct engine *engine, struct dest *dest);
+/* What is kept of that: a member of the state, and back. */
+void fallback_state_write(struct json_writer *json, const struct dest *dest);
+void fallback_state_read(struct dest *dest, const json_t *root);
 
 /* lane_holds.c */
 /* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */

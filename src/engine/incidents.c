@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/gate_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -339,6 +340,27 @@ enum status incident_restore(struct engine *engine, struct dest *dest, struct ar
     else
         return status;
     return STATUS_OK;
+}
+
+static bool is_open(struct slice state)
+{
+    json_t *root = json_loadb(state.data, state.len, 0, NULL);
+    struct gate_kept kept = { .contingency.mode = MODE_NORMAL };
+    gate_state_read(root, &kept);
+    json_decref(root);
+    return kept.contingency.mode != MODE_NORMAL;
+}
+
+static enum status find_one(void *context, const struct kept *kept)
+{
+    struct engine *engine = context;
+    struct dest *dest;
+    return dest_find(engine, kept->name) || !is_open(kept->value) ? STATUS_OK : dest_get(engine, kept->name, &dest);
+}
+
+enum status incidents_find(struct engine *engine, struct error *err)
+{
+    return store_each_kept(engine->reader, SPACE_DESTINATION, find_one, engine, err);
 }
 
 /* ---- the end of their time ---- */

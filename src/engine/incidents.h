@@ -45,6 +45,9 @@ void incident_check_failed(struct dest *dest, const char *reason);
 /* After the destination's state was restored: goes on with the record, where there is one. */
 enum status incident_restore(struct engine *engine, struct dest *dest, struct arena *memory, struct error *err) MUST_CHECK;
 
+/* At the start: makes those destinations known that left an outage behind and have neither a configuration nor jobs. */
+enum status incidents_find(struct engine *engine, struct error *err) MUST_CHECK;
+
 /* Writes what has changed. Call it behind dests_keep, so that both are in one batch. */
 void incidents_keep(struct engine *engine);
 /* What became of a note that went out; takes it. */

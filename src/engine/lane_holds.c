@@ -10,19 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct lane_state *lane_of(const struct engine *engine, const struct dest *dest, struct slice tenant)
-{
-    for (size_t i = 0; i < engine->lanes_capacity; i++)
-        if (engine->lanes[i] && engine->lanes[i]->dest == dest && slice_equal(slice_from(engine->lanes[i]->tenant), tenant))
-            return engine->lanes[i];
-    return NULL;
-}
-
 static void link_held(struct lane_state *lane, struct slice reason, instant since)
 {
     struct dest *dest = lane->dest;
     size_t len = reason.len < LANE_REASON_BYTES_MAX ? reason.len : LANE_REASON_BYTES_MAX;
     assert(!lane->held);
+    lane->told = true;
     free(lane->hold_reason);
     lane->hold_reason = reason.len > 0 ? strndup(reason.data, len) : NULL; /* without memory it is held and says less */
     lane->held = true;
@@ -43,11 +36,11 @@ static void unlink_held(struct lane_state *lane)
 }
 
 /* The lane of an order; NULL: *err says why not. */
-static struct lane_state *ordered(const struct engine *engine, struct slice destination, struct slice tenant,
+static struct lane_state *ordered(struct engine *engine, struct slice destination, struct slice tenant,
                                   struct error *err)
 {
     struct dest *dest = dest_find(engine, destination);
-    struct lane_state *lane = dest ? lane_of(engine, dest, tenant) : NULL;
+    struct lane_state *lane = dest ? lane_recall_named(engine, dest, tenant) : NULL;
     if (!dest)
         error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
     else if (!lane)
@@ -119,7 +112,7 @@ void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, s
     struct buffer reason;
     struct error error;
     struct lane_state *lane =
-        dest->config && dest->config->blocked == BLOCKED_TENANT ? lane_of(engine, dest, tenant) : NULL;
+        dest->config && dest->config->blocked == BLOCKED_TENANT ? lane_recall_named(engine, dest, tenant) : NULL;
     if (dest->gate.paused || (lane && lane->held))
         return;
     *(lane ? &lane->blocked : &dest->blocked) = true; /* before it is told */
@@ -163,7 +156,7 @@ void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *roo
         const json_t *one = json_array_get(held, i);
         instant since = kept_instant(one, "since");
         bool named = json_is_string(json_object_get(one, "tenant"));
-        struct lane_state *lane = named ? lane_of(engine, dest, kept_text(one, "tenant")) : NULL;
+        struct lane_state *lane = named ? lane_recall_named(engine, dest, kept_text(one, "tenant")) : NULL;
         if (lane && !lane->held) {
             lane->blocked = json_is_true(json_object_get(one, "blocked"));
             link_held(lane, kept_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));

@@ -111,8 +111,10 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         turn_init(&lane->turn, 1);
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         lane->rate_kept = INSTANT_NONE;
+        lane->idle_since = INSTANT_NONE;
         lane_configure(lane, engine->config);
         dest->lanes++;
+        engine->lane_count++;
         engine->lanes[id] = lane;
     }
     *ret_lane = lane;
@@ -195,21 +197,26 @@ void dests_configure(struct engine *engine, const struct config *config)
             lane_configure(engine->lanes[i], config);
 }
 
+void lane_free(struct lane_state *lane)
+{
+    if (!lane)
+        return;
+    free(lane->tenant);
+    free(lane->hold_reason);
+    free(lane);
+}
+
 void lanes_release(struct engine *engine)
 {
-    for (size_t i = 0; i < engine->lanes_capacity; i++) {
-        if (engine->lanes[i]) {
-            free(engine->lanes[i]->tenant);
-            free(engine->lanes[i]->hold_reason);
-        }
-        free(engine->lanes[i]);
-    }
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        lane_free(engine->lanes[i]);
     free(engine->lanes);
     while (engine->dests) {
         struct dest *next = engine->dests->next;
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
         free(engine->dests->mode_reason);
+        free(engine->dests->fallback_reason);
         incident_release(&engine->dests->incident);
         free(engine->dests->kept);
         free(engine->dests->name);

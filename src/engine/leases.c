@@ -33,7 +33,64 @@ static void wait_again(struct dest *dest, struct lease_request *request)
     dest->waiting_last = &request->next;
 }
 
-/* How many jobs the claims got; what failed is ready again. */
+/* ---- claims that came too late ---- */
+
+/* What came about while the claim was on its way, so that nobody may have its jobs now; NULL: nothing. */
+static const char *why_not_now(const struct lane_state *lane)
+{
+    const struct dest *dest = lane->dest;
+    if (!dest->config)
+        return "the destination is not configured";
+    if (dest->config->transport != TRANSPORT_PULL)
+        return "the destination is not for pull workers any more";
+    if (dest->gate.paused)
+        return "the destination is paused";
+    return lane->held ? "the tenant is paused" : NULL;
+}
+
+/* When it failed the leases run out, and the jobs come back then. */
+static void on_returned(struct batch *batch)
+{
+    struct engine *engine = batch->context;
+    engine->batches_out--;
+    engine->promote_at = instant_earlier(engine->promote_at, instant_add(engine_now(engine), SECOND_MS));
+    batch_free(batch);
+    engine_wake(engine);
+}
+
+/* Gives what was claimed back untouched, and says that there was nothing. */
+static void return_claimed(struct engine *engine, const struct lane_state *lane, struct op_claim *claim, const char *why)
+{
+    static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
+    const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
+    struct batch *batch = batch_new(claim->ret_count + 1, SIZE_MAX / 2);
+    for (size_t i = 0; batch && i < claim->ret_count; i++) {
+        const struct settlement_input input = {
+            .destination = lane->dest->config ? lane->dest->config : &nowhere,
+            .job = &claim->ret_jobs[i],
+            .answer = &answer,
+            .seed = engine->seed,
+            .now = engine_now(engine),
+        };
+        struct settlement settlement;
+        if (settlement_make(&input, &batch->memory, &batch->ops[batch->count], &settlement) == STATUS_OK)
+            batch->count++; /* without memory its lease runs out */
+    }
+    claim->ret_count = 0;
+    if (!batch || batch->count == 0) {
+        batch_free(batch);
+        return;
+    }
+    batch->context = engine;
+    batch->done = on_returned;
+    batch->reply_to = engine->mailbox;
+    engine->batches_out++;
+    engine->ports.submit(engine->ports.context, batch);
+}
+
+/* ---- serving ---- */
+
+/* How many jobs the claims got; what failed is ready again, and what may not be handed out any more is given back. */
 static size_t count_claimed(struct engine *engine, struct batch *batch)
 {
     size_t count = 0;
@@ -47,8 +104,11 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
             op->claim.ret_count = 0;
             lane_ready_add(engine, lane, (int64_t)op->claim.max);
             lane->rate_kept = lane->dest->rate_kept = INSTANT_NONE; /* their notes failed with it */
-        } else if (op->claim.ret_left > 0) {
-            lane_ready_add(engine, lane, (int64_t)op->claim.ret_left);
+        } else {
+            if (op->claim.ret_left > 0)
+                lane_ready_add(engine, lane, (int64_t)op->claim.ret_left);
+            if (op->claim.ret_count > 0 && why_not_now(lane))
+                return_claimed(engine, lane, &op->claim, why_not_now(lane));
         }
         turns_returned(&lane->dest->turns, &lane->turn, (int64_t)(op->claim.max - op->claim.ret_count));
         count += op->claim.ret_count;

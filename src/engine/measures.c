@@ -202,7 +202,7 @@ void measures_recovered(struct engine *engine, const struct op_settle *settle, i
         { "MAX_RETRIES_EXCEEDED", VERDICT_EXHAUSTED }, { "EXPIRED", VERDICT_EXPIRED },     { "IN_DOUBT", VERDICT_PARK },
         { "PARTIAL", VERDICT_SPLIT },                  { "PERMANENT_ERROR", VERDICT_PERMANENT },
     };
-    struct lane_state *lane = lane_find(engine, settle->ret_lane);
+    struct lane_state *lane = lane_recall(engine, settle->ret_lane);
     if (!lane)
         return;
     struct measures *measures = &lane->dest->measures;

@@ -54,7 +54,7 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
 
 bool dest_uses_fallback(const struct dest *dest)
 {
-    return dest->config && dest->config->fallback_url && !dest->gate.paused &&
+    return dest->config && dest->config->fallback_url && !dest->gate.paused && !dest->fallback.paused &&
            dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
 }
 
@@ -89,6 +89,12 @@ static void tell_breaker(struct dest *dest, const struct breaker_change *change)
     dest_changed(dest, (struct dest_change){ .change = words[change->to], .at = change->at });
 }
 
+static void tell_ceiling(struct dest *dest, const struct ceiling_change *change)
+{
+    log_event(LOG_INFO, "destination_ceiling", FIELD_CSTR("destination", dest->name), FIELD_INT("ceiling", change->ceiling));
+    dest_changed(dest, (struct dest_change){ .change = "ceiling", .at = change->at });
+}
+
 /* A breaker that opens and brings contingency, or is closed by its end, is part of that. */
 void dest_tell(struct dest *dest, const struct gate_news *news)
 {
@@ -96,6 +102,8 @@ void dest_tell(struct dest *dest, const struct gate_news *news)
         tell_mode(dest, &news->mode);
     else if (news->breaker.from != news->breaker.to)
         tell_breaker(dest, &news->breaker);
+    if (news->ceiling.changed)
+        tell_ceiling(dest, &news->ceiling);
 }
 
 /* ---- over a restart ---- */
@@ -139,6 +147,7 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     }
     if (whole)
         lane_holds_write(&json, dest);
+    fallback_state_write(&json, dest);
     if (dest->cycles.last.number > 0 && (whole || change->cycle == dest->cycles.last.number))
         cycle_write(&json, &dest->cycles.last);
     gate_state_write(&json, &kept);
@@ -210,6 +219,7 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
     lane_holds_read(engine, dest, root);
+    fallback_state_read(dest, root);
     json_decref(root);
 }
 
@@ -227,14 +237,19 @@ void dests_tick(struct engine *engine)
 {
     instant now = engine_now(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->config)
+        if (!dest->config) {
+            struct gate_news gone = gate_remove(&dest->gate, now); /* nobody would ever see it well again */
+            dest_tell(dest, &gone);
             continue;
+        }
         struct gate_news news = gate_tick(&dest->gate, now);
+        gate_waiting(&dest->gate, dest->ready > 0, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
         dest_cycle_tick(dest, now);
         measures_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
+        gate_waiting(&dest->fallback, dest->ready > 0 && dest_uses_fallback(dest), now);
         tell_fallback(dest, &news);
     }
 }

@@ -79,7 +79,7 @@ static void on_settled(struct batch *batch)
         if (applied)
             measures_recovered(engine, &op->settle, engine_now(engine));
         engine->dead_uncounted = engine->dead_uncounted || dead;
-        const struct lane_state *lane = dead ? lane_find(engine, op->settle.ret_lane) : NULL;
+        const struct lane_state *lane = dead ? lane_recall(engine, op->settle.ret_lane) : NULL;
         if (lane)
             alerts_job_dead(engine, lane->dest, slice_from(lane->tenant), op->settle.dead_code);
     }

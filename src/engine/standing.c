@@ -15,6 +15,30 @@ struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
                                    .weight = lane->turn.weight };
 }
 
+/*
+ * Jobs of the other lane that go before the one with `ahead` of its own before it. On the way back from an outage a lane
+ * that matters less has its turn of each round after it, as far as it is known what the job's own lane has that matters.
+ */
+static int64_t other_before(const struct lane_state *lane, int64_t ahead, const struct lane_state *other)
+{
+    const struct turns *turns = &lane->dest->turns;
+    int64_t share = turns_share(turns, &lane->turn), other_share = turns_share(turns, &other->turn);
+    bool ordered = lane->dest->return_class != RETURN_UNKNOWN && lane->return_class != RETURN_UNKNOWN &&
+                   ahead < lane->return_left;
+    /* One that was not looked at yet most likely has what most have. */
+    enum return_class class = other->return_class == RETURN_UNKNOWN ? RETURN_HELD : other->return_class;
+    bool later = ordered && class > lane->return_class;
+    if (later && ahead < share)
+        return 0;
+    return forecast_others(later ? ahead - share : ahead, share, other_share, other->ready);
+}
+
+static int64_t turn_before(const struct lane_state *lane, int64_t ahead, const struct turn *turn)
+{
+    const struct lane_state *other = (const struct lane_state *)((const char *)turn - offsetof(struct lane_state, turn));
+    return other != lane && other->ready > 0 ? other_before(lane, ahead, other) : 0;
+}
+
 /* Jobs of other tenants that go before the one with `ahead` of its own before it. */
 static int64_t others_before(const struct lane_state *lane, int64_t ahead)
 {
@@ -25,11 +49,10 @@ static int64_t others_before(const struct lane_state *lane, int64_t ahead)
     const struct turn *turn;
     if (!turns->settings.round_robin || turns_count(turns) > PLACE_LANES_MAX)
         return rest;
-    for (size_t i = 0; (turn = turns_at(turns, i)); i++) {
-        const struct lane_state *other = (const struct lane_state *)((const char *)turn - offsetof(struct lane_state, turn));
-        if (other != lane && other->ready > 0)
-            before += forecast_others(ahead, turns_share(turns, &lane->turn), turns_share(turns, turn), other->ready);
-    }
+    for (size_t i = 0; (turn = turns_at(turns, i)); i++)
+        before += turn_before(lane, ahead, turn);
+    for (size_t i = 0; (turn = turns_aside_at(turns, i)); i++)
+        before += turn_before(lane, ahead, turn);
     return before < rest ? before : rest;
 }
 
@@ -128,7 +151,7 @@ struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
     int64_t limit = at_once(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
-    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.usual_ms);
+    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.latency.usual_ms);
     if (work_ms < 0 && !place.limit)
         return place; /* nothing was seen yet, and nothing limits it */
     place.at = instant_add(begin, work_ms > place.allowed_ms ? work_ms : place.allowed_ms);

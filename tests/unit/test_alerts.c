@@ -656,7 +656,7 @@ static void a_reload_takes_away(void **state)
     ok(engine_reload(world.engine, config, &error));
     config_unref(config);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(standing(&world), 1); /* it is in contingency still */
+    assert_int_equal(standing(&world), 0); /* its contingency ended when it was taken out */
     assert_int_equal(script.count, 4);
     world_end(&world);
 }

@@ -108,6 +108,34 @@ static void after_a_death_nothing_is_claimed_ahead_for_a_while(void **state)
     world_end(&world);
 }
 
+/* The clock goes back by hours: the minute without claims ahead is not hours because of it. */
+static void a_clock_put_back_does_not_make_that_longer(void **state)
+{
+    (void)state;
+    struct world world;
+    struct scene scene = { .takes_ms = 1 };
+    begin(&world, &scene, "d", 3000);
+    world_run_for(&world, WARM_MS);
+    world_crash(&world);
+    world_run_for(&world, 10 * COMMIT_MS);
+    world.now -= 5 * (instant)HOUR_MS;
+    for (struct world_send *send = world.sends; send; send = send->next)
+        send->at = world.now + 1; /* these take as long as they take */
+    world.commit_at = world.now + COMMIT_MS;
+    world.wake_at = world.now;
+    world_run_for(&world, 2 * MINUTE_MS);
+    for (int i = 0; i < 2000; i++)
+        world_add(&world, "d", "t", NULL, "{}");
+    int64_t most = 0;
+    for (int i = 0; i < 2 * WARM_MS; i++) {
+        world_run_for(&world, 1);
+        int64_t running = world_counts(&world, "d").running;
+        most = running > most ? running : most;
+    }
+    check(most > 2 * SLOTS, "%d claimed at most", (int)most);
+    world_end(&world);
+}
+
 static void check_untouched(struct world *world, int64_t jobs)
 {
     int64_t sent = 0;
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(quick_sends_do_not_wait_for_the_store),
         cmocka_unit_test(others_claim_only_for_free_slots),
         cmocka_unit_test(after_a_death_nothing_is_claimed_ahead_for_a_while),
+        cmocka_unit_test(a_clock_put_back_does_not_make_that_longer),
         cmocka_unit_test(a_pause_gives_them_back),
         cmocka_unit_test(a_stop_gives_them_back),
         cmocka_unit_test(a_second_is_the_longest_wait),

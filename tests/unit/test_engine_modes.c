@@ -472,6 +472,59 @@ static void the_second_address_is_used_in_contingency(void **state)
     world_end(&world);
 }
 
+static int64_t second_refuses_us(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct addresses *addresses = world->context;
+    bool blocked = send->use_fallback && world->now < addresses->second.until;
+    int64_t takes = has_two_addresses(world, send, answer);
+    if (blocked) {
+        answer->outcome = OUTCOME_BLOCKED;
+        answer->code = SLICE("http:401");
+        answer->text = SLICE("HTTP 401: who are you");
+    }
+    return takes;
+}
+
+/* Its credentials are refused there: that says nothing about the first address, which goes on. */
+static void a_second_address_that_refuses_us_is_paused_alone(void **state)
+{
+    const int64_t hour = INT64_C(3600) * 1000;
+    struct addresses addresses = { .first = { .from = began, .until = began + hour }, .second = { .until = began + 9 * hour } };
+    struct world world = { .destination = second_refuses_us, .context = &addresses };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }, fallback: { url: 'http://127.0.0.1:2/' }"
+                           ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
+    add_jobs(&world, 100);
+    world_run_for(&world, 30 * 60 * 1000);
+    size_t asked = addresses.to_second;
+    assert_in_range(asked, 1, 10); /* those that were under way together */
+    assert_int_equal(told(&world, "fallback_blocked", NULL), 1);
+    assert_int_equal(told(&world, "paused", NULL), 0);
+    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(standing(&world).held_by, "contingency");
+    assert_true(standing(&world).fallback_blocked);
+    assert_string_equal(standing(&world).fallback_reason, "HTTP 401: who are you");
+    world_restart(&world);
+    assert_true(standing(&world).fallback_blocked);
+    assert_string_equal(standing(&world).fallback_reason, "HTTP 401: who are you");
+    world_run_until(&world, began + 3 * hour);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(addresses.to_second, asked);
+
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    assert_false(standing(&world).fallback_blocked);
+    addresses.first = (struct outage){ .from = world.now, .until = world.now + 9 * hour };
+    addresses.second.until = world.now;
+    add_jobs(&world, 50);
+    world_run_for(&world, hour);
+    assert_int_equal(told(&world, "fallback_resumed", NULL), 1);
+    assert_true(addresses.to_second > asked);
+    assert_int_equal(world_counts(&world, "d").completed, 150);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +533,7 @@ int main(void)
         cmocka_unit_test(an_open_breaker_spends_nothing),
         cmocka_unit_test(a_good_destination_gets_all_its_concurrency),
         cmocka_unit_test(a_cycle_sends_so_many),
+        cmocka_unit_test(a_second_address_that_refuses_us_is_paused_alone),
         cmocka_unit_test(a_maintenance_window_holds),
         cmocka_unit_test(a_destination_keeps_its_rate),
         cmocka_unit_test(a_tenant_keeps_its_rate),

@@ -338,6 +338,61 @@ static void a_clock_set_back_keeps_no_worker_waiting(void **state)
     world_end(&world);
 }
 
+/* Paused between the claim and its answer: the worker gets nothing, and nobody's try is spent. */
+static void what_was_claimed_before_a_pause_is_given_back(void **state)
+{
+    (void)state;
+    static const struct { const char *tenant; size_t taken; } cases[] = { { NULL, 0 }, { "A", 3 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct world world = { 0 };
+        struct worker worker = { .world = &world };
+        struct error error;
+        world_begin(&world, PULL(RETRY), began);
+        for (int n = 0; n < 3; n++) {
+            world_add(&world, "d", "A", NULL, "x");
+            world_add(&world, "d", "B", NULL, "x");
+        }
+        world_run_for(&world, 1000); /* it has started */
+        world.commit_ms = 100;
+        worker.request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = 10, .lease_ms = 30 * 1000,
+                                                 .wait_until = world.now + 1, .done = on_leased, .context = &worker };
+        worker.asking = true;
+        engine_lease(world.engine, &worker.request);
+        engine_run(world.engine);
+        assert_non_null(world.batches);
+        assert_int_equal(world.batches->ops[0].kind, OP_CLAIM); /* on its way */
+        enum status status = cases[i].tenant
+                                 ? engine_pause_tenant(world.engine, SLICE("d"), slice_from(cases[i].tenant), SLICE("no"), &error)
+                                 : engine_pause(world.engine, SLICE("d"), SLICE("no"), &error);
+        assert_int_equal(status, STATUS_OK);
+        world_run_for(&world, 500);
+        assert_false(worker.asking);
+        assert_int_equal(worker.taken, cases[i].taken);
+        for (size_t n = 0; n < worker.count; n++)
+            assert_true(slice_equal(worker.jobs[n].tenant, SLICE("B")));
+        assert_int_equal(world_counts(&world, "d").running, (int64_t)cases[i].taken);
+        assert_int_equal(engine_destination(world.engine, SLICE("d")).under_way, (int64_t)cases[i].taken);
+        for (size_t n = 0; n < worker.count; n++)
+            ack(&worker, &worker.jobs[n]);
+        done_with_all(&worker);
+
+        status = cases[i].tenant ? engine_resume_tenant(world.engine, SLICE("d"), slice_from(cases[i].tenant), &error)
+                                 : engine_resume(world.engine, SLICE("d"), &error);
+        assert_int_equal(status, STATUS_OK);
+        world_run_for(&world, 3 * 1000);
+        world.commit_ms = 0;
+        ask(&worker, 10);
+        assert_int_equal(worker.count, 6 - cases[i].taken);
+        for (size_t n = 0; n < worker.count; n++) {
+            assert_int_equal(worker.jobs[n].attempts, 1);
+            ack(&worker, &worker.jobs[n]);
+        }
+        done_with_all(&worker);
+        assert_int_equal(world_counts(&world, "d").completed, 6);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +407,7 @@ int main(void)
         cmocka_unit_test(too_fast_slows_all_workers),
         cmocka_unit_test(cycles_count_leases),
         cmocka_unit_test(a_clock_set_back_keeps_no_worker_waiting),
+        cmocka_unit_test(what_was_claimed_before_a_pause_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@ static struct gate_kept full(void)
         .paused = true,
         .closed_until = now + 5,
         .breaker = { .state = BREAKER_HALF_OPEN, .since = now - 1, .until = now + 7, .openings = 4 },
+        .capacity = { .ceiling = 12, .since = now - 13, .hold_ms = CAPACITY_HOLD_MS * 2 },
         .contingency = {
             .mode = MODE_RECOVERING,
             .cause = CAUSE_OPERATOR,

@@ -3,6 +3,7 @@
  */
 #include "engine/incidents.h"
 #include "support/check.h"
+#include "support/configs.h"
 #include "support/world.h"
 
 #include <stdio.h>
@@ -549,6 +550,51 @@ static void what_is_no_record_is_refused(void **state)
     }
 }
 
+/* Nobody would see it well again: its incident ends with its configuration, also when that happened while we were away. */
+static void a_removed_destination_has_none(void **state)
+{
+    (void)state;
+    static const struct { const char *name; bool jobs, restart, operator; } cases[] = {
+        { "a reload", true, false, false }, { "a restart", true, true, false }, { "a restart, without jobs", false, true, true },
+        { "a reload, held by an operator", true, false, true },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct outage outage = { .from = began, .until = began + 60 * MINUTE_MS };
+        struct world world = { .destination = is_away_at_times, .context = &outage };
+        struct error error;
+        world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
+        add_jobs(&world, cases[i].jobs ? 50 : 0);
+        if (cases[i].operator)
+            assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("so"), &error), STATUS_OK);
+        world_run_for(&world, 10 * MINUTE_MS);
+        check(is_held(&world), "%s: not held", cases[i].name);
+        struct config *with = world.config;
+        world.config = config_from(SLICE("destinations: { other: { url: 'https://a.example/' } }\n"), "test.yaml");
+        if (cases[i].restart)
+            world_restart(&world);
+        else
+            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+        world_run_for(&world, MINUTE_MS);
+        struct read read = read_records(&world);
+        assert_int_equal(read.count, 1);
+        const struct incident_record *record = &read.records[0];
+        check(record->mode == MODE_NORMAL && record->incident.restored_at != INSTANT_NONE, "%s: open", cases[i].name);
+        check(record->changes[record->change_count - 1].cause == CAUSE_REMOVED, "%s: %s", cases[i].name,
+              cause_name(record->changes[record->change_count - 1].cause));
+        arena_release(&read.memory);
+
+        outage.until = world.now; /* it comes back, and is well */
+        assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
+        world_run_for(&world, 20 * MINUTE_MS);
+        assert_int_equal(world_counts(&world, "d").completed, cases[i].jobs ? 50 : 0);
+        read = read_records(&world);
+        assert_int_equal(read.count, 1);
+        arena_release(&read.memory);
+        config_unref(with);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -560,6 +606,7 @@ int main(void)
         cmocka_unit_test(an_operator_says_why),
         cmocka_unit_test(a_maintenance_window_is_an_incident),
         cmocka_unit_test(failed_checks_are_counted),
+        cmocka_unit_test(a_removed_destination_has_none),
         cmocka_unit_test(a_store_that_refuses_gets_it_later),
         cmocka_unit_test(it_is_written_when_something_changed_and_not_else),
         cmocka_unit_test(what_is_held_is_written_while_it_grows),

@@ -271,6 +271,8 @@ static void test_presets_outlast_an_outage(void **state)
     static const struct { const char *preset; int64_t jobs; const char *held_by; } rows[] = {
         { "preset: tiss", 20000, "breaker" },
         { "preset: tiss", 1000, "breaker" },
+        { "preset: tiss", 600, "breaker" },
+        { "preset: tiss", 200, "breaker" },
         { "preset: email", 20000, "breaker" },
         { "preset: sifen, in_doubt: resend", 20000, "contingency" },
         { "preset: provisioning", 20000, "contingency" },

@@ -1,0 +1,58 @@
+/*
+ * The second address of a destination when its credentials are refused: it is paused for itself. The first address has
+ * others, and goes on.
+ */
+#include "base/log.h"
+#include "core/redact.h"
+#include "engine/engine_private.h"
+#include "engine/kept_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void take_reason(struct dest *dest, struct slice reason)
+{
+    free(dest->fallback_reason);
+    dest->fallback_reason = reason.len > 0 ? strndup(reason.data, reason.len) : NULL; /* without memory it says less */
+}
+
+void fallback_block(struct engine *engine, struct dest *dest, struct slice text)
+{
+    struct buffer reason;
+    if (dest->fallback.paused)
+        return;
+    buffer_init(&reason, LANE_REASON_BYTES_MAX);
+    redact(&reason, text, LANE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
+    take_reason(dest, buffer_slice(&reason));
+    buffer_release(&reason);
+    dest->fallback.paused = true;
+    dest_changed(dest, (struct dest_change){ .change = "fallback_blocked", .at = engine_now(engine) });
+    log_event(LOG_ERROR, "fallback_blocked", FIELD_CSTR("destination", dest->name),
+              FIELD_CSTR("reason", dest->fallback_reason ? dest->fallback_reason : ""));
+    engine_wake(engine);
+}
+
+void fallback_resume(struct engine *engine, struct dest *dest)
+{
+    if (!dest->fallback.paused)
+        return;
+    dest->fallback.paused = false;
+    take_reason(dest, SLICE(""));
+    dest_changed(dest, (struct dest_change){ .change = "fallback_resumed", .at = engine_now(engine) });
+    log_event(LOG_INFO, "fallback_resumed", FIELD_CSTR("destination", dest->name));
+    engine_wake(engine);
+}
+
+void fallback_state_write(struct json_writer *json, const struct dest *dest)
+{
+    if (dest->fallback.paused)
+        json_member_text(json, "fallback_blocked", dest->fallback_reason ? dest->fallback_reason : "");
+}
+
+void fallback_state_read(struct dest *dest, const json_t *root)
+{
+    if (!json_is_string(json_object_get(root, "fallback_blocked")))
+        return;
+    dest->fallback.paused = true;
+    take_reason(dest, kept_text(root, "fallback_blocked"));
+}

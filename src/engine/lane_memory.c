@@ -1,0 +1,108 @@
+/*
+ * Which lanes the engine remembers. The store knows them all; one that has been without work for a while, and of which
+ * nothing is known but its name, is forgotten here and asked for again when it is needed. So memory follows the tenants
+ * that have work, not those that ever had (invariant 6).
+ */
+#include "base/log.h"
+#include "engine/engine_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    LANES_LOOK_EVERY_MS = 1000,
+    LANES_LOOK_MAX = 2000, /* places looked at each time */
+};
+
+/* Held ones are known by name, what was told of one may not be written yet, and the few busiest are counted singly. */
+static bool is_needed(const struct lane_state *lane, instant now)
+{
+    instant paid_until = lane->rate.rate.count > 0 ? rate_keep(&lane->rate) : INSTANT_NONE;
+    return lane->ready != 0 || lane->claiming != 0 || lane->ahead_first || lane->held || lane->told || lane->measure ||
+           (paid_until != INSTANT_NONE && paid_until > now);
+}
+
+static void forget(struct engine *engine, struct lane_state *lane)
+{
+    assert(engine->lanes[lane->id] == lane);
+    turns_remove(&lane->dest->turns, &lane->turn);
+    engine->lanes[lane->id] = NULL;
+    lane->dest->lanes--;
+    engine->lane_count--;
+    lane_free(lane);
+}
+
+/* A clock that was put back begins the wait anew. */
+static void look(struct engine *engine, struct lane_state *lane, instant now)
+{
+    if (is_needed(lane, now))
+        lane->idle_since = INSTANT_NONE;
+    else if (lane->idle_since == INSTANT_NONE || lane->idle_since > now)
+        lane->idle_since = now;
+    else if (now - lane->idle_since >= LANE_FORGET_MS)
+        forget(engine, lane);
+}
+
+void lanes_tick(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    bool put_back = engine->lanes_look_at > instant_add(now, LANES_LOOK_EVERY_MS);
+    if (engine->stopping || (now < engine->lanes_look_at && !put_back))
+        return;
+    engine->lanes_look_at = instant_add(now, LANES_LOOK_EVERY_MS);
+    for (size_t i = 0; i < LANES_LOOK_MAX && i < engine->lanes_capacity; i++) {
+        engine->lanes_looked = engine->lanes_looked + 1 < engine->lanes_capacity ? engine->lanes_looked + 1 : 0;
+        if (engine->lanes[engine->lanes_looked])
+            look(engine, engine->lanes[engine->lanes_looked], now);
+    }
+}
+
+/* ---- asked for again ---- */
+
+struct lane_state *lane_recall(struct engine *engine, int64_t id)
+{
+    struct lane_state *lane = lane_find(engine, id);
+    struct arena memory;
+    struct lane *stored;
+    struct error error;
+    size_t count = 0;
+    if (lane)
+        return lane;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = engine->reader->ops->reader_lanes(engine->reader, id - 1, 1, &memory, &stored, &count, &error);
+    if (status == STATUS_OK && count == 1 && stored->id == id)
+        status = lane_get(engine, id, stored->destination, stored->tenant, &lane);
+    if (!lane)
+        log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", id), FIELD_CSTR("error", status_name(status)));
+    arena_release(&memory);
+    return lane;
+}
+
+struct wanted_lane {
+    struct engine *engine;
+    const struct dest *dest;
+    struct slice tenant;
+    struct lane_state *found;
+};
+
+static enum status is_it(void *context, const struct lane *stored)
+{
+    struct wanted_lane *wanted = context;
+    if (wanted->found || !slice_equal(stored->destination, slice_from(wanted->dest->name)) ||
+        !slice_equal(stored->tenant, wanted->tenant))
+        return STATUS_OK;
+    return lane_get(wanted->engine, stored->id, stored->destination, stored->tenant, &wanted->found);
+}
+
+/* All that the store has are looked through, which is for what people ask and for what is rare. */
+struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant)
+{
+    struct wanted_lane wanted = { .engine = engine, .dest = dest, .tenant = tenant };
+    struct error error;
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i] && engine->lanes[i]->dest == dest && slice_equal(slice_from(engine->lanes[i]->tenant), tenant))
+            return engine->lanes[i];
+    if (engine->reader && store_each_lane(engine->reader, is_it, &wanted, &error) != STATUS_OK)
+        log_event(LOG_ERROR, "lane_not_read", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+    return wanted.found;
+}

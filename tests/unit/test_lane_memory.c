@@ -1,0 +1,183 @@
+/*
+ * What the engine remembers of tenants that come and go, and that what it forgot is found again (invariant 6).
+ */
+#include "engine/engine_private.h"
+#include "support/check.h"
+#include "support/world.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+
+static const instant began = INT64_C(1736678400000);
+
+#define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 50" more " } }\n"
+
+static int64_t delivers(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)send;
+    if (world->context)
+        ++*(int64_t *)world->context;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 5;
+}
+
+/* Fails the first time. */
+static int64_t fails_once(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    if (send->job->attempts > 1) {
+        answer->outcome = OUTCOME_DELIVERED;
+    } else {
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503: not now");
+    }
+    return 5;
+}
+
+static void add_tenants(struct world *world, int from, int count)
+{
+    char tenant[32];
+    for (int i = 0; i < count; i++) {
+        snprintf(tenant, sizeof tenant, "t%d", from + i);
+        world_add(world, "d", tenant, NULL, "x");
+    }
+}
+
+/* The busiest tenants are counted singly, and so are known for good; all others are not. */
+static void add_busy(struct world *world)
+{
+    char tenant[32];
+    for (int i = 0; i < MEASURED_TENANTS_MAX; i++) {
+        snprintf(tenant, sizeof tenant, "busy%d", i);
+        for (int n = 0; n < 40; n++)
+            world_add(world, "d", tenant, NULL, "x");
+    }
+    world_run_for(world, MINUTE_MS);
+}
+
+/* How many are known but those. */
+static size_t known(const struct world *world)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world->engine->lanes_capacity; i++)
+        count += world->engine->lanes[i] && world->engine->lanes[i]->tenant[0] == 't';
+    return count;
+}
+
+static void tenants_come_and_go(void **state)
+{
+    (void)state;
+    enum { TENANTS = 100000, WAVE = 2000 };
+    int64_t sent = 0;
+    struct world world = { .destination = delivers, .context = &sent };
+    size_t most = 0;
+    world_begin(&world, TO(""), began);
+    for (int i = 0; i < TENANTS; i += WAVE) {
+        add_tenants(&world, i, WAVE);
+        world_run_for(&world, MINUTE_MS);
+        most = world.engine->lane_count > most ? world.engine->lane_count : most;
+    }
+    check(most <= 20 * WAVE, "%zu lanes at most", most); /* of the last quarter of an hour, and some that are not looked at yet */
+    world_run_for(&world, 20 * MINUTE_MS);
+    assert_in_range(world.engine->lane_count, 0, MEASURED_TENANTS_MAX);
+    assert_int_equal(dest_find(world.engine, SLICE("d"))->lanes, world.engine->lane_count);
+    assert_int_equal(sent, TENANTS);
+
+    add_tenants(&world, 500, 1000); /* some of them again */
+    world_run_for(&world, MINUTE_MS);
+    assert_in_range(world.engine->lane_count, 1000, 1000 + MEASURED_TENANTS_MAX);
+    assert_int_equal(sent, TENANTS + 1000);
+    world_restart(&world); /* all are known for a while */
+    assert_int_equal(world.engine->lane_count, TENANTS);
+    world_run_for(&world, 30 * MINUTE_MS);
+    assert_in_range(world.engine->lane_count, 0, MEASURED_TENANTS_MAX);
+    world_end(&world);
+}
+
+/* Its job waits for hours, and is sent when its time has come. */
+static void a_job_that_waits_is_not_forgotten(void **state)
+{
+    (void)state;
+    struct world world = { .destination = fails_once };
+    world_begin(&world, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3 }"), began);
+    add_busy(&world);
+    add_tenants(&world, 0, 10);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(known(&world), 0);
+    assert_int_equal(world_counts(&world, "d").waiting, 10 + 40 * MEASURED_TENANTS_MAX);
+    world_run_for(&world, 8 * (int64_t)HOUR_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
+    world_end(&world);
+}
+
+/* What is known of a tenant but its name keeps it: a hold, and what it has sent at its rate. */
+static void what_is_known_is_kept(void **state)
+{
+    (void)state;
+    struct world world = { .destination = delivers };
+    struct error error;
+    world_begin(&world, TO(", rate: { per_tenant: 1/h }"), began);
+    for (int i = 0; i < MEASURED_TENANTS_MAX; i++) { /* they come first, and nobody is busier */
+        char tenant[32];
+        snprintf(tenant, sizeof tenant, "busy%d", i);
+        world_add(&world, "d", tenant, NULL, "x");
+    }
+    world_run_for(&world, 10);
+    add_tenants(&world, 0, 3);
+    world_run_for(&world, 50 * MINUTE_MS);
+    assert_int_equal(known(&world), 3);
+    world_run_for(&world, 30 * MINUTE_MS);
+    assert_int_equal(known(&world), 0);
+    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t1"), SLICE("unpaid"), &error), STATUS_OK);
+    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t9"), SLICE("unpaid"), &error), STATUS_NOT_FOUND);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(known(&world), 1);
+    world_add(&world, "d", "t1", "one", "x");
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_job(&world, "t1", "one").state, STATE_PENDING);
+    world_restart(&world);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_job(&world, "t1", "one").state, STATE_PENDING);
+    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t1"), &error), STATUS_OK);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_job(&world, "t1", "one").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* An answer may come after its lane was forgotten. */
+static int64_t takes_its_time(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_BLOCKED;
+    answer->code = SLICE("http:401");
+    answer->text = SLICE("HTTP 401: who are you");
+    return 50 * MINUTE_MS;
+}
+
+static void an_answer_finds_its_tenant(void **state)
+{
+    (void)state;
+    struct world world = { .destination = takes_its_time };
+    world_begin(&world, TO(", timeout: 1h, blocked: tenant, breaker: { enabled: false }"), began);
+    add_tenants(&world, 0, 2);
+    world_run_for(&world, 40 * MINUTE_MS);
+    assert_int_equal(known(&world), 0); /* they are counted when they are answered */
+    world_run_for(&world, 40 * MINUTE_MS);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "normal");
+    assert_int_equal(engine_destination(world.engine, SLICE("d")).tenants_paused, 2);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tenants_come_and_go),
+        cmocka_unit_test(a_job_that_waits_is_not_forgotten),
+        cmocka_unit_test(what_is_known_is_kept),
+        cmocka_unit_test(an_answer_finds_its_tenant),
+    };
+    log_set_level(LOG_NONE);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
