@@ -43,12 +43,12 @@ static void parameters_that_are_not_known_are_refused(void **state)
     }
 }
 
-/* Whatever else it says to the value: the name is no surprise to it. */
+/* Whatever else it says to the value: the name is no surprise to it. The stream's answer has no end; it has its own test. */
 static void what_a_route_names_it_takes(void **state)
 {
     size_t asked = 0;
     for (const struct route *route = api_routes; route->method; route++)
-        for (size_t i = 0; route->query && route->query[i]; i++, asked++) {
+        for (size_t i = 0; route->handle != handle_events_stream && route->query && route->query[i]; i++, asked++) {
             char path[256];
             snprintf(path, sizeof path, "%s?%s=1", route->pattern, route->query[i]);
             for (char *at = path; *at; at++)
