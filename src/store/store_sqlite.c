@@ -276,6 +276,8 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = seed_load(store, err);
     if (status == STATUS_OK)
+        status = sqlite_rows_init(store, err);
+    if (status == STATUS_OK)
         status = sqlite_statements_prepare(store, err);
     if (status == STATUS_OK)
         status = sqlite_held_init(store, err);
@@ -293,6 +295,7 @@ static void store_free(struct sqlite_store *store)
     sqlite3_close(store->db);
     sqlite_lanes_release(store);
     sqlite_held_release(store);
+    sqlite_rows_release(store);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->path);

@@ -44,6 +44,7 @@ static void batch_rollback(struct sqlite_batch *batch)
     }
     sqlite_lanes_rollback(store);
     sqlite_held_clear(store);
+    sqlite_rows_clear(store);
     store->progress = store->saved;
     if (!sqlite3_get_autocommit(store->db)) {
         struct error err;
@@ -62,6 +63,8 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
         else
             status = sqlite_op_apply(batch, &ops[i]);
     }
+    if (status == STATUS_OK)
+        status = sqlite_rows_flush(batch, ROWS_ALL);
     if (status == STATUS_OK)
         status = sqlite_lanes_write(batch);
     return status == STATUS_OK ? batch_commit(batch) : status;

@@ -56,16 +56,19 @@ static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
     return STATUS_OK;
 }
 
+/* The texts are the caller's. */
 static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const struct op_insert *insert)
 {
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_PAYLOAD_INSERT];
-    sqlite3_bind_int64(statement, 1, seq);
-    sqlite_bind_slice(statement, 2, insert->content_type);
-    sqlite_bind_slice(statement, 3, insert->headers);
-    sqlite_bind_slice(statement, 4, insert->correlation_id);
-    sqlite_bind_slice(statement, 5, insert->metadata);
-    sqlite3_bind_blob64(statement, 6, insert->payload.len ? insert->payload.data : "", insert->payload.len, SQLITE_STATIC);
-    return sqlite_run(batch, STATEMENT_PAYLOAD_INSERT);
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_PAYLOAD);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(seq);
+    row[1] = value_text(insert->content_type);
+    row[2] = value_text(insert->headers);
+    row[3] = value_text(insert->correlation_id);
+    row[4] = value_text(insert->metadata);
+    row[5] = value_blob(insert->payload.data, insert->payload.len);
+    return STATUS_OK;
 }
 
 static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, struct slice id)
@@ -192,9 +195,13 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_CLAIM];
     size_t count = 0, bytes = 0;
     bool more;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY);
+    *ret_count = 0;
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, lane->lane.id);
     sqlite3_bind_int64(statement, 2, (int64_t)max);
-    enum status status = sqlite_next(batch, STATEMENT_JOB_CLAIM, &more);
+    status = sqlite_next(batch, STATEMENT_JOB_CLAIM, &more);
     while (status == STATUS_OK && more) {
         assert(count < max);
         bytes += (size_t)sqlite3_column_bytes(statement, COLUMN_PAYLOAD);
@@ -242,11 +249,15 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     if (status == STATUS_OK && count < max && !more)
         status =
             error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
+    if (status == STATUS_OK)
+        status = sqlite_ready_take(batch, &rows[count - 1].job);
+    batch->ready_taken = true;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = claim_one(batch, op, &rows[i], &jobs[i]);
         if (status == STATUS_OK)
             status = names_copy(batch, &jobs[i]);
     }
+    batch->ready_taken = false;
     claim->ret_jobs = jobs;
     claim->ret_count = count;
     claim->ret_left = max - count;
@@ -507,10 +518,13 @@ static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DUE];
     bool more;
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    *ret_count = 0;
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, batch->now);
     sqlite3_bind_int64(statement, 2, (int64_t)max);
-    *ret_count = 0;
-    enum status status = sqlite_next(batch, STATEMENT_TIMER_DUE, &more);
+    status = sqlite_next(batch, STATEMENT_TIMER_DUE, &more);
     while (status == STATUS_OK && more) {
         ret_seqs[(*ret_count)++] = sqlite3_column_int64(statement, 0);
         status = sqlite_next(batch, STATEMENT_TIMER_DUE, &more);
@@ -540,8 +554,10 @@ static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote 
 static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_NEXT];
-    bool row;
-    enum status status = sqlite_next(batch, STATEMENT_TIMER_NEXT, &row);
+    bool row = false;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_TIMER);
+    if (status == STATUS_OK)
+        status = sqlite_next(batch, STATEMENT_TIMER_NEXT, &row);
     if (status == STATUS_OK && row)
         *ret_at = sqlite_column_instant(statement, 0);
     sqlite3_reset(statement);
@@ -599,7 +615,9 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     sqlite3_bind_int64(statement, 1, orphans->until);
     sqlite_bind_slice(statement, 2, orphans->owner);
     sqlite3_bind_int64(statement, 3, (int64_t)max);
-    enum status status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    if (status == STATUS_OK)
+        status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);
     while (status == STATUS_OK && more) {
         status = orphan_read(batch, statement, &orphans->ret_jobs[orphans->ret_count++]);
         if (status == STATUS_OK)
@@ -659,11 +677,14 @@ static enum status trim_find(struct sqlite_batch *batch, struct op_trim *trim, i
                              unsigned char ret_hash[EVENT_HASH_BYTES])
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_EVENT_OLDEST];
-    bool more;
+    bool more = false;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_EVENT);
     *ret_number = 0;
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, batch->store->progress.trimmed_last);
     sqlite3_bind_int64(statement, 2, trim->max < INT64_MAX ? (int64_t)trim->max : INT64_MAX);
-    enum status status = sqlite_next(batch, STATEMENT_EVENT_OLDEST, &more);
+    status = sqlite_next(batch, STATEMENT_EVENT_OLDEST, &more);
     while (status == STATUS_OK && more && sqlite3_column_int64(statement, 1) < trim->before) {
         struct slice hash = sqlite_column_slice(statement, 2);
         if (hash.len != EVENT_HASH_BYTES) {

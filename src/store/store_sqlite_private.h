@@ -8,6 +8,7 @@
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
  *   store_sqlite_row.c      one job's rows: read, put in their places, written; events
  *   store_sqlite_held.c     the rows of running jobs, in memory
+ *   store_sqlite_rows.c     new rows on their way into a table, written together
  *   store_sqlite_apply.c    a batch as one transaction
  *   store_sqlite_ops.c      what each operation does to a job
  *   store_sqlite_reader.c   read-only connections
@@ -26,6 +27,7 @@ enum {
     PAGE_BYTES = 4096,
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
+    KEYS_NEW_BYTES = 4096, /* one bit for each of 32,768 kinds of key */
     CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
 };
 
@@ -50,6 +52,7 @@ enum statement {
     STATEMENT_PAYLOAD_DELETE,
     STATEMENT_READY_INSERT,
     STATEMENT_READY_DELETE,
+    STATEMENT_READY_TAKE,
     STATEMENT_TIMER_INSERT,
     STATEMENT_TIMER_DELETE,
     STATEMENT_TIMER_DUE,
@@ -91,6 +94,25 @@ struct sqlite_progress {
     int64_t running;
 };
 
+/* What stands in a column of a new row. */
+struct sqlite_value {
+    int type; /* SQLITE_INTEGER, SQLITE_TEXT, SQLITE_BLOB or SQLITE_NULL */
+    union {
+        int64_t number;
+        struct slice text; /* lives until the batch ends */
+    };
+};
+
+enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_COUNT };
+enum { ROWS_ALL = (1 << ROWS_COUNT) - 1 };
+
+/* New rows of one table. */
+struct sqlite_rows {
+    int columns;
+    size_t count, capacity;
+    struct sqlite_value *values; /* row after row */
+};
+
 struct sqlite_store {
     struct store base;
     struct store_settings settings;
@@ -104,6 +126,8 @@ struct sqlite_store {
     struct sqlite_lane **touched;
     size_t touched_count, touched_capacity;
     struct buffer lane_key;
+    struct sqlite_rows rows[ROWS_COUNT];
+    unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
     struct sqlite_held *held; /* HELD_ROWS of them */
     int64_t held_era;         /* those of an earlier one are forgotten */
     struct sqlite_progress progress, saved;
@@ -120,6 +144,7 @@ struct sqlite_batch {
     instant now;
     struct arena *memory; /* results */
     struct arena scratch; /* released when the batch ends */
+    bool ready_taken;     /* a claim is under way, which takes its jobs out of `ready` all at once */
     struct error *err;
 };
 
@@ -288,6 +313,8 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
                               enum event_type type, struct slice data) MUST_CHECK;
 /* The same for a job that only became ready: its own row stays as it is. */
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before) MUST_CHECK;
+/* Takes the jobs of a lane up to that one out of `ready`. */
+enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last) MUST_CHECK;
 /* Appends to the chain; number, time and hash are filled in. */
 enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane) MUST_CHECK;
 
@@ -305,6 +332,43 @@ void sqlite_held_remove(struct sqlite_store *store, int64_t seq);
 void sqlite_held_clear(struct sqlite_store *store);
 /* NULL: not held, read it. Valid until the next put. */
 const struct sqlite_row *sqlite_held_find(const struct sqlite_store *store, int64_t seq);
+
+/* ---- store_sqlite_rows.c ---- */
+
+/*
+ * New rows are gathered and written by one statement a table: most of what a small insert costs is the statement itself.
+ * Whoever reads a table, or deletes from it, flushes it before. A rollback forgets what was gathered.
+ */
+enum status sqlite_rows_init(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_rows_release(struct sqlite_store *store);
+/* The columns of one more row, to be filled in all; NULL: no memory, and the batch's error says so. */
+struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which) MUST_CHECK;
+/* `which` are bits 1 << ROWS_...; ROWS_ALL. */
+enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which) MUST_CHECK;
+void sqlite_rows_clear(struct sqlite_store *store);
+/* Whether a job with that key may be among the new rows: a false yes costs a flush, a false no there is none. */
+void sqlite_keys_note(struct sqlite_store *store, int64_t key);
+bool sqlite_keys_may_have(struct sqlite_store *store, int64_t key);
+
+static inline struct sqlite_value value_int(int64_t number)
+{
+    return (struct sqlite_value){ .type = SQLITE_INTEGER, .number = number };
+}
+
+static inline struct sqlite_value value_instant(instant at)
+{
+    return (struct sqlite_value){ .type = at == INSTANT_NONE ? SQLITE_NULL : SQLITE_INTEGER, .number = at };
+}
+
+static inline struct sqlite_value value_text(struct slice text)
+{
+    return (struct sqlite_value){ .type = SQLITE_TEXT, .text = { text.len ? text.data : "", text.len } };
+}
+
+static inline struct sqlite_value value_blob(const void *data, size_t len)
+{
+    return (struct sqlite_value){ .type = SQLITE_BLOB, .text = { len ? data : "", len } };
+}
 
 /* ---- store_sqlite_apply.c, store_sqlite_ops.c ---- */
 

@@ -34,8 +34,8 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
         " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] =
-        "INSERT INTO job VALUES (?1, ?2, ?3, ?4, ?5, " SQL_STATE_PENDING ", ?6, 0, ?7, 1, 0, 0, 0, 0, 0, 0,"
-        " ?8, NULL, ?9, ?10, ?8, NULL, NULL, 0, NULL, NULL, NULL, NULL, ?11)",
+        "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
+        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10 FROM rows_job",
     [STATEMENT_JOB_UPDATE] =
         "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
         " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
@@ -43,19 +43,19 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
         " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
         " reference = ?28, last_event = ?29 WHERE seq = ?1",
     [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
-    [STATEMENT_PAYLOAD_INSERT] = "INSERT INTO payload (seq, content_type, headers, correlation_id, metadata, body)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5 FROM rows_payload",
     [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
     [STATEMENT_PAYLOAD_DELETE] = "DELETE FROM payload WHERE seq = ?1",
-    [STATEMENT_READY_INSERT] = "INSERT INTO ready VALUES (?1, ?2, ?3)",
+    [STATEMENT_READY_INSERT] = "INSERT OR FAIL INTO ready SELECT c0, c1, c2 FROM rows_ready",
     [STATEMENT_READY_DELETE] = "DELETE FROM ready WHERE lane = ?1 AND rank = ?2 AND seq = ?3",
-    [STATEMENT_TIMER_INSERT] = "INSERT INTO timer VALUES (?1, ?2)",
+    [STATEMENT_READY_TAKE] = "DELETE FROM ready WHERE lane = ?1 AND (rank, seq) <= (?2, ?3)",
+    [STATEMENT_TIMER_INSERT] = "INSERT OR FAIL INTO timer SELECT c0, c1 FROM rows_timer",
     [STATEMENT_TIMER_DELETE] = "DELETE FROM timer WHERE at = ?1 AND seq = ?2",
     [STATEMENT_TIMER_DUE] = "SELECT seq FROM timer WHERE at <= ?1 ORDER BY at, seq LIMIT ?2",
     [STATEMENT_TIMER_NEXT] = "SELECT min(at) FROM timer",
-    [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM rows_lease",
     [STATEMENT_LEASE_DELETE] = "DELETE FROM lease WHERE seq = ?1",
-    [STATEMENT_EVENT_INSERT] = "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [STATEMENT_EVENT_INSERT] = "INSERT OR FAIL INTO event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 FROM rows_event",
     [STATEMENT_EVENT_OLDEST] = "SELECT number, at, hash FROM event WHERE number > ?1 ORDER BY number LIMIT ?2",
     [STATEMENT_EVENT_DELETE] = "DELETE FROM event WHERE number <= ?1",
     [STATEMENT_ARCHIVE_INSERT] = "INSERT OR REPLACE INTO archive VALUES (?1, ?2)",
@@ -264,8 +264,11 @@ enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sq
         *ret_found = true;
         return STATUS_OK;
     }
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, seq);
-    enum status status = sqlite_next(batch, STATEMENT_JOB_BY_SEQ, ret_found);
+    status = sqlite_next(batch, STATEMENT_JOB_BY_SEQ, ret_found);
     if (status != STATUS_OK || !*ret_found)
         return status;
     status = sqlite_row_read(statement, &batch->scratch, ret_row, batch->err);
@@ -292,12 +295,17 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
     int64_t made_seq = sqlite_id_seq(id);
     enum statement which = made_seq > 0 ? STATEMENT_JOB_BY_MADE_ID : STATEMENT_JOB_BY_KEY;
     sqlite3_stmt *statement = batch->store->statements[which];
-    int64_t seq = 0;
+    int64_t seq = 0, key = (int64_t)job_key(tenant, id);
     bool more;
-    sqlite3_bind_int64(statement, 1, (int64_t)job_key(tenant, id));
+    enum status status = STATUS_OK;
+    if (made_seq > 0 || sqlite_keys_may_have(batch->store, key))
+        status = sqlite_rows_flush(batch, 1 << ROWS_JOB);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, key);
     if (made_seq > 0)
         sqlite3_bind_int64(statement, 2, made_seq);
-    enum status status = sqlite_next(batch, which, &more);
+    status = sqlite_next(batch, which, &more);
     while (status == STATUS_OK && more && seq == 0) {
         const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, sqlite3_column_int64(statement, 1));
         if (lane && slice_equal(lane->lane.tenant, tenant) && slice_equal(sqlite_column_slice(statement, 2), id))
@@ -329,13 +337,32 @@ static instant row_timer(const struct sqlite_row *row)
     }
 }
 
-static enum status ready_run(struct sqlite_batch *batch, enum statement which, const struct job *job)
+static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
+{
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_READY);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(job->lane);
+    row[1] = value_int(job->rank);
+    row[2] = value_int(job->seq);
+    return STATUS_OK;
+}
+
+static enum status ready_remove(struct sqlite_batch *batch, enum statement which, const struct job *job)
 {
     sqlite3_stmt *statement = batch->store->statements[which];
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_READY);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, job->lane);
     sqlite3_bind_int64(statement, 2, job->rank);
     sqlite3_bind_int64(statement, 3, job->seq);
     return sqlite_run(batch, which);
+}
+
+enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last)
+{
+    return ready_remove(batch, STATEMENT_READY_TAKE, last);
 }
 
 static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
@@ -345,19 +372,32 @@ static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_ro
     enum status status = STATUS_OK;
     if (was && is && before->job.rank == after->job.rank)
         return STATUS_OK;
-    if (was)
-        status = ready_run(batch, STATEMENT_READY_DELETE, &before->job);
+    if (was && !batch->ready_taken)
+        status = ready_remove(batch, STATEMENT_READY_DELETE, &before->job);
     if (is && status == STATUS_OK)
-        status = ready_run(batch, STATEMENT_READY_INSERT, &after->job);
+        status = ready_add(batch, &after->job);
     return status;
 }
 
-static enum status timer_run(struct sqlite_batch *batch, enum statement which, instant at, int64_t seq)
+static enum status timer_add(struct sqlite_batch *batch, instant at, int64_t seq)
 {
-    sqlite3_stmt *statement = batch->store->statements[which];
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_TIMER);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(at);
+    row[1] = value_int(seq);
+    return STATUS_OK;
+}
+
+static enum status timer_remove(struct sqlite_batch *batch, instant at, int64_t seq)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DELETE];
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_TIMER);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(statement, 1, at);
     sqlite3_bind_int64(statement, 2, seq);
-    return sqlite_run(batch, which);
+    return sqlite_run(batch, STATEMENT_TIMER_DELETE);
 }
 
 static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
@@ -368,31 +408,42 @@ static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_ro
     if (was == is)
         return STATUS_OK;
     if (was != INSTANT_NONE)
-        status = timer_run(batch, STATEMENT_TIMER_DELETE, was, before->job.seq);
+        status = timer_remove(batch, was, before->job.seq);
     if (is != INSTANT_NONE && status == STATUS_OK)
-        status = timer_run(batch, STATEMENT_TIMER_INSERT, is, after->job.seq);
+        status = timer_add(batch, is, after->job.seq);
     return status;
+}
+
+/* The owner's name is the caller's or a row's own: neither need live until the rows are written. */
+static enum status lease_write(struct sqlite_batch *batch, const struct sqlite_row *after)
+{
+    struct slice owner = arena_copy(&batch->scratch, after->lease_owner);
+    struct sqlite_value *row = owner.data ? sqlite_rows_add(batch, ROWS_LEASE) : NULL;
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a lease");
+    row[0] = value_int(after->job.seq);
+    row[1] = value_int(after->job.lease_token);
+    row[2] = value_int(after->job.lease_until);
+    row[3] = value_text(owner);
+    row[4] = value_int(after->job.updated_at);
+    row[5] = value_int(after->job.first_at);
+    row[6] = value_int(after->job.attempts);
+    row[7] = value_int(after->job.attempts_total);
+    row[8] = value_int(after->job.last_event);
+    return STATUS_OK;
 }
 
 static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
     bool was = before && before->job.lease_token != 0;
     bool is = after && after->job.lease_token != 0;
-    if (is) {
-        sqlite3_stmt *statement = batch->store->statements[STATEMENT_LEASE_WRITE];
-        sqlite3_bind_int64(statement, 1, after->job.seq);
-        sqlite3_bind_int64(statement, 2, after->job.lease_token);
-        sqlite3_bind_int64(statement, 3, after->job.lease_until);
-        sqlite_bind_slice(statement, 4, after->lease_owner);
-        sqlite3_bind_int64(statement, 5, after->job.updated_at);
-        sqlite3_bind_int64(statement, 6, after->job.first_at);
-        sqlite3_bind_int64(statement, 7, after->job.attempts);
-        sqlite3_bind_int64(statement, 8, after->job.attempts_total);
-        sqlite3_bind_int64(statement, 9, after->job.last_event);
-        return sqlite_run(batch, STATEMENT_LEASE_WRITE);
-    }
+    if (is)
+        return lease_write(batch, after);
     if (!was)
         return STATUS_OK;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_LEASE);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_bind_int64(batch->store->statements[STATEMENT_LEASE_DELETE], 1, before->job.seq);
     return sqlite_run(batch, STATEMENT_LEASE_DELETE);
 }
@@ -460,21 +511,29 @@ static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row
 /* ---- Writing ---- */
 
 /* A new job's row: all else is as the statement says. */
-static void row_bind_new(sqlite3_stmt *statement, const struct sqlite_row *row)
+static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *after)
 {
-    const struct job *job = &row->job;
+    const struct job *job = &after->job;
+    unsigned char *digest = arena_alloc(&batch->scratch, JOB_DIGEST_BYTES);
+    struct sqlite_value *row = digest ? sqlite_rows_add(batch, ROWS_JOB) : NULL;
     assert(job->state == STATE_PENDING && job->step == STEP_SEND && job->generation == 1);
-    sqlite3_bind_int64(statement, 1, job->seq);
-    sqlite3_bind_int64(statement, 2, row->key);
-    sqlite3_bind_int64(statement, 3, job->lane);
-    sqlite_bind_slice(statement, 4, job->id);
-    sqlite3_bind_blob(statement, 5, row->digest, JOB_DIGEST_BYTES, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 6, (int)job->priority);
-    sqlite3_bind_int64(statement, 7, job->rank);
-    sqlite3_bind_int64(statement, 8, job->created_at);
-    sqlite_bind_instant(statement, 9, job->run_at);
-    sqlite_bind_instant(statement, 10, job->deadline);
-    sqlite3_bind_int64(statement, 11, job->last_event);
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a new job");
+    memcpy(digest, after->digest, JOB_DIGEST_BYTES);
+    row[0] = value_int(job->seq);
+    row[1] = value_int(after->key);
+    row[2] = value_int(job->lane);
+    row[3] = value_text(job->id); /* in the batch's results */
+    row[4] = value_blob(digest, JOB_DIGEST_BYTES);
+    row[5] = value_int(job->priority);
+    row[6] = value_int(job->rank);
+    row[7] = value_int(job->created_at);
+    row[8] = value_instant(job->run_at);
+    row[9] = value_instant(job->deadline);
+    row[10] = value_int(job->last_event);
+    if (after->key != 0)
+        sqlite_keys_note(batch->store, after->key);
+    return STATUS_OK;
 }
 
 static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
@@ -515,11 +574,12 @@ static bool is_leased_only(const struct sqlite_row *before, const struct sqlite_
 
 static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
-    if (before && is_leased_only(before, after))
+    if (!before)
+        return row_add(batch, after);
+    if (is_leased_only(before, after))
         return STATUS_OK;
-    enum statement which = before ? STATEMENT_JOB_UPDATE : STATEMENT_JOB_INSERT;
-    (before ? row_bind : row_bind_new)(batch->store->statements[which], after);
-    return sqlite_run(batch, which);
+    row_bind(batch->store->statements[STATEMENT_JOB_UPDATE], after);
+    return sqlite_run(batch, STATEMENT_JOB_UPDATE);
 }
 
 static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_row *row, int64_t last_event)
@@ -584,28 +644,37 @@ enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlit
     return row_place(batch, before, &after);
 }
 
+/* The job's name may be that of a row at hand; `data` is the caller's, and so is the name of a destination without a lane.
+ */
+static enum status event_add(struct sqlite_batch *batch, const struct event *event, int64_t lane)
+{
+    struct slice job = arena_copy(&batch->scratch, event->job);
+    unsigned char *hash = arena_alloc(&batch->scratch, EVENT_HASH_BYTES);
+    struct sqlite_value *row = job.data && hash ? sqlite_rows_add(batch, ROWS_EVENT) : NULL;
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for an event");
+    memcpy(hash, event->hash, EVENT_HASH_BYTES);
+    row[0] = value_int(event->number);
+    row[1] = value_int(event->at);
+    row[2] = lane ? value_int(lane) : (struct sqlite_value){ .type = SQLITE_NULL };
+    row[3] = value_text(job);
+    row[4] = value_int(event->type);
+    row[5] = value_int(event->state);
+    row[6] = value_int(event->attempt);
+    row[7] = value_int(event->previous);
+    row[8] = value_text(lane ? SLICE("") : event->destination); /* a lane has its destination's name */
+    row[9] = value_text(event->data);
+    row[10] = value_blob(hash, EVENT_HASH_BYTES);
+    return STATUS_OK;
+}
+
 enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane)
 {
     struct sqlite_progress *progress = &batch->store->progress;
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_EVENT_INSERT];
     event->number = progress->event_last + 1;
     event->at = batch->now;
     event_chain(progress->event_hash, event);
-    sqlite3_bind_int64(statement, 1, event->number);
-    sqlite3_bind_int64(statement, 2, event->at);
-    if (lane)
-        sqlite3_bind_int64(statement, 3, lane);
-    else
-        sqlite3_bind_null(statement, 3);
-    sqlite_bind_slice(statement, 4, event->job);
-    sqlite3_bind_int(statement, 5, (int)event->type);
-    sqlite3_bind_int(statement, 6, (int)event->state);
-    sqlite3_bind_int64(statement, 7, event->attempt);
-    sqlite3_bind_int64(statement, 8, event->previous);
-    sqlite_bind_slice(statement, 9, lane ? SLICE("") : event->destination); /* a lane has its destination's name */
-    sqlite_bind_slice(statement, 10, event->data);
-    sqlite3_bind_blob(statement, 11, event->hash, EVENT_HASH_BYTES, SQLITE_STATIC);
-    enum status status = sqlite_run(batch, STATEMENT_EVENT_INSERT);
+    enum status status = event_add(batch, event, lane);
     if (status != STATUS_OK)
         return status;
     progress->event_last = event->number;

@@ -30,6 +30,48 @@ static void one_refusal_leaves_the_others_alone(void **state)
     assert_int_equal(count, 7);
 }
 
+/* Whatever one operation wrote, the next one of the same batch finds, changes and takes away. */
+static void a_batch_sees_all_its_rows(void **state)
+{
+    struct store_fixture *f = *state;
+    struct job held = take(f, put(f, "held")), other = take(f, put(f, "other"));
+    struct store_op ops[] = {
+        { .kind = OP_EXTEND, .extend = { held.seq, held.lease_token, f->now + 90000 } },
+        { .kind = OP_EXTEND, .extend = { other.seq, other.lease_token, f->now + 90000 } },
+        settle_op(&held, EVENT_DELIVER), /* its lease was just written */
+        job_op(OP_PRIORITIZE, "t", "other"),
+        insert_op(f, "d", "t", "a"),
+        insert_op(f, "d", "t", "a"), /* the same again */
+        job_op(OP_PRIORITIZE, "t", "a"),
+        job_op(OP_CANCEL, "t", "a"),
+        insert_op(f, "d", "t", "b"),
+        insert_op(f, "d", "t", ""),
+        promote_op(),
+        claim_op(f, held.lane, 1),
+        claim_op(f, held.lane, 10),
+        insert_op(f, "d", "t", "b"),
+        settle_op(&other, EVENT_DELIVER),
+        settle_op(&other, EVENT_DELIVER),
+    };
+    enum { COUNT = sizeof ops / sizeof ops[0] };
+    fixture_apply(f, ops, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(ops[i].status, i == COUNT - 1 ? STATUS_CONFLICT : STATUS_OK);
+    assert_true(ops[5].insert.ret_existed && ops[13].insert.ret_existed);
+    assert_int_equal(ops[7].job.ret_state, STATE_CANCELLED);
+    assert_int_equal(ops[11].claim.ret_count, 1);
+    assert_text(ops[11].claim.ret_jobs[0].id, "b");
+    assert_int_equal(ops[12].claim.ret_count, 1);
+    assert_state(f, "held", STATE_COMPLETED);
+    assert_state(f, "other", STATE_COMPLETED);
+    assert_state(f, "a", STATE_CANCELLED);
+    assert_state(f, "b", STATE_RUNNING);
+    struct store_op orphans = { .kind = OP_ORPHANS, .orphans = { .until = INSTANT_MAX, .max = 10 } };
+    fixture_apply(f, &orphans, 1);
+    assert_int_equal(orphans.orphans.ret_count, 2); /* no lease came back after its job was done */
+    fixture_audit(f);
+}
+
 static void a_batch_may_be_as_large_as_said(void **state)
 {
     struct store_fixture *f = *state;
@@ -277,6 +319,7 @@ static void a_batch_that_fails_leaves_nothing(void **state)
 
 const struct store_case store_cases_batch[] = {
     { "one refusal leaves the others alone", one_refusal_leaves_the_others_alone },
+    { "a batch sees all its rows", a_batch_sees_all_its_rows },
     { "a batch may be as large as said", a_batch_may_be_as_large_as_said },
     { "payloads are bytes", payloads_are_bytes },
     { "names are taken as they are", names_are_taken_as_they_are },
