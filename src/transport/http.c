@@ -55,6 +55,7 @@ struct exchange {
     int64_t started_ns;
     const struct destination_config *prepared_for; /* the handle has its options; NULL: nobody's */
     uint64_t prepared_in;                          /* the transport's generation then */
+    CURLU *url;                                    /* taken apart once for all sends of a prepared handle; NULL: none */
     struct exchange *next;                         /* in idle or unstarted */
 };
 
@@ -186,7 +187,8 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     struct slice shown = response.body;
     if (shown.len > TEXT_BODY_BYTES_MAX)
         shown.len = TEXT_BODY_BYTES_MAX;
-    buffer_printf(&words->text, "HTTP %ld", response.status);
+    buffer_append(&words->text, SLICE("HTTP "));
+    buffer_append_int64(&words->text, response.status);
     if (!slice_is_blank(shown)) {
         buffer_append(&words->text, SLICE(": "));
         buffer_append(&words->text, shown);
@@ -251,6 +253,7 @@ static void exchange_free(struct exchange *exchange)
     buffer_release(&exchange->headers);
     buffer_release(&exchange->body);
     curl_easy_cleanup(exchange->curl);
+    curl_url_cleanup(exchange->url);
     free(exchange);
 }
 
@@ -331,6 +334,8 @@ static struct exchange *idle_take(struct http_transport *http, const struct send
     http->idle_count--;
     if (!is_ordinary(send) || !is_prepared(exchange, send)) {
         curl_easy_reset(exchange->curl);
+        curl_url_cleanup(exchange->url);
+        exchange->url = NULL;
         exchange->prepared_for = NULL;
     }
     return exchange;
@@ -403,13 +408,24 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
 }
 
+/* libcurl would take the text apart for each send. Where it cannot be, the send tells what is wrong with it. */
+static void set_url(struct exchange *exchange)
+{
+    const char *text = exchange->request.url.data;
+    exchange->url = curl_url();
+    if (exchange->url && curl_url_set(exchange->url, CURLUPART_URL, text, CURLU_PATH_AS_IS) == CURLUE_OK &&
+        curl_easy_setopt(exchange->curl, CURLOPT_CURLU, exchange->url) == CURLE_OK)
+        return;
+    set_text(exchange, CURLOPT_URL, text);
+}
+
 /* All that stays the same from one ordinary send to the next. */
 static void set_destination(struct exchange *exchange)
 {
     CURL *curl = exchange->curl;
     const struct destination_config *destination = exchange->send->destination;
     set_callbacks(exchange);
-    set_text(exchange, CURLOPT_URL, exchange->request.url.data);
+    set_url(exchange);
     set_text(exchange, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs must not hold the loop when its send is over */

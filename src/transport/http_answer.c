@@ -170,8 +170,10 @@ void http_code_find(const struct text_list *places, const struct http_response *
                     struct buffer *ret_code)
 {
     struct wanted code = { code_namespace.len > 0 ? code_namespace : SLICE("app"), CODE_TEXT_MAX };
-    if (!find_first(places, response, &code, ret_code))
-        buffer_printf(ret_code, "http:%ld", response->status);
+    if (find_first(places, response, &code, ret_code))
+        return;
+    buffer_append(ret_code, SLICE("http:"));
+    buffer_append_int64(ret_code, response->status);
 }
 
 void http_reference_find(const struct text_list *places, const struct http_response *response, struct buffer *ret_reference)

@@ -262,14 +262,21 @@ static enum status add_destination_headers(struct http_request *request, const s
     return status;
 }
 
+static void write_hex(char *text, uint64_t value)
+{
+    for (int i = 15; i >= 0; i--, value >>= 4)
+        text[i] = "0123456789abcdef"[value & 15];
+}
+
 /* A trace of its own for each job, a span for each attempt: equal for equal inputs. */
 static enum status add_trace(struct http_request *request, const struct job *job, struct error *err)
 {
-    char text[64];
+    char text[] = "00-................................-................-01";
     struct slice trace = job->correlation_id.len > 0 ? job->correlation_id : job->id;
-    int len = snprintf(text, sizeof text, "00-%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 "-01", hash_slice(1, 1, trace) | 1,
-                       hash_slice(2, 2, trace), hash_slice((uint64_t)job->attempts_total, 3, job->id) | 1);
-    return add_header(request, SLICE("traceparent"), (struct slice){ text, (size_t)len }, err);
+    write_hex(text + 3, hash_slice(1, 1, trace) | 1);
+    write_hex(text + 19, hash_slice(2, 2, trace));
+    write_hex(text + 36, hash_slice((uint64_t)job->attempts_total, 3, job->id) | 1);
+    return add_header(request, SLICE("traceparent"), (struct slice){ text, sizeof text - 1 }, err);
 }
 
 /* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
