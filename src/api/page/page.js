@@ -23,7 +23,7 @@ const TOKEN_KEY = "insist.token";
 const $ = (id) => document.getElementById(id);
 
 const known = {
-  stats: null, destinations: [], more: false, incidents: [], alerts: null, dead: null,
+  stats: null, destinations: [], more: false, incidents: [], alerts: null, alertsMore: false, dead: null,
   scopes: null, tenant: null,
 };
 const link = { lastOk: 0, since: 0, failed: "", streaming: false, refused: "", needsToken: false };
@@ -269,6 +269,7 @@ async function readAll() {
   known.more = Boolean(destinations.next);
   known.incidents = (incidents ? incidents.incidents : []).filter((incident) => incident.state !== "restored");
   known.alerts = alerts ? alerts.alerts : null;
+  known.alertsMore = Boolean(alerts && alerts.next);
   await readDead();
 }
 
@@ -407,7 +408,9 @@ function bannerOf() {
                   bad.length ? many(bad.length, "destination held", "destinations held") : ""].filter(Boolean).join(", ");
     return { tone: "bad", shape: "bad", text, note: list([...down, ...bad, ...odd]) };
   }
-  if (critical.length) return { tone: "bad", shape: "bad", text: many(critical.length, "critical alert", "critical alerts"), note: list(odd) };
+  if (critical.length) return {
+    tone: "bad", shape: "bad", text: many(critical.length, "critical alert", "critical alerts"),
+    note: critical.slice(0, 3).map((alert) => alert.summary).concat(critical.length > 3 ? [`and ${critical.length - 3} more`] : [], list(odd) || []).join("; ") };
   if (odd.length) return { tone: "warn", shape: "warn", text: many(odd.length, "destination needs a look", "destinations need a look"), note: list(odd) };
   if (!states.length) return { tone: "info", shape: "wait", text: "No destination is configured", note: "" };
   return { tone: "good", shape: "good", text: "All well", note: `${many(states.length, "destination", "destinations")}, none held` };
@@ -604,12 +607,11 @@ function drawIncidents() {
 }
 
 function drawAlerts() {
-  drawList("alerts", number((known.alerts || []).length), (known.alerts || []).map((alert) => ({
+  drawList("alerts", number((known.alerts || []).length) + (known.alertsMore ? " or more" : ""), (known.alerts || []).map((alert) => ({
     tone: alert.severity === "critical" ? "bad" : alert.severity === "info" ? "info" : "warn",
     mark: alert.severity === "critical" ? "bad" : "warn",
-    lines: [`${alert.severity || "warning"}: ${alert.name}${alert.destination ? " at " + alert.destination : ""}${alert.tenant ? ", tenant " + alert.tenant : ""}`,
-            alert.detail || "", [alert.since ? `since ${clock(alert.since)}` : "",
-            alert.value !== undefined && alert.threshold !== undefined ? `${alert.value}, the threshold is ${alert.threshold}` : ""].filter(Boolean).join("; ")],
+    lines: [`${alert.severity}: ${alert.alert}${alert.destination ? " at " + alert.destination : ""}${alert.tenant ? ", tenant " + alert.tenant : ""}`,
+            alert.summary || "", `since ${clock(alert.raised_at)}`],
   })));
 }
 
@@ -645,11 +647,13 @@ const EVENT_TONES = { retry_scheduled: "warn", dead: "bad", expired: "bad", dest
 function eventWords(event) {
   const data = event.data || {};
   if (event.type === "destination") return `Destination: ${String(data.change || data.mode || "changed").replaceAll("_", " ")}`;
+  if (event.type === "note" && data.alert) return { alert_raised: "Alert raised", alert_grown: "Alert grown", alert_cleared: "Alert over" }[data.note] || "Alert";
   return EVENT_WORDS[event.type] || event.type;
 }
 
 function eventDetails(event) {
   const data = event.data || {};
+  if (event.type === "note" && data.alert) return data.alert.summary;
   return [data.code, data.error, data.note, CAUSES[data.cause] || data.cause, data.reason,
           event.attempt > 0 && event.type !== "completed" ? `attempt ${event.attempt}` : "",
           data.next_at ? `next at ${clock(data.next_at)}` : "",
