@@ -121,7 +121,7 @@ struct queue_place {
  * `ahead`: the tenant's own jobs that go first; negative: all that are due. `due`: not earlier than that. From the same
  * gate, limits and turns that decide about it. Bounded work, however long the queue is.
  */
-struct queue_place engine_place(const struct engine *engine, int64_t lane, int64_t ahead, instant due);
+struct queue_place engine_place(struct engine *engine, int64_t lane, int64_t ahead, instant due);
 
 /* Writes a member "cycle". */
 void cycle_write(struct json_writer *json, const struct cycle_figures *figures);

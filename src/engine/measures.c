@@ -178,7 +178,7 @@ void measures_answered(struct engine *engine, struct dest *dest, const struct jo
         measures->unsent++;
         return;
     }
-    struct tenant_measure *tenant = tenant_of(measures, lane_find(engine, job->lane), now);
+    struct tenant_measure *tenant = tenant_of(measures, lane_recall(engine, job->lane), now);
     tenant->processed++;
     tenant->dead += settlement->dead;
     measures->verdicts[decision->verdict]++;

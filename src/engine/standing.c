@@ -130,9 +130,10 @@ static int64_t at_once(const struct gate *gate)
     return count > 0 ? count : 1;
 }
 
-struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t ahead, instant due)
+/* One whose job waits for an hour may be forgotten, and is asked for as soon as somebody wants to know. */
+struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead, instant due)
 {
-    const struct lane_state *lane = lane_find(engine, id);
+    const struct lane_state *lane = lane_recall(engine, id);
     struct queue_place place = { .tenant_until = INSTANT_NONE, .at = INSTANT_NONE };
     if (!lane || !lane->dest->config)
         return place;

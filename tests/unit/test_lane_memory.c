@@ -65,6 +65,24 @@ static size_t known(const struct world *world)
     return count;
 }
 
+/* By the store's number of it. */
+static int64_t lane_id(const struct world *world, const char *tenant)
+{
+    struct arena memory;
+    struct lane *lanes;
+    struct error error;
+    size_t count;
+    int64_t id = 0;
+    arena_init(&memory, SIZE_MAX / 2);
+    struct store_reader *reader = world->engine->reader;
+    assert_int_equal(reader->ops->reader_lanes(reader, 0, 1000, &memory, &lanes, &count, &error), STATUS_OK);
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(lanes[i].tenant, slice_from(tenant)))
+            id = lanes[i].id;
+    arena_release(&memory);
+    return id;
+}
+
 static void tenants_come_and_go(void **state)
 {
     (void)state;
@@ -106,6 +124,9 @@ static void a_job_that_waits_is_not_forgotten(void **state)
     world_run_for(&world, HOUR_MS);
     assert_int_equal(known(&world), 0);
     assert_int_equal(world_counts(&world, "d").waiting, 10 + 40 * MEASURED_TENANTS_MAX);
+    struct queue_place place = engine_place(world.engine, lane_id(&world, "t3"), 0, began + DAY_MS);
+    assert_true(place.known); /* whoever asks why it waits hears where it stands */
+    assert_int_equal(place.at, began + DAY_MS);
     world_run_for(&world, 8 * (int64_t)HOUR_MS);
     assert_int_equal(world_counts(&world, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
     world_end(&world);
@@ -167,6 +188,9 @@ static void an_answer_finds_its_tenant(void **state)
     world_run_for(&world, 40 * MINUTE_MS);
     assert_string_equal(engine_destination(world.engine, SLICE("d")).mode, "normal");
     assert_int_equal(engine_destination(world.engine, SLICE("d")).tenants_paused, 2);
+    const struct measures *measures = &dest_find(world.engine, SLICE("d"))->measures;
+    assert_int_equal(measures->tenant_count, 2); /* each by its name, */
+    assert_int_equal(measures->other_tenants.processed, 0); /* not as one of the others */
     world_end(&world);
 }
 
