@@ -53,7 +53,6 @@ static void fill_standing(const struct destination_measures *measured, instant n
     values->contingency_s = contingency ? seconds(now - status->mode_since) : 0;
     values->leases = measured->pulled ? (double)status->under_way : NAN;
     values->workers = measured->pulled ? (double)measured->workers : NAN;
-    values->tenants = (double)measured->lanes;
     values->tenants_with_work = (double)status->lanes_with_work;
     values->tenants_paused = (double)status->tenants_paused;
     values->cycle_s = status->cycle.number > 0 ? seconds(cycle_took_ms(&status->cycle)) : NAN;
@@ -82,6 +81,7 @@ static void fill_values(const struct metrics_scene *scene, struct metrics_destin
     values->duplicates = (double)inserts.duplicates;
     values->completed = (double)counts->completed;
     values->cancelled = (double)counts->cancelled;
+    values->tenants = (double)destination->tenants;
     values->success = ratio((double)counts->completed, (double)(counts->completed + counts->dead));
     if (!destination->measured)
         return;

@@ -39,6 +39,7 @@ struct metrics_destination {
     struct metrics_tenant largest[METRICS_LARGEST_MAX]; /* by jobs that are not done */
     size_t largest_count;
     struct lane_counts rest; /* of all other tenants */
+    size_t tenants;          /* that have or had jobs; the engine forgets the idle */
     const struct destination_measures *measured; /* NULL: the engine does not know it */
     struct metrics_tenant *turns; /* the largest, and those that the engine measures singly */
     size_t turn_count;

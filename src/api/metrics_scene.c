@@ -72,6 +72,7 @@ static enum status add_lane(void *context, const struct lane *lane)
     if (!destination)
         return STATUS_NO_MEMORY;
     add(&destination->counts, &lane->counts);
+    destination->tenants++;
     return note_tenant(destination, lane, &gathering->call->memory);
 }
 

@@ -216,6 +216,27 @@ static void write_dead_ages(const struct exposition *out, const struct metrics_s
     }
 }
 
+/* ---- alerts ---- */
+
+static void tell_alerts(const struct exposition *out, const int64_t alerts[ALERT_KIND_COUNT], struct slice destination)
+{
+    for (int kind = 0; kind < ALERT_KIND_COUNT; kind++) {
+        const struct metric_label labels[] = { TEXT("alert", alert_types[kind].name),
+                                               TEXT("severity", alert_severity_name(alert_types[kind].severity)),
+                                               LABEL("destination", destination) };
+        if (alerts[kind] > 0)
+            exposition_sample(out, labels, destination.len > 0 ? 3 : 2, (double)alerts[kind]);
+    }
+}
+
+static void write_alerts(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell_alerts(out, scene->items[i].measured->alerts, scene->items[i].name);
+    tell_alerts(out, scene->engine.alerts, SLICE(""));
+}
+
 /* ---- of tenants ---- */
 
 static void tenants_of(const struct exposition *out, const struct metrics_destination *destination,
@@ -579,6 +600,11 @@ const struct metric_row metric_rows[] = {
     { GAUGE("insist_cycle_duration_seconds", "destination", "How long the last cycle took."), VALUE(cycle_s) },
     { GAUGE("insist_cycle_average_age_seconds", "destination", "Mean age of the jobs that the last cycle selected."),
       VALUE(cycle_age_s) },
+
+    { GAUGE("insist_alerts", "alert, severity, destination",
+            "Alerts that stand; about tenants, how many of them. Those about the daemon have no destination, and what does not "
+            "stand has no series."),
+      .write = write_alerts },
 
     /* the daemon */
     { GAUGE("insist_build_info", "version", "1, with the version."), .write = write_build },

@@ -17,6 +17,11 @@ static unsigned *mask_of(struct alert_book *book, struct dest *dest)
     return dest ? &dest->alerts.standing : &book->standing;
 }
 
+static int64_t *count_of(struct alert_book *book, struct dest *dest, enum alert_kind kind)
+{
+    return dest ? &dest->alerts.stand[kind] : &book->stand[kind];
+}
+
 static char *key_of(const struct alert_subject *subject)
 {
     struct buffer key;
@@ -102,6 +107,7 @@ static struct alert *add(struct alert_book *book, const struct alert_subject *su
     *book->last = alert;
     book->last = &alert->next;
     book->count++;
+    ++*count_of(book, subject->dest, subject->kind);
     if (alert_types[subject->kind].of_tenant)
         subject->dest->alerts.tenants++;
     else
@@ -118,6 +124,7 @@ static void drop(struct alert_book *book, struct alert *alert)
     if (book->last == &alert->next)
         book->last = link;
     book->count--;
+    --*count_of(book, alert->dest, alert->record.kind);
     map_remove(&book->by_key, slice_from(alert->key));
     if (alert_types[alert->record.kind].of_tenant)
         alert->dest->alerts.tenants--;

@@ -27,6 +27,7 @@ struct alert_book {
     size_t unwritten;   /* that have a step */
     instant id_at;      /* of the last one that was raised: no two have the same */
     unsigned standing;  /* as of a destination, for those of the daemon */
+    int64_t stand[ALERT_KIND_COUNT]; /* likewise */
     bool full_told;
 };
 

@@ -44,6 +44,7 @@ struct dest_alerts {
     bool counted;                    /* `counts` says something */
     unsigned standing;               /* bits of the kinds that stand, without tenants' */
     size_t tenants;                  /* alerts of its tenants */
+    int64_t stand[ALERT_KIND_COUNT]; /* how many of each kind, its tenants' too */
     int64_t came[ALERT_KIND_COUNT];  /* of kinds that count jobs, not judged yet */
     int64_t died;                    /* since the last count */
     int64_t left;                    /* likewise, jobs that ended; when these had come, in sum */

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "core/backoff.h"
+#include "engine/alert_book.h"
 #include "engine/engine_private.h"
 
 #include <string.h>
@@ -289,9 +290,9 @@ static enum status copy_one(const struct engine *engine, const struct dest *dest
         .checked = dest->rules.health_every_ms > 0,
         .up = !dest->gate.health.down,
         .pulled = dest->config && dest->config->transport == TRANSPORT_PULL,
-        .lanes = dest->lanes,
     };
     ret->status.pause_reason = NULL;
+    memcpy(ret->alerts, dest->alerts.stand, sizeof ret->alerts);
     for (const struct lease_request *request = dest->waiting_first; request; request = request->next)
         ret->workers++;
     return STATUS_OK;
@@ -309,6 +310,8 @@ enum status engine_measures(const struct engine *engine, struct arena *memory, s
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         if (copy_one(engine, dest, memory, &items[count++]) != STATUS_OK)
             return STATUS_NO_MEMORY;
-    *ret_measures = (struct engine_measures){ items, count, engine->expired };
+    *ret_measures = (struct engine_measures){ .items = items, .count = count, .expired = engine->expired };
+    if (engine->alert_book)
+        memcpy(ret_measures->alerts, engine->alert_book->stand, sizeof ret_measures->alerts);
     return STATUS_OK;
 }

@@ -12,6 +12,7 @@
 #define ENGINE_MEASURES_H
 
 #include "base/histogram.h"
+#include "core/alert.h"
 #include "core/decide.h"
 #include "engine/engine.h"
 
@@ -100,12 +101,13 @@ struct destination_measures {
     bool checked, up; /* health checks are made; the last ones went well */
     bool pulled;      /* by workers */
     size_t workers;   /* that wait for jobs */
-    size_t lanes;     /* tenants it knows */
+    int64_t alerts[ALERT_KIND_COUNT]; /* that stand, its tenants' too */
 };
 struct engine_measures {
     struct destination_measures *items;
     size_t count;
     int64_t expired; /* jobs that died while they waited; the store does not say whose */
+    int64_t alerts[ALERT_KIND_COUNT]; /* that stand about the daemon */
 };
 /* In the engine's thread. All is put into `memory`. */
 enum status engine_measures(const struct engine *engine, struct arena *memory,

@@ -18,10 +18,15 @@ static const char config[] =
     "destinations:\n"
     "  web: { url: 'http://127.0.0.1:1/', concurrency: 4, breaker: { min_calls: 1000 },\n"
     "         retry: { max_retries: 2, base: 1m, factor: 2, cap: 2m, floor: 1m, jitter: 0 },\n"
-    "         errors: { permanent: ['400'], transient: ['503'] }, fairness: { base_priority: 5, batch: 3 } }\n"
-    "  slow: { url: 'http://127.0.0.1:1/', concurrency: 1, fairness: { base_priority: 5, batch: 3 } }\n"
+    "         errors: { permanent: ['400'], transient: ['503'] }, fairness: { base_priority: 5, batch: 3 },\n"
+    "         alerts: { dead_per_tenant: 1 } }\n"
+    "  slow: { url: 'http://127.0.0.1:1/', concurrency: 1, job_ttl: 1h, fairness: { base_priority: 5, batch: 3 } }\n"
     "  yard: { transport: pull, retry: { max_retries: 2, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
     "          errors: { permanent: [BROKEN], transient: [TIMEOUT] } }\n";
+
+/* A job that is not to be sent for long. */
+static const char later[] =
+    "{\"destination\":\"web\",\"tenant\":\"later\",\"id\":\"l1\",\"payload\":\"ok\",\"run_at\":\"2999-12-31T00:00:00Z\"}";
 
 static int setup(void **state)
 {
@@ -553,6 +558,70 @@ static void every_family_is_told(void **state)
     free(text);
 }
 
+static bool is_forgotten(const struct api_fixture *fixture)
+{
+    struct reply reply = http_do(fixture, "GET", "/v1/tenants?destination=web", NULL);
+    const json_t *row = json_array_get(json_object_get(reply.json, "tenants"), 0);
+    bool forgotten = row && !json_object_get(row, "fairness");
+    check(row != NULL, "%s", reply.body);
+    reply_release(&reply);
+    return forgotten;
+}
+
+/* The engine forgets who has nothing to send for long; whoever looks at the metrics does not. */
+static void tenants_are_counted_for_good(void **state)
+{
+    struct api_fixture *fixture = *state;
+    post(fixture, "/v1/jobs", later, 201);
+    for (int minute = 0; minute < 40 && !is_forgotten(fixture); minute++)
+        api_fixture_advance(fixture, 60 * 1000);
+    assert_true(is_forgotten(fixture));
+    char *text = scrape(fixture);
+    assert_int_equal(value_of(text, "insist_tenants{destination=\"web\"}"), 1);
+    free(text);
+}
+
+/* Whether the number of the series comes to be that; not a number: that it goes away. */
+static void await_value(struct api_fixture *fixture, const char *series, double wanted)
+{
+    double value = NAN;
+    bool found = false, right = false;
+    for (int i = 0; i < 200 && !right; i++) {
+        api_fixture_advance(fixture, 1000);
+        char *text = scrape(fixture);
+        found = prometheus_value(text, series, &value);
+        right = isnan(wanted) ? !found : found && fabs(value - wanted) < 1e-9;
+        free(text);
+    }
+    check(right, "%s: %s%g, not %g", series, found ? "" : "none, ", value, wanted);
+}
+
+static void standing_alerts_are_told(void **state)
+{
+    static const char contingency[] = "insist_alerts{alert=\"contingency\",severity=\"critical\",destination=\"slow\"}";
+    static const char permanent[] = "insist_alerts{alert=\"permanent_error\",severity=\"critical\",destination=\"web\"}";
+    static const char of_tenants[] =
+        "insist_alerts{alert=\"dead_per_tenant\",severity=\"warning\",destination=\"web\"}";
+    static const char expired[] = "insist_alerts{alert=\"expired\",severity=\"critical\"}";
+    struct api_fixture *fixture = *state;
+    char *text = scrape(fixture);
+    check(!strstr(text, "insist_alerts{"), "nothing stands: %s", text);
+    free(text);
+    post(fixture, "/v1/destinations/slow/contingency", "{\"enter\":true,\"reason\":\"they called\"}", 200);
+    await_value(fixture, contingency, 1);
+    put_job(fixture, "web", "acme", "a1", "bad");
+    await_value(fixture, permanent, 1);
+    put_job(fixture, "web", "acme", "a2", "bad");
+    put_job(fixture, "web", "globex", "b1", "bad");
+    put_job(fixture, "web", "globex", "b2", "bad");
+    await_value(fixture, of_tenants, 2);
+    put_job(fixture, "slow", "acme", "s1", "ok"); /* is too old after an hour */
+    api_fixture_advance(fixture, 2 * 60 * 60 * 1000);
+    await_value(fixture, expired, 1);
+    await_value(fixture, permanent, NAN); /* no other came meanwhile */
+    await_value(fixture, contingency, 1);
+}
+
 /* ---- documents ---- */
 
 static char *read_all(const char *path)
@@ -660,6 +729,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(leases_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(the_queue_and_the_destination_are_timed, setup, teardown),
         cmocka_unit_test_setup_teardown(expired_jobs_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(tenants_are_counted_for_good, setup, teardown),
+        cmocka_unit_test_setup_teardown(standing_alerts_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(every_family_is_told, setup, teardown),
         cmocka_unit_test(they_are_told_from_the_beginning),
         cmocka_unit_test(refused_jobs_are_counted),
