@@ -42,6 +42,7 @@ struct demo {
     int64_t for_ms; /* 0: until Ctrl-C */
     int64_t added;
     int steps_told;
+    char mode[32]; /* of orders, as told last */
     bool keep;
     int code;
 };
@@ -103,7 +104,9 @@ static int write_config(struct demo *demo, int64_t port)
             "    allow_private: true\n"
             "    concurrency: 8\n"
             "    retry: { max_retries: 12, base: 500ms, factor: 2, floor: 500ms, cap: 5s, jitter: 0.2 }\n"
-            "  invoices:\n"
+            "    breaker: { window: 2s, min_calls: 8, open: 1s, open_max: 1s, probes: 2 }\n"
+            "    contingency: { ramp: [10, 25, 50], stable: 2s, check: 1s }\n"
+            "  invoices:   # has no contingency: an outage costs its jobs their retries\n"
             "    url: %s/invoices\n"
             "    allow_private: true\n"
             "    concurrency: 4\n"
@@ -147,7 +150,7 @@ static void introduce(struct demo *demo)
     say(demo, "the daemon at %s, its store and log in %s", demo->daemon.url, demo->folder);
     say(demo, "look at:  %s/  in a browser, or in another terminal:", demo->daemon.url);
     say(demo, "          export INSIST_SERVER=%s", demo->daemon.url);
-    say(demo, "          insist jobs; insist dest list; insist dead list; insist events --follow");
+    say(demo, "          insist dest list; insist alerts; insist incidents; insist dead list; insist events --follow");
     say(demo, "traffic starts: %d jobs a second of three tenants", JOBS_A_TICK * 1000 / TICK_MS);
 }
 
@@ -220,18 +223,54 @@ static int say_figures(struct demo *demo)
     return code;
 }
 
+static const char *mode_words(const char *mode)
+{
+    static const struct { const char *mode, *words; } known[] = {
+        { "contingency", "its jobs are held and lose no tries; one now and then looks whether it is back" },
+        { "recovering", "what was held goes out, a few at first" },
+        { "normal", "as before; what it was: insist incidents, and insist incidents report ID" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(mode, known[i].mode) == 0)
+            return known[i].words;
+    return "";
+}
+
+/* Tells of a mode that is new. */
+static int say_mode(struct demo *demo)
+{
+    struct url url;
+    struct reply reply = { 0 };
+    json_t *orders = NULL;
+    url_init(&url, "/v1/destinations/orders");
+    int code = client_call(&demo->client, &(struct request){ .method = "GET", .url = &url }, &reply);
+    if (code == EXIT_DONE)
+        code = reply_json(&demo->client, &reply, &orders);
+    const char *mode = json_string_value(json_object_get(orders, "mode"));
+    bool first = demo->mode[0] == '\0';
+    if (mode && strcmp(mode, demo->mode) != 0) {
+        snprintf(demo->mode, sizeof demo->mode, "%s", mode);
+        if (!first)
+            say(demo, "orders is in mode %s: %s", mode, mode_words(mode));
+    }
+    json_decref(orders);
+    reply_release(&reply);
+    url_release(&url);
+    return code;
+}
+
 /* What is worth a sentence, once each. */
 static void say_steps(struct demo *demo, int64_t elapsed_ms)
 {
     if (demo->steps_told == 0 && elapsed_ms >= demo->outage_from_ms) {
         demo->steps_told++;
-        say(demo, "OUTAGE: the receiver answers 503 to everything; jobs wait longer and longer, none is lost");
+        say(demo, "OUTAGE: the receiver answers 503 to everything; none is lost, those of invoices wait longer and longer");
         say(demo, "         try: insist jobs --state waiting | head; insist why ID --tenant north");
     }
     if (demo->steps_told == 1 && elapsed_ms >= demo->outage_to_ms) {
         demo->steps_told++;
-        say(demo, "RECOVERY: the receiver is back; what waited goes out as its times come");
-        say(demo, "         those of invoices with no retries left are dead letters now: insist dead list");
+        say(demo, "RECOVERY: the receiver is back; orders finds out by itself and goes on in growing steps");
+        say(demo, "         of invoices, whatever ran out of retries is a dead letter: insist dead list");
     }
 }
 
@@ -247,6 +286,8 @@ static int run_traffic(struct demo *demo)
             return cli_fail(EXIT_FAILED, "a process of the demo ended by itself; --keep keeps its log");
         code = add_jobs(demo);
         say_steps(demo, elapsed_ms);
+        if (code == EXIT_DONE)
+            code = say_mode(demo);
         if (code == EXIT_DONE && elapsed_ms >= figures_at_ms) {
             code = say_figures(demo);
             figures_at_ms += FIGURES_EVERY_MS;

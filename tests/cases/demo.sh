@@ -11,6 +11,7 @@ ask demo --for soon
 check "no time" ended 2 'insist: --for soon: '
 ask demo --for 8s
 check "it plays to its end" ended 0 'the daemon at http://127.0.0.1:' 'export INSIST_SERVER=' 'OUTAGE' 'RECOVERY' ' dead' 'the daemon has ended'
+check "its outage is a contingency, from which it comes back" ended 0 'orders is in mode contingency' 'orders is in mode recovering'
 check "jobs were delivered" grep -qE '[1-9][0-9]+ delivered' "$work/out"
 check "the receiver saw the outage" grep -qE 'requests, answered [0-9]+.*outage [0-9]+' "$work/out"
 check "nothing is left" test -z "$(ls "$work/tmp")"
