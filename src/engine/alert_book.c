@@ -66,7 +66,7 @@ static void alert_free(struct alert *alert)
 static bool has_room(struct alert_book *book, const struct alert_subject *subject)
 {
     bool full = book->count >= ALERTS_MAX ||
-                (alert_types[subject->kind].of_tenant && subject->dest->alerts.tenants >= ALERTS_TENANTS_MAX);
+                (alert_types[subject->kind].of_tenant && subject->dest->alerts.stand[subject->kind] >= ALERTS_TENANTS_MAX);
     if (full && !book->full_told)
         log_event(LOG_ERROR, "alerts_full", FIELD_CSTR("alert", alert_types[subject->kind].name),
                   FIELD_INT("standing", (int64_t)book->count));
@@ -391,7 +391,7 @@ void alert_kept(struct engine *engine, struct alert *alert, bool applied)
 static enum status load_alert(void *context, const struct kept *kept)
 {
     struct engine *engine = context;
-    struct alert_record record;
+    struct alert_record record = { 0 };
     struct arena memory;
     arena_init(&memory, SIZE_MAX / 2);
     enum status status = alert_record_read(kept->name, kept->value, &memory, &record);
@@ -461,10 +461,12 @@ void alerts_trim(struct engine *engine)
     if (engine->reader->ops->reader_kept_list(engine->reader, SPACE_ALERT_CLEARED, slice_from(stamp), ALERTS_TRIM_MAX,
                                               &memory, &old, &count, &error) != STATUS_OK)
         log_event(LOG_ERROR, "alert_trim_failed", FIELD_CSTR("error", error.text));
+    if (count == ALERTS_TRIM_MAX)
+        engine->alerts_trim_at = instant_add(now, ALERTS_TRIM_AGAIN_MS);
     for (size_t i = 0; i < count; i++) {
         struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
         if (!op)
-            break; /* the rest in an hour */
+            break; /* the rest next time */
         op->kind = OP_KEEP;
         op->keep = (struct op_keep){ .space = SPACE_ALERT_CLEARED, .value = SLICE(""),
                                      .name = arena_copy(outgoing_memory(engine), old[i].name) };

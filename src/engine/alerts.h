@@ -19,11 +19,12 @@ enum {
     ALERTS_PAGE = 500,                /* lanes read at once, */
     ALERTS_PAGE_MS = 20,              /* and no more for so long */
     ALERTS_MAX = 10000,               /* that stand at once */
-    ALERTS_TENANTS_MAX = 100,         /* of one destination's tenants at once */
+    ALERTS_TENANTS_MAX = 100,         /* of one destination's tenants at once, of each kind */
     ALERTS_QUIET_MS = 15 * MINUTE_MS, /* of what belongs to no destination */
     ALERTS_AGE_KEEP_MS = MINUTE_MS,
     ALERTS_TRIM_EVERY_MS = HOUR_MS,
     ALERTS_TRIM_MAX = 100,
+    ALERTS_TRIM_AGAIN_MS = MINUTE_MS, /* when there may be more than that */
 };
 
 struct alert;

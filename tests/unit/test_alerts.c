@@ -701,6 +701,48 @@ static void what_is_over_is_kept_for_a_time(void **state)
     world_end(&world);
 }
 
+/* Warnings about many tenants do not use up the room of what is critical about one; and all of them go in time. */
+static void many_tenants(void **state)
+{
+    enum { TENANTS = 150 };
+    static const char with[] = "retention: { audit: 1d }\n"
+                               "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [tenant_blocked] }]\n"
+                               "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK
+                               ", alerts: { dead_per_tenant: 1 }, errors: { blocked+: [http:401] }, blocked: tenant },\n"
+                               "  e: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" QUICK
+                               ", alerts: { dead_per_tenant: 1 } } }\n";
+    static const char without[] = "retention: { audit: 1d }\n"
+                                  "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true },\n"
+                                  "  e: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true } }\n";
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = answers, .context = &script };
+    struct error error;
+    char tenant[16];
+    (void)state;
+    world_begin(&world, with, began);
+    for (int i = 0; i < TENANTS; i++) {
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        add_jobs(&world, "d", tenant, 2);
+        add_jobs(&world, "e", tenant, 2);
+    }
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(standing(&world), 2 * (ALERTS_TENANTS_MAX + 1)); /* and permanent_error */
+    script.fails_with = "http:401";
+    add_jobs(&world, "d", "t5", 1);
+    world_run_for(&world, MINUTE_MS);
+    CHECK_MESSAGES(&script, "of t5", "raised tenant_blocked d t5");
+
+    struct config *config = config_of(without);
+    ok(engine_reload(world.engine, config, &error));
+    config_unref(config);
+    ok(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t5"), &error));
+    world_run_for(&world, 30 * MINUTE_MS);
+    assert_int_equal(cleared(&world), 2 * (ALERTS_TENANTS_MAX + 1) + 1);
+    world_run_for(&world, 25 * HOUR_MS);
+    assert_int_equal(cleared(&world), 0);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -726,6 +768,7 @@ int main(void)
         cmocka_unit_test(a_reload_takes_away),
         cmocka_unit_test(a_clock_put_back),
         cmocka_unit_test(what_is_over_is_kept_for_a_time),
+        cmocka_unit_test(many_tenants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
