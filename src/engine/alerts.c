@@ -257,13 +257,14 @@ static void read_store(struct engine *engine)
     struct buffer reason;
     buffer_init(&reason, ALERT_REASON_BYTES_MAX);
     buffer_append_int64(&reason, fill.pending);
-    buffer_append_text(&reason, " jobs wait, at most ");
+    buffer_append_text(&reason, " jobs wait, limits.pending is ");
     buffer_append_int64(&reason, fill.pending_max);
     if (fill.disk_free >= 0) {
         buffer_append_text(&reason, "; ");
         buffer_append_int64(&reason, fill.disk_free >> 20);
-        buffer_append_text(&reason, " MB of disk are free, at least ");
+        buffer_append_text(&reason, " MB of disk are free, limits.disk_free is ");
         buffer_append_int64(&reason, fill.disk_free_min >> 20);
+        buffer_append_text(&reason, " MB");
     }
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         const struct alert_subject subject = { .kind = levels[i].kind, .tenant = SLICE(""),

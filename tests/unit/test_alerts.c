@@ -442,6 +442,11 @@ static void a_store_that_fills_is_told(void **state)
     add_jobs(&world, "d", "A", 9);
     world_run_for(&world, MINUTE_MS);
     CHECK_MESSAGES(&script, "full", "raised store_filling - -", "raised store_nearly_full - -", "raised store_refusing - -");
+    struct arena memory;
+    struct slice newest;
+    assert_int_equal(kept_in(&world, SPACE_ALERT, &newest, &memory), 3);
+    check(slice_search(newest, SLICE("(100 jobs wait, limits.pending is 100")) < newest.len, "%.*s", SLICE_ARG(newest));
+    arena_release(&memory);
     ok(engine_resume(world.engine, SLICE("d"), &error));
     world_run_for(&world, 5 * MINUTE_MS);
     assert_int_equal(script.count, 6);
