@@ -284,14 +284,16 @@ void engine_run(struct engine *engine)
     engine->ports.wake_at(engine->ports.context, next_time(engine, now));
 }
 
-/* One that is named may be new. NULL: none is needed, or its jobs are safe and are found at the next start. */
+/* One that is named may be new. NULL: none is needed, or its jobs are safe and it is looked for. */
 static struct lane_state *lane_noticed(struct engine *engine, const struct lane_notice *change)
 {
     struct lane_state *lane = lane_find(engine, change->lane);
     if (lane || !change->destination.data)
-        return lane || change->ready == 0 ? lane : lane_recall(engine, change->lane);
-    if (lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
+        return lane || change->ready == 0 ? lane : lane_recall_ready(engine, change->lane);
+    if (lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK) {
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
+        engine->lanes_missed = true;
+    }
     return lane;
 }
 

@@ -217,6 +217,7 @@ struct engine {
     size_t lane_count;    /* that are there */
     size_t lanes_looked;  /* the last one that was looked at: lane_memory.c */
     instant lanes_look_at;
+    bool lanes_missed;    /* one with work could not be read: look for it */
     struct attempt *attempts;
     struct attempt *unsettled; /* answered, to be recorded */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
@@ -279,6 +280,8 @@ bool dest_dead_full(const struct dest *dest);
 void lanes_tick(struct engine *engine);
 /* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
 struct lane_state *lane_recall(struct engine *engine, int64_t id);
+/* The same of one that has work: if it cannot be had now it is looked for until it is found. */
+struct lane_state *lane_recall_ready(struct engine *engine, int64_t id);
 /* The same by its tenant. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 

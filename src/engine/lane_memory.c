@@ -43,6 +43,29 @@ static void look(struct engine *engine, struct lane_state *lane, instant now)
         forget(engine, lane);
 }
 
+/* Only those that are not there: of the others it is known what is ready. */
+static enum status find_missed(void *context, const struct lane *stored)
+{
+    struct engine *engine = context;
+    struct lane_state *lane;
+    if (stored->counts.ready == 0 || lane_find(engine, stored->id))
+        return STATUS_OK;
+    enum status status = lane_get(engine, stored->id, stored->destination, stored->tenant, &lane);
+    if (status == STATUS_OK)
+        lane_ready_add(engine, lane, stored->counts.ready);
+    return status;
+}
+
+/* What is being told of at the same time is then counted twice: a claim finds out. */
+static void look_for_missed(struct engine *engine)
+{
+    struct error error;
+    enum status status = store_each_lane(engine->reader, find_missed, engine, &error);
+    engine->lanes_missed = status != STATUS_OK;
+    log_event(status == STATUS_OK ? LOG_INFO : LOG_ERROR, status == STATUS_OK ? "lanes_found" : "lanes_not_found",
+              FIELD_CSTR("status", status_name(status)));
+}
+
 void lanes_tick(struct engine *engine)
 {
     instant now = engine_now(engine);
@@ -50,6 +73,8 @@ void lanes_tick(struct engine *engine)
     if (engine->stopping || (now < engine->lanes_look_at && !put_back))
         return;
     engine->lanes_look_at = instant_add(now, LANES_LOOK_EVERY_MS);
+    if (engine->lanes_missed)
+        look_for_missed(engine);
     for (size_t i = 0; i < LANES_LOOK_MAX && i < engine->lanes_capacity; i++) {
         engine->lanes_looked = engine->lanes_looked + 1 < engine->lanes_capacity ? engine->lanes_looked + 1 : 0;
         if (engine->lanes[engine->lanes_looked])
@@ -75,6 +100,13 @@ struct lane_state *lane_recall(struct engine *engine, int64_t id)
     if (!lane)
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", id), FIELD_CSTR("error", status_name(status)));
     arena_release(&memory);
+    return lane;
+}
+
+struct lane_state *lane_recall_ready(struct engine *engine, int64_t id)
+{
+    struct lane_state *lane = lane_recall(engine, id);
+    engine->lanes_missed = engine->lanes_missed || !lane;
     return lane;
 }
 

@@ -99,8 +99,8 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
     for (size_t i = 0; i < promote->ret_ready_count; i++) {
-        struct lane_state *lane = lane_recall(engine, promote->ret_ready[i].lane);
-        if (lane) /* else its jobs are safe and are found at the next start */
+        struct lane_state *lane = lane_recall_ready(engine, promote->ret_ready[i].lane);
+        if (lane) /* else its jobs are safe, and it is looked for */
             lane_ready_add(engine, lane, promote->ret_ready[i].count);
     }
     engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;

@@ -2,7 +2,9 @@
  * What the engine remembers of tenants that come and go, and that what it forgot is found again (invariant 6).
  */
 #include "engine/engine_private.h"
+#include "engine/notify.h"
 #include "support/check.h"
+#include "support/store_faulty.h"
 #include "support/world.h"
 
 #include "base/log.h"
@@ -194,6 +196,65 @@ static void an_answer_finds_its_tenant(void **state)
     world_end(&world);
 }
 
+/* Counts what tells of alerts. */
+static int64_t tells(struct world *world, const struct send *send, struct answer *answer)
+{
+    *(int64_t *)world->context += slice_equal(send->job->tenant, NOTIFY_TENANT);
+    answer->outcome = OUTCOME_DELIVERED;
+    return 5;
+}
+
+/* Between two alerts nobody remembers the lane of those who are told; the second one is told all the same. */
+static void news_finds_its_lane(void **state)
+{
+    (void)state;
+    int64_t told = 0;
+    struct world world = { .destination = tells, .context = &told };
+    struct error error;
+    world_begin(&world, "notify: [{ name: ops, to: '1', through: d, on: [contingency] }]\n"
+                        "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 50 },\n"
+                        "  down: { preset: http, url: 'https://b.example/', contingency: { ramp: [5], stable: 1m, check: 5m } } }\n",
+                began);
+    add_busy(&world);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("down"), SLICE(""), &error), STATUS_OK);
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(told, 1);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world.engine->lane_count, MEASURED_TENANTS_MAX);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("down"), &error), STATUS_OK);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(told, 2);
+    world_end(&world);
+}
+
+/* ---- a store that cannot be read for a while ---- */
+
+/* The times of jobs come just then: they go as soon as their tenants can be read again, not at the next start. */
+static void what_could_not_be_read_is_looked_for(void **state)
+{
+    (void)state;
+    struct world world = { .destination = fails_once };
+    struct store *faulty;
+    struct error error;
+    world_begin(&world, TO(", retry: { base: 3h, floor: 3h, cap: 3h, max_retries: 3, jitter: 0 }"), began);
+    world.reader->ops->reader_close(world.reader);
+    assert_int_equal(store_faulty_wrap(world.store, &faulty, &error), STATUS_OK);
+    world.store = faulty;
+    assert_int_equal(faulty->ops->reader(faulty, &world.reader, &error), STATUS_OK);
+    world_crash(&world); /* the new engine reads that one */
+    add_busy(&world);
+    add_tenants(&world, 0, 10);
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(known(&world), 0);
+    store_faulty_set(world.store, FAULTY_READ, 1, true, STATUS_IO);
+    world_run_for(&world, 3 * HOUR_MS);
+    store_faulty_set(world.store, FAULTY_READ, 0, false, STATUS_IO);
+    assert_int_equal(world_counts(&world, "d").completed, 40 * MEASURED_TENANTS_MAX);
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10 + 40 * MEASURED_TENANTS_MAX);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +262,8 @@ int main(void)
         cmocka_unit_test(a_job_that_waits_is_not_forgotten),
         cmocka_unit_test(what_is_known_is_kept),
         cmocka_unit_test(an_answer_finds_its_tenant),
+        cmocka_unit_test(news_finds_its_lane),
+        cmocka_unit_test(what_could_not_be_read_is_looked_for),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);
