@@ -350,6 +350,7 @@ void alert_summary(const struct alert_facts *facts, struct buffer *out)
     } else {
         append_state(facts, out);
     }
-    if (facts->reason.len > 0)
+    bool was_figures = shape == ALERT_LEVEL && facts->step == ALERT_CLEARED; /* of when it was raised */
+    if (facts->reason.len > 0 && !was_figures)
         buffer_printf(out, " (%.*s)", SLICE_ARG(facts->reason));
 }
