@@ -2,6 +2,8 @@
  * Alerts: those that stand, and those that are over.
  */
 #include "api/api_private.h"
+#include "api/counts.h"
+#include "config/problems.h"
 #include "engine/alert_record.h"
 
 #include <jansson.h>
@@ -121,6 +123,27 @@ static void answer_page(struct call *call, struct alert_page *page)
     call_store_problem(call, status, &error);
 }
 
+/* A list of what nothing is called would be empty, and look like good news. False: answered already. */
+static bool filter_is_known(struct call *call, const struct alert_page *page)
+{
+    struct nearest nearest = { .wanted = page->name };
+    bool severity = page->severity.len == 0;
+    for (int i = SEVERITY_INFO; i <= SEVERITY_CRITICAL && !severity; i++)
+        severity = slice_equal(page->severity, slice_from(alert_severity_name((enum alert_severity)i)));
+    if (!severity) {
+        call_problem(call, 422, "invalid_parameter", "severity must be critical, warning or info");
+        return false;
+    }
+    if (page->name.len > 0 && alert_kind_from_name(page->name) == ALERT_KIND_COUNT) {
+        for (int i = 0; i < ALERT_KIND_COUNT; i++)
+            nearest_offer(&nearest, alert_types[i].name);
+        call_problem(call, 422, "invalid_parameter", "there is no alert \"%s\"%s%s%s", quote(page->name).text,
+                     nearest.name ? "; did you mean \"" : "", nearest.name ? nearest.name : "", nearest.name ? "\"?" : "");
+        return false;
+    }
+    return page->destination.len == 0 || destination_is_not_misspelt(call, page->destination);
+}
+
 void handle_alerts_list(struct call *call)
 {
     struct slice state = call_query(call, "state"), cursor = call_query(call, "cursor");
@@ -137,6 +160,6 @@ void handle_alerts_list(struct call *call)
         page.standing = false;
         page.last = slice_from_offset(cursor, cleared_mark.len);
     }
-    if (call_limit(call, &page.limit))
+    if (filter_is_known(call, &page) && call_limit(call, &page.limit))
         answer_page(call, &page);
 }

@@ -105,10 +105,22 @@ static void standing_and_over(void **state)
     assert_string_equal(reply_text(&reply, "alerts.0.state"), "cleared");
     assert_true(*reply_text(&reply, "alerts.0.cleared_at"));
     reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/alerts?state=open", NULL);
-    assert_int_equal(reply.status, 422);
-    assert_string_equal(reply_text(&reply, "type"), "invalid_state");
-    reply_release(&reply);
+    static const struct {
+        const char *path, *type, *detail;
+    } wrong[] = {
+        { "/v1/alerts?state=open", "invalid_state", "state must be standing, cleared or all" },
+        { "/v1/alerts?severity=urgent", "invalid_parameter", "severity must be critical, warning or info" },
+        { "/v1/alerts?alert=contingence", "invalid_parameter", "there is no alert \"contingence\"; did you mean \"contingency\"?" },
+        { "/v1/alerts?alert=x", "invalid_parameter", "there is no alert \"x\"" },
+        { "/v1/alerts?destination=wab", "unknown_destination", "there is no destination \"wab\"; did you mean \"web\"?" },
+    };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        reply = http_do(fixture, "GET", wrong[i].path, NULL);
+        check(reply.status == 422 && strcmp(reply_text(&reply, "type"), wrong[i].type) == 0 &&
+                  strcmp(reply_text(&reply, "detail"), wrong[i].detail) == 0,
+              "%s: %d %s", wrong[i].path, reply.status, reply.body);
+        reply_release(&reply);
+    }
     await_number(fixture, "/v1/destinations/notify.ops", "completed", 3);
 }
 
