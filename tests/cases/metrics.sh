@@ -6,6 +6,7 @@ daemon=
 trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 
 start() {
+    rm -f "$work/serve.out" # of the one before
     "$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
     daemon=$!
     wait_for grep -q 'listens on' "$work/serve.out"
