@@ -38,7 +38,7 @@ enum cause {
     CAUSE_SIGNAL,      /* a single sign was enough, as configured */
     CAUSE_BREAKER,     /* the breaker opened */
     CAUSE_EXHAUSTED,   /* a job used up its tries while nothing else went well */
-    CAUSE_MAINTENANCE, /* a window began */
+    CAUSE_MAINTENANCE, /* a window began; of recovering: it is over, and there was no job to look with */
     CAUSE_OPERATOR,    /* somebody wished it; of recovering too */
     CAUSE_RELAPSE,     /* it failed again on the way back */
     /* of recovering */
