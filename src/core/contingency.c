@@ -393,6 +393,7 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
                                     enum criterion criterion, instant now)
 {
     assert(criterion < CRITERION_COUNT);
+    contingency->went_well = contingency->went_well || criterion == CRITERION_NONE;
     if (contingency->kept.mode == MODE_NORMAL)
         return note_normal(contingency, rules, criterion, now);
     if (criterion != CRITERION_NONE)
@@ -405,10 +406,12 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
 }
 
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
-                                         bool failing, instant now, bool *ret_keep)
+                                         bool failing, int64_t tries, instant now, bool *ret_keep)
 {
     bool normal = contingency->kept.mode == MODE_NORMAL;
-    bool outage = rules->has_health ? failing : contingency->signs_in_a_row >= EXHAUSTED_SIGNS_MIN;
+    bool unknown = !contingency->went_well && contingency->signs_in_a_row > 0;
+    int64_t signs = unknown && tries > contingency->signs_in_a_row ? tries : contingency->signs_in_a_row;
+    bool outage = rules->has_health ? failing : signs >= EXHAUSTED_SIGNS_MIN;
     *ret_keep = !normal || (rules->enabled && outage);
     if (!normal || !*ret_keep)
         return none(contingency);

@@ -99,7 +99,8 @@ static void act(struct model *model, char action)
     case 'U': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_CAME_UP, model->now)); break;
     case 'u': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_SAME, model->now)); break;
     case 'B': heard(model, contingency_breaker(contingency, model->rules, model->now)); break;
-    case 'X': heard(model, contingency_exhausted(contingency, model->rules, !model->well, model->now, &model->kept)); break;
+    case 'X': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 1, model->now, &model->kept)); break;
+    case 'x': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 4, model->now, &model->kept)); break;
     case 'E': heard(model, contingency_enter(contingency, model->rules, model->now)); break;
     case 'L': heard(model, contingency_leave(contingency, model->rules, model->now)); break;
     case 'P': model->held_back = true; break;
@@ -162,6 +163,11 @@ static void what_leads_to_contingency(void **state)
         { "a job at its end, health failing", &checked, "ttt d X", "C", CAUSE_EXHAUSTED, 0 },
         { "a job at its end, health good", &checked, "tttt X", "", CAUSE_NONE, -1 },
         { "a job at its end, nothing else well", &unchecked, "ttt X", "C", CAUSE_EXHAUSTED, 0 },
+        { "a job at its end after a restart: its own tries count", &unchecked, "t x", "C", CAUSE_EXHAUSTED, 0 },
+        { "unless something has gone well since", &unchecked, "g t x", "", CAUSE_NONE, -1 },
+        { "or went well in an outage before", &unchecked, "B 300 g 900 t x", "CRN", CAUSE_STABLE, -1 },
+        { "unless that is about the job alone", &unchecked, "x", "", CAUSE_NONE, -1 },
+        { "and health, where it is asked, knows better", &checked, "t x", "", CAUSE_NONE, -1 },
         { "a job at its end, others well", &unchecked, "tttg t X", "", CAUSE_NONE, -1 },
         { "a maintenance window begins", &planned, "3599 0 1", "C", CAUSE_MAINTENANCE, 0 },
         { "a window while it is down", &planned, "D 3600", "C", CAUSE_HEALTH, 0 },
