@@ -221,12 +221,52 @@ static void a_second_outage_is_told_anew(void **state)
     world_end(&world);
 }
 
+static int64_t one_always_fails(struct world *world, const struct send *send, struct answer *answer)
+{
+    bool bad = slice_equal(send->job->id, SLICE("bad"));
+    answer->outcome = bad ? OUTCOME_NONE : OUTCOME_DELIVERED;
+    if (slice_equal(send->job->tenant, NOTIFY_TENANT))
+        note_message(world->context, send);
+    if (bad) {
+        answer->code = SLICE("http:503");
+        answer->text = SLICE("HTTP 503");
+    }
+    return 20;
+}
+
+/* S4-020: the tenth failure is the last, the item stays FAILED, and somebody is told, once. */
+static void a_failed_item_is_told(void **state)
+{
+    struct script script = { 0 };
+    struct world world = { .destination = one_always_fails, .context = &script };
+    (void)state;
+    world_begin(&world, "notify: [{ name: ops, webhook: 'http://127.0.0.1:2/', allow_private: true, on: [max_retries_exceeded] }]\n"
+                        "destinations: { d: { preset: provisioning, url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
+    world_add(&world, "d", "t", "bad", "x");
+    for (int i = 0; i < 75; i++) { /* others go well: it is not the destination's fault */
+        bool ended = world_job(&world, "t", "bad").state == STATE_DEAD;
+        check((script.count > 0) == ended, "minute %d: %zu messages", i, script.count);
+        world_add(&world, "d", "t", NULL, "x");
+        world_run_for(&world, MINUTE_MS);
+    }
+    struct job job = world_job(&world, "t", "bad");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_int_equal(job.attempts, 10);
+    assert_string_equal(config_destination(world.config, SLICE("d"))->status_words[STATE_DEAD], "FAILED");
+    assert_int_equal(script.count, 2);
+    assert_string_equal(script.messages[0], "raised max_retries_exceeded d ()");
+    assert_string_equal(script.messages[1], "cleared max_retries_exceeded d ()"); /* no other came for a quarter of an hour */
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_transition_is_told_once),
         cmocka_unit_test(a_relapse_is_the_same_outage),
         cmocka_unit_test(a_second_outage_is_told_anew),
+        cmocka_unit_test(a_failed_item_is_told),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);
