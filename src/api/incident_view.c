@@ -31,6 +31,8 @@ const char *cause_words(enum cause cause, enum mode mode)
     assert(cause < CAUSE_COUNT);
     if (cause == CAUSE_OPERATOR && mode == MODE_RECOVERING)
         return "an operator let it go on";
+    if (cause == CAUSE_MAINTENANCE && mode == MODE_RECOVERING)
+        return "the maintenance window is over, and no job came to look with";
     return causes[cause] ? causes[cause] : "the cause is not known";
 }
 

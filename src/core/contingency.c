@@ -194,6 +194,14 @@ struct contingency_answer contingency_ask(const struct contingency *contingency,
     return (struct contingency_answer){ used < level ? level - used : 0, false, contingency->answer_by };
 }
 
+/* When a window that is over has cost nothing: nobody came to look in it or for a while after, so it was no outage. */
+static instant window_forgotten_at(const struct contingency *contingency, const struct contingency_rules *rules)
+{
+    const struct contingency_kept *kept = &contingency->kept;
+    bool looked_at = rules->has_health || kept->incident.probes > 0;
+    return kept->cause == CAUSE_MAINTENANCE && !looked_at ? instant_add(kept->check_at, rules->check_ms) : INSTANT_NONE;
+}
+
 /* What is due already has been seen to by the last tick. */
 instant contingency_next(const struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
@@ -202,6 +210,7 @@ instant contingency_next(const struct contingency *contingency, const struct con
     if (contingency->kept.mode == MODE_CONTINGENCY && !contingency->kept.forced) {
         instant window = window_until(contingency, rules, now);
         instant_hasten(&next, window != INSTANT_NONE ? window : contingency->kept.check_at, now);
+        instant_hasten(&next, window_forgotten_at(contingency, rules), now);
     }
     if (contingency->kept.mode == MODE_RECOVERING) {
         bool steps_done = contingency->kept.step >= rules->ramp_count;
@@ -236,7 +245,7 @@ static void heed_clock(struct contingency *contingency, const struct contingency
 }
 
 static struct mode_change tick_contingency(struct contingency *contingency, const struct contingency_rules *rules, bool well,
-                                           instant now)
+                                           bool open, instant now)
 {
     struct contingency_kept *kept = &contingency->kept;
     if (kept->forced)
@@ -253,6 +262,9 @@ static struct mode_change tick_contingency(struct contingency *contingency, cons
         go_begin(contingency, now);
         kept->check_at = instant_add(now, rules->check_ms);
     }
+    instant forgotten_at = window_forgotten_at(contingency, rules);
+    if (open && forgotten_at != INSTANT_NONE && forgotten_at <= now)
+        return recover(contingency, rules, CAUSE_MAINTENANCE, now);
     if (!rules->has_health || kept->check_at > now)
         return none(contingency);
     if (well)
@@ -284,7 +296,7 @@ struct mode_change contingency_tick(struct contingency *contingency, const struc
 {
     heed_clock(contingency, rules, now);
     if (contingency->kept.mode == MODE_CONTINGENCY)
-        return tick_contingency(contingency, rules, well, now);
+        return tick_contingency(contingency, rules, well, open, now);
     if (window_until(contingency, rules, now) != INSTANT_NONE)
         return hold(contingency, rules, CAUSE_MAINTENANCE, CRITERION_MAINTENANCE, now);
     if (contingency->kept.mode == MODE_RECOVERING)
@@ -381,6 +393,7 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
                                     enum criterion criterion, instant now)
 {
     assert(criterion < CRITERION_COUNT);
+    contingency->went_well = contingency->went_well || criterion == CRITERION_NONE;
     if (contingency->kept.mode == MODE_NORMAL)
         return note_normal(contingency, rules, criterion, now);
     if (criterion != CRITERION_NONE)
@@ -393,10 +406,12 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
 }
 
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
-                                         bool failing, instant now, bool *ret_keep)
+                                         bool failing, int64_t tries, instant now, bool *ret_keep)
 {
     bool normal = contingency->kept.mode == MODE_NORMAL;
-    bool outage = rules->has_health ? failing : contingency->signs_in_a_row >= EXHAUSTED_SIGNS_MIN;
+    bool unknown = !contingency->went_well && contingency->signs_in_a_row > 0;
+    int64_t signs = unknown && tries > contingency->signs_in_a_row ? tries : contingency->signs_in_a_row;
+    bool outage = rules->has_health ? failing : signs >= EXHAUSTED_SIGNS_MIN;
     *ret_keep = !normal || (rules->enabled && outage);
     if (!normal || !*ret_keep)
         return none(contingency);

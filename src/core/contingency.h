@@ -38,7 +38,7 @@ enum cause {
     CAUSE_SIGNAL,      /* a single sign was enough, as configured */
     CAUSE_BREAKER,     /* the breaker opened */
     CAUSE_EXHAUSTED,   /* a job used up its tries while nothing else went well */
-    CAUSE_MAINTENANCE, /* a window began */
+    CAUSE_MAINTENANCE, /* a window began; of recovering: it is over, and there was no job to look with */
     CAUSE_OPERATOR,    /* somebody wished it; of recovering too */
     CAUSE_RELAPSE,     /* it failed again on the way back */
     /* of recovering */
@@ -109,6 +109,7 @@ struct contingency {
     struct contingency_kept kept;
     uint32_t epoch;           /* one more at each step: answers to earlier sends are told apart */
     int64_t signs_in_a_row;   /* normal: nothing good between */
+    bool went_well;           /* something has, since the start of the process */
     int64_t signs[CRITERION_COUNT];
     int64_t checks_failed;    /* normal: in a row */
     instant first_sign_at;    /* of that row */
@@ -155,10 +156,12 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
 /*
  * A job used up its tries on an error that may pass. When that looks like an outage, contingency is
  * entered and the job is to be held (*ret_keep); when only this job fails, it is dead.
- * `failing`: the last health check failed; meaningless without one.
+ * `failing`: the last health check failed; meaningless without one. `tries`: sends of the job that
+ * failed. Signs that an earlier process saw are forgotten; as long as nothing has gone well since
+ * the start, the job's own tries stand for them.
  */
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
-                                         bool failing, instant now, bool *ret_keep);
+                                         bool failing, int64_t tries, instant now, bool *ret_keep);
 struct mode_change contingency_enter(struct contingency *contingency, const struct contingency_rules *rules, instant now);
 /* To recovering, whatever the checks say. */
 struct mode_change contingency_leave(struct contingency *contingency, const struct contingency_rules *rules, instant now);

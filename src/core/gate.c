@@ -373,14 +373,14 @@ struct gate_news gate_health(struct gate *gate, bool well, instant now)
     return news;
 }
 
-struct gate_news gate_exhausted(struct gate *gate, instant now, bool *ret_keep)
+struct gate_news gate_exhausted(struct gate *gate, int64_t tries, instant now, bool *ret_keep)
 {
     struct gate_news news = no_news(gate);
     bool keep = false;
     if (gate->rules) {
         bool failing = gate->health.failures > 0;
-        mode_changed(gate, &news, contingency_exhausted(&gate->contingency, &gate->rules->contingency, failing, now, &keep),
-                     now);
+        mode_changed(gate, &news,
+                     contingency_exhausted(&gate->contingency, &gate->rules->contingency, failing, tries, now, &keep), now);
     }
     *ret_keep = keep;
     return news;

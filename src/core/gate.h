@@ -164,8 +164,8 @@ void gate_close_until(struct gate *gate, instant until);
 struct gate_news gate_health(struct gate *gate, bool well, instant now);
 bool gate_health_due(const struct gate *gate, instant now);
 void gate_health_begin(struct gate *gate, instant now);
-/* A job's last try failed with an error that may pass: see contingency_exhausted. After gate_note of that try. */
-struct gate_news gate_exhausted(struct gate *gate, instant now, bool *ret_keep);
+/* The last of a job's `tries` failed with an error that may pass: see contingency_exhausted. After gate_note of that try. */
+struct gate_news gate_exhausted(struct gate *gate, int64_t tries, instant now, bool *ret_keep);
 /* The operator. */
 struct gate_news gate_enter_contingency(struct gate *gate, instant now);
 struct gate_news gate_leave_contingency(struct gate *gate, instant now);

@@ -8,9 +8,15 @@
 #include "engine/engine_private.h"
 #include "engine/notify.h"
 
+#include <stdio.h>
+
+enum { OUTAGE_REASON_BYTES = 64 };
+
 void dest_alerts_init(struct dest_alerts *alerts)
 {
-    *alerts = (struct dest_alerts){ .breaker_since = INSTANT_NONE, .age = backlog_age_none(), .ended = share_none() };
+    *alerts = (struct dest_alerts){
+        .breaker_since = INSTANT_NONE, .planned_until = INSTANT_NONE, .age = backlog_age_none(), .ended = share_none()
+    };
 }
 
 static bool is_watched(const struct dest *dest)
@@ -70,19 +76,44 @@ static double lasted(instant since, instant now)
     return since < now ? (double)(now - since) : 1;
 }
 
+/* Who is told of an outage must not have to look up which of the signs it was. Lives as long as `space` does. */
+static const char *outage_reason(const struct dest *dest, char space[static OUTAGE_REASON_BYTES])
+{
+    const struct incident *incident = &dest->gate.contingency.kept.incident;
+    if (dest->mode_reason || incident->cause != CAUSE_SIGNAL)
+        return dest->mode_reason ? dest->mode_reason : cause_name(incident->cause);
+    snprintf(space, OUTAGE_REASON_BYTES, "%s: %s", cause_name(incident->cause), criterion_name(incident->criterion));
+    return space;
+}
+
+/* A planned absence is no long outage: that begins when it should be over. */
+static instant outage_since(struct dest *dest, bool planned, instant now)
+{
+    const struct contingency_kept *kept = &dest->gate.contingency.kept;
+    instant entered = kept->incident.entered_at != INSTANT_NONE ? kept->incident.entered_at : kept->since;
+    if (planned)
+        dest->alerts.planned_until = now;
+    if (kept->mode == MODE_NORMAL || dest->alerts.planned_until > now)
+        dest->alerts.planned_until = INSTANT_NONE;
+    return dest->alerts.planned_until > entered ? dest->alerts.planned_until : entered;
+}
+
 static void read_outage(struct engine *engine, struct dest *dest, instant now)
 {
     const struct alerts_config *limits = &dest->config->alerts;
     const struct contingency_kept *kept = &dest->gate.contingency.kept;
     const struct breaker_kept *breaker = &dest->gate.breaker.kept;
     bool outage = kept->mode != MODE_NORMAL;
-    const char *cause = outage ? dest->mode_reason ? dest->mode_reason : cause_name(kept->incident.cause) : NULL;
-    instant entered = kept->incident.entered_at != INSTANT_NONE ? kept->incident.entered_at : kept->since;
+    const struct gate *gate = &dest->gate;
+    bool planned = contingency_ask(&gate->contingency, &gate->rules->contingency, gate->under_way, now).maintenance;
+    char space[OUTAGE_REASON_BYTES];
+    const char *cause = outage ? outage_reason(dest, space) : NULL;
+    instant since = outage_since(dest, planned, now);
     read_state(engine, dest, ALERT_CONTINGENCY, &(struct alert_reading){ .watched = true, .value = outage, .limit = 1 },
                cause);
     read_state(engine, dest, ALERT_DOWN,
-               &(struct alert_reading){ .watched = limits->down_ms > 0, .excused = kept->mode == MODE_RECOVERING,
-                                        .value = outage ? lasted(entered, now) : 0, .limit = (double)limits->down_ms },
+               &(struct alert_reading){ .watched = limits->down_ms > 0, .excused = planned || kept->mode == MODE_RECOVERING,
+                                        .value = outage ? lasted(since, now) : 0, .limit = (double)limits->down_ms },
                cause);
     if (breaker->state == BREAKER_CLOSED)
         dest->alerts.breaker_since = INSTANT_NONE;

@@ -51,6 +51,7 @@ struct dest_alerts {
     int64_t left;                    /* likewise, jobs that ended; when these had come, in sum */
     double left_created;
     instant breaker_since;           /* not closed since; INSTANT_NONE: it is */
+    instant planned_until;           /* of this outage: a maintenance window was seen last; INSTANT_NONE: none */
     struct alert_counts counts, counting;
     struct backlog_age age;
     instant age_kept_at; /* in the store, */

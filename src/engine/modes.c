@@ -259,7 +259,7 @@ bool dest_spares(struct dest *dest, const struct settlement *settlement, instant
     bool spares = false;
     if (!settlement->may_pass)
         return false;
-    struct gate_news news = gate_exhausted(&dest->gate, now, &spares);
+    struct gate_news news = gate_exhausted(&dest->gate, settlement->decision.retry_count + 1, now, &spares);
     dest_tell(dest, &news);
     if (spares)
         contingency_unspent(&dest->gate.contingency, 1);

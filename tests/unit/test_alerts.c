@@ -170,6 +170,32 @@ static void a_long_outage_is_told(void **state)
     world_end(&world);
 }
 
+/* A planned absence is told, but is no long outage: that is counted from when it should be over. */
+static void a_window_is_no_long_outage(void **state)
+{
+    static const struct { const char *fails_with; bool jobs; } cases[] = { { NULL, true }, { NULL, false }, { "http:503", true } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct script script = { 0 };
+        struct world world = { .destination = answers, .context = &script };
+        world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:30'] }"), began);
+        world_run_for(&world, 30 * MINUTE_MS); /* until 11:10 */
+        script.fails_with = cases[i].fails_with;
+        add_jobs(&world, "d", "A", cases[i].jobs ? 5 : 0);
+        world_run_for(&world, 75 * MINUTE_MS); /* until 12:25 */
+        CHECK_MESSAGES(&script, "in the window", "raised contingency d -");
+        world_run_for(&world, 34 * MINUTE_MS); /* until 12:59 */
+        if (cases[i].fails_with) {
+            CHECK_MESSAGES(&script, "it should be over", "raised contingency d -");
+            world_run_for(&world, 2 * MINUTE_MS);
+            CHECK_MESSAGES(&script, "it is not", "raised contingency d -", "raised down d -");
+        } else {
+            CHECK_MESSAGES(&script, "over", "raised contingency d -", "cleared contingency d -");
+        }
+        world_end(&world);
+    }
+}
+
 /* S4-033 */
 static void an_open_breaker_is_told(void **state)
 {
@@ -753,6 +779,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contingency_is_told_twice),
         cmocka_unit_test(a_long_outage_is_told),
+        cmocka_unit_test(a_window_is_no_long_outage),
         cmocka_unit_test(an_open_breaker_is_told),
         cmocka_unit_test(a_long_queue_is_told),
         cmocka_unit_test(growth_is_told),

@@ -318,6 +318,83 @@ static void two_workers_do_not_get_the_same_job(void **state)
     assert_int_equal(got, 1);
 }
 
+enum { CREW = 4, CREW_JOBS = 60, CREW_LOST = 3, CREW_TURNS_MAX = 2000 };
+
+/* Several workers on one queue, and who has done what. */
+struct crew {
+    struct api_fixture *fixture;
+    pthread_mutex_t lock;
+    int done[CREW_JOBS];
+    int total, wanted;
+};
+
+static void crew_note(struct crew *crew, const char *id)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->done[atoi(id + 1)]++;
+    crew->total++;
+    pthread_mutex_unlock(&crew->lock);
+}
+
+static bool crew_is_done(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    bool done = crew->total >= crew->wanted;
+    pthread_mutex_unlock(&crew->lock);
+    return done;
+}
+
+static void *crew_work(void *context)
+{
+    struct crew *crew = context;
+    for (int turn = 0; turn < CREW_TURNS_MAX && !crew_is_done(crew); turn++) {
+        struct reply leases = http_do(crew->fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":3}");
+        for (size_t i = 0; i < json_array_size(reply_at(&leases, "leases")); i++) {
+            const json_t *lease = json_array_get(reply_at(&leases, "leases"), i);
+            struct reply reply = with_lease(crew->fixture, "/v1/leases/ack", "{\"lease\":\"%s\"}",
+                                            json_string_value(json_object_get(lease, "lease")));
+            if (reply.status == 200)
+                crew_note(crew, json_string_value(json_object_get(lease, "id")));
+            reply_release(&reply);
+        }
+        reply_release(&leases);
+    }
+    return NULL;
+}
+
+static void crew_run(struct crew *crew, int wanted)
+{
+    pthread_t threads[CREW];
+    crew->wanted = wanted;
+    for (int i = 0; i < CREW; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, crew_work, crew), 0);
+    for (int i = 0; i < CREW; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(crew->total, wanted);
+}
+
+/* S4-025: a queue of their own for any number of workers. Each job is done once, those of a worker that is lost too. */
+static void several_workers_share_a_queue(void **state)
+{
+    struct crew crew = { .fixture = *state, .lock = PTHREAD_MUTEX_INITIALIZER };
+    for (int i = 0; i < CREW_JOBS; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "j%d", i);
+        put(crew.fixture, id);
+    }
+    for (int i = 0; i < CREW_LOST; i++) {
+        char lease[64];
+        take(crew.fixture, lease); /* and is never heard of again */
+    }
+    crew_run(&crew, CREW_JOBS - CREW_LOST);
+    api_fixture_advance(crew.fixture, 10 * MINUTE_MS);
+    await_number(crew.fixture, "/v1/destinations/yard", "waiting", CREW_LOST);
+    api_fixture_advance(crew.fixture, 2 * HOUR_MS);
+    crew_run(&crew, CREW_JOBS);
+    for (int i = 0; i < CREW_JOBS; i++)
+        check(crew.done[i] == 1, "job %d was done %d times", i, crew.done[i]);
+}
+
 static void jobs_of_a_worker_that_left_go_back(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -399,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_waiting_worker_is_woken, setup, teardown),
         cmocka_unit_test_setup_teardown(waiting_ends_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(two_workers_do_not_get_the_same_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_workers_share_a_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_of_a_worker_that_left_go_back, setup, teardown),
         cmocka_unit_test(stopping_sends_waiting_workers_home),
         cmocka_unit_test(what_an_answer_does_not_hold_goes_back),

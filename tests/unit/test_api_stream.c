@@ -88,6 +88,7 @@ static void events_come_as_they_happen(void **state)
     close(fd);
 }
 
+/* S4-018: a log that consumers follow, each from where it had got to. */
 static void who_comes_again_misses_nothing(void **state)
 {
     static const struct { const char *query, *header; bool first, second; } cases[] = {

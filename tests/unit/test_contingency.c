@@ -99,7 +99,8 @@ static void act(struct model *model, char action)
     case 'U': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_CAME_UP, model->now)); break;
     case 'u': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_SAME, model->now)); break;
     case 'B': heard(model, contingency_breaker(contingency, model->rules, model->now)); break;
-    case 'X': heard(model, contingency_exhausted(contingency, model->rules, !model->well, model->now, &model->kept)); break;
+    case 'X': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 1, model->now, &model->kept)); break;
+    case 'x': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 4, model->now, &model->kept)); break;
     case 'E': heard(model, contingency_enter(contingency, model->rules, model->now)); break;
     case 'L': heard(model, contingency_leave(contingency, model->rules, model->now)); break;
     case 'P': model->held_back = true; break;
@@ -162,6 +163,11 @@ static void what_leads_to_contingency(void **state)
         { "a job at its end, health failing", &checked, "ttt d X", "C", CAUSE_EXHAUSTED, 0 },
         { "a job at its end, health good", &checked, "tttt X", "", CAUSE_NONE, -1 },
         { "a job at its end, nothing else well", &unchecked, "ttt X", "C", CAUSE_EXHAUSTED, 0 },
+        { "a job at its end after a restart: its own tries count", &unchecked, "t x", "C", CAUSE_EXHAUSTED, 0 },
+        { "unless something has gone well since", &unchecked, "g t x", "", CAUSE_NONE, -1 },
+        { "or went well in an outage before", &unchecked, "B 300 g 900 t x", "CRN", CAUSE_STABLE, -1 },
+        { "unless that is about the job alone", &unchecked, "x", "", CAUSE_NONE, -1 },
+        { "and health, where it is asked, knows better", &checked, "t x", "", CAUSE_NONE, -1 },
         { "a job at its end, others well", &unchecked, "tttg t X", "", CAUSE_NONE, -1 },
         { "a maintenance window begins", &planned, "3599 0 1", "C", CAUSE_MAINTENANCE, 0 },
         { "a window while it is down", &planned, "D 3600", "C", CAUSE_HEALTH, 0 },
@@ -200,6 +206,12 @@ static void what_leads_back(void **state)
         { "health comes back in a window", &planned, "D 3600 U 300", "C", CAUSE_HEALTH, 0 },
         { "no look in a window", &planned_unchecked, "3600 600", "C", CAUSE_MAINTENANCE, 0 },
         { "but at its end", &planned_unchecked, "3600 3600 3600", "C", CAUSE_MAINTENANCE, 1 },
+        { "nobody is there to look with", &planned_unchecked, "3600 3600 3600 299", "C", CAUSE_MAINTENANCE, 1 },
+        { "then it was no outage", &planned_unchecked, "3600 3600 3600 300", "CR", CAUSE_MAINTENANCE, 5 },
+        { "and is over", &planned_unchecked, "3600 3600 3600 300 900", "CRN", CAUSE_STABLE, -1 },
+        { "but not while something else holds it", &planned_unchecked, "3600 P 3600 3600 86400", "C", CAUSE_MAINTENANCE, 1 },
+        { "nor while a look is under way", &planned_unchecked, "3600 3600 3600 290 T 20", "C", CAUSE_MAINTENANCE, 0 },
+        { "nor when one has failed", &planned_unchecked, "3600 3600 3600 t 300 86400", "C", CAUSE_MAINTENANCE, 1 },
         { "down when the window ends", &planned, "3600 d 3600 3600 299", "C", CAUSE_MAINTENANCE, 0 },
         { "the operator's wish outlasts good health", &checked, "E 300 U 300", "C", CAUSE_OPERATOR, 0 },
         { "and needs no look", &unchecked, "E 300 300", "C", CAUSE_OPERATOR, 0 },

@@ -172,6 +172,53 @@ static void a_maintenance_window_holds(void **state)
     world_end(&world);
 }
 
+/* When each job was sent, by the number that is its id. */
+struct diary {
+    instant sent_at[4];
+    int times[4];
+};
+
+static int64_t notes_time(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct diary *diary = world->context;
+    int number = send->job->id.data[0] - '0';
+    diary->sent_at[number] = world->now;
+    diary->times[number]++;
+    answer->outcome = OUTCOME_DELIVERED;
+    return 20;
+}
+
+/* S4-007: jobs for a time to come and a calendar of days and hours, which a process that dies again and again does not lose. */
+static void schedules_and_calendars_outlive_crashes(void **state)
+{
+    static const struct { int64_t due_ms, sent_ms; } jobs[] = { /* after Sunday, 10:40 */
+        { 10 * MINUTE_MS, 10 * MINUTE_MS },
+        { 12 * (int64_t)HOUR_MS, 12 * (int64_t)HOUR_MS },                                     /* Sunday, 22:40: not in it */
+        { 36 * (int64_t)HOUR_MS, 36 * (int64_t)HOUR_MS + 50 * MINUTE_MS },                    /* Monday, 22:40: in it */
+        { 6 * (int64_t)DAY_MS + 12 * (int64_t)HOUR_MS, 6 * (int64_t)DAY_MS + 12 * (int64_t)HOUR_MS }, /* Saturday */
+    };
+    struct diary diary = { 0 };
+    struct world world = { .destination = notes_time, .context = &diary };
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Mon-Fri 22:00-23:30'] }"), began);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        char id[] = { (char)('0' + i), '\0' };
+        struct store_op op = { .kind = OP_INSERT };
+        op.insert = (struct op_insert){ .destination = SLICE("d"), .tenant = SLICE("t"), .id = slice_from(id),
+                                        .run_at = began + jobs[i].due_ms, .deadline = INSTANT_NONE, .payload = SLICE("x") };
+        world_apply(&world, &op);
+    }
+    while (world.now < began + 7 * (int64_t)DAY_MS) {
+        world_run_for(&world, 77 * MINUTE_MS);
+        world_crash(&world);
+    }
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        assert_int_equal(diary.times[i], 1);
+        assert_in_range(diary.sent_at[i], began + jobs[i].sent_ms, began + jobs[i].sent_ms + SECOND_MS);
+    }
+    world_end(&world);
+}
+
 /* Who was served, in order. */
 struct served {
     char order[512];
@@ -535,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_cycle_sends_so_many),
         cmocka_unit_test(a_second_address_that_refuses_us_is_paused_alone),
         cmocka_unit_test(a_maintenance_window_holds),
+        cmocka_unit_test(schedules_and_calendars_outlive_crashes),
         cmocka_unit_test(a_destination_keeps_its_rate),
         cmocka_unit_test(a_tenant_keeps_its_rate),
         cmocka_unit_test(weights_share_the_turns),

@@ -68,7 +68,7 @@ static void without_rules(void **state)
     answer(&gate, pass, OUTCOME_TRANSIENT, "http:500", START);
     assert_int_equal(gate.under_way, 0);
     bool keep = true;
-    gate_exhausted(&gate, START, &keep);
+    gate_exhausted(&gate, 1, START, &keep);
     assert_false(keep);
     assert_false(gate_health_due(&gate, START));
     gate_health(&gate, false, START);
@@ -254,15 +254,15 @@ static void a_job_at_its_end(void **state)
     struct gate gate = begin(&both);
     bool keep = true;
     send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    struct gate_news news = gate_exhausted(&gate, START, &keep);
+    struct gate_news news = gate_exhausted(&gate, 1, START, &keep);
     assert_false(keep);
     send(&gate, OUTCOME_TRANSIENT, "http:503", START);
     send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    news = gate_exhausted(&gate, START, &keep);
+    news = gate_exhausted(&gate, 1, START, &keep);
     assert_true(keep);
     assert_int_equal(news.mode.to, MODE_CONTINGENCY);
     assert_int_equal(news.mode.cause, CAUSE_EXHAUSTED);
-    news = gate_exhausted(&gate, START, &keep);
+    news = gate_exhausted(&gate, 1, START, &keep);
     assert_true(keep);
     assert_int_equal(news.mode.from, news.mode.to);
 }

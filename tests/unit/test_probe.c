@@ -2,6 +2,8 @@
  * Health checks over real connections.
  */
 #include "core/health.h"
+#include "support/certificates.h"
+#include "support/check.h"
 #include "support/http_rig.h"
 #include "support/receiver.h"
 #include "transport/probe.h"
@@ -89,6 +91,40 @@ static void each_kind_is_asked(void **state)
     rig_close(&rig);
 }
 
+/* C-62: as the sends themselves do, it trusts the destination's authority only and shows the client's certificate. */
+static void a_certificate_is_shown(void **state)
+{
+    struct certificates files;
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    (void)state;
+    certificates_make(&files);
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    const struct { const char *name, *server, *ca, *cert; enum health_reason reason; } cases[] = {
+        { "right", files.server, files.ca, files.client, HEALTH_WELL },
+        { "of another authority", files.server, files.ca, files.stranger, HEALTH_NO_ANSWER },
+        { "a server that nobody vouches for", files.server, files.other_ca, files.client, HEALTH_NO_ANSWER },
+        { "a server that has expired", files.expired, files.ca, files.client, HEALTH_NO_ANSWER },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct receiver_settings settings = { .cert = cases[i].server, .key = certificate_key(cases[i].server), .client_ca = files.ca };
+        struct receiver *receiver = receiver_new(&settings);
+        receiver_script(receiver, &(struct receiver_reply){ .body = "<wsdl:definitions/>" }, 1);
+        struct seen seen = ask(&rig, prober, rig_configure(&rig, "url: 'https://127.0.0.1:1/', allow_private: true, "
+                                                           "tls: { ca: '%s', cert: '%s', key: '%s' }, "
+                                                           "health: { url: 'https://127.0.0.1:%d/service?wsdl', kind: wsdl }",
+                                                           cases[i].ca, cases[i].cert, certificate_key(cases[i].cert), receiver_port(receiver)));
+        check(seen.reason == cases[i].reason, "%s: %s", cases[i].name, health_reason_name(seen.reason));
+        check(receiver_requests(receiver) == (cases[i].reason == HEALTH_WELL), "%s: it was asked", cases[i].name);
+        receiver_free(receiver);
+    }
+    prober_free(prober);
+    rig_close(&rig);
+    certificates_remove(&files);
+}
+
 /* S3-044 */
 static void nobody_there(void **state)
 {
@@ -172,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_is_asked),
+        cmocka_unit_test(a_certificate_is_shown),
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(private_addresses_are_not_asked),
         cmocka_unit_test(an_abort_answers_all),

@@ -274,6 +274,7 @@ static void test_presets_outlast_an_outage(void **state)
         { "preset: tiss", 600, "breaker" },
         { "preset: tiss", 200, "breaker" },
         { "preset: email", 20000, "breaker" },
+        { "preset: email", 5000, "breaker" },
         { "preset: sifen, in_doubt: resend", 20000, "contingency" },
         { "preset: provisioning", 20000, "contingency" },
     };
