@@ -184,7 +184,7 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     if (!asking)
         http_reference_find(&destination->reference, &response, &words->reference);
 
-    struct slice shown = response.body;
+    struct slice shown = slice_trim(response.body);
     if (shown.len > TEXT_BODY_BYTES_MAX)
         shown.len = TEXT_BODY_BYTES_MAX;
     buffer_append(&words->text, SLICE("HTTP "));
