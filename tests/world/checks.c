@@ -3,6 +3,8 @@
  */
 #include "world.h"
 
+#include "engine/engine_private.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +162,7 @@ static void check_inserted(struct world *world, const struct op_insert *insert)
     struct shadow *shadow = world_job(world, insert->id);
     if (insert->ret_existed)
         return;
-    if (shadow->state != STATE_PENDING)
+    if (shadow->state == STATE_NONE) /* one that tells of an alert may be claimed in the same transaction */
         violated(world, INVARIANT_DURABLE, "%.*s was acknowledged, but no event says so", SLICE_ARG(insert->id));
     assert_true(insert->ret_seq > 0 && insert->ret_seq < (int64_t)COUNT_OF(world->job_of_seq) && insert->ret_lane <= LANES_MAX);
     shadow->seq = insert->ret_seq;
@@ -360,11 +362,21 @@ static void note_dead(struct world *world, const struct op_job *redrive)
     shadow->was_dead = shadow->state == STATE_DEAD && !shadow->gone;
 }
 
+static void note_insert(struct world *world, const struct store_op *op)
+{
+    alerts_before_apply(world, op);
+    int64_t lane = lane_of(world, world_job(world, op->insert.id));
+    if (lane > 0 && !lane_find(world->engine, lane))
+        seen(world, FEATURE_RECALLED);
+}
+
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (ops[i].kind == OP_CLAIM)
             check_room_for_dead(world, &ops[i].claim);
+        else if (ops[i].kind == OP_INSERT)
+            note_insert(world, &ops[i]);
         else if (ops[i].kind == OP_REDRIVE && ops[i].job.automatic)
             note_dead(world, &ops[i].job);
 }
@@ -377,6 +389,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
     read_events(world);
     for (size_t i = 0; i < count; i++)
         check_op(world, &ops[i], before);
+    alerts_applied(world, ops, count);
     look_at_lanes(world);
     turns_look(world);
 }
@@ -385,7 +398,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
 
 /* What there is of each lane, counted from its jobs. */
 struct recount {
-    bool seen[JOBS_MAX];
+    bool seen[JOBS_MAX + NOTES_MAX];
     int64_t states[LANES_MAX + 1][STATE_COUNT];
 };
 

@@ -427,6 +427,8 @@ void check_answer(struct world *world, struct flight *flight)
 bool dest_rests(const struct world *world, int dest)
 {
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    if (!world_dest(world, dest))
+        return true;
     bool pull = world_dest(world, dest)->transport == TRANSPORT_PULL;
     if (status.lanes_with_work > 0 && !pull)
         return false;
@@ -459,7 +461,7 @@ void check_progress(struct world *world)
         check_ended(world, i);
     for (int dest = 0; dest < DESTS; dest++) {
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-        if (!dest_rests(world, dest) || status.under_way > 0)
+        if (!dest_rests(world, dest) || (status.known && status.under_way > 0))
             violated(world, INVARIANT_PROGRESS, "%s is in mode %s, held by %s, %" PRId64 " under way, %zu lanes with work",
                      dest_names[dest], status.mode, status.held_by ? status.held_by : "nothing", status.under_way,
                      status.lanes_with_work);

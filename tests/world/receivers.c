@@ -313,7 +313,7 @@ static void on_leased(struct lease_request *request, enum status status, const s
 
 void workers_begin(struct world *world)
 {
-    int dest = DESTS - 1;
+    int dest = CLIENT_DESTS - 1;
     const struct destination_config *config = world_dest(world, dest);
     if (world->asking || !config || config->transport != TRANSPORT_PULL)
         return;
