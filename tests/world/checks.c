@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS };
+enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS, UNKNOWN_GRACE_MS = 30 * SECOND_MS };
 
 static const char secret[] = "s3cr3t", person[] = "529.982";
 
@@ -321,6 +321,19 @@ static void check_op(struct world *world, const struct store_op *op, int64_t bef
     }
 }
 
+/* Invariant 1: a lane that was forgotten is known again when it has work, as soon as the store can be read. */
+static void look_for_unknown(struct world *world, int64_t lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    bool unknown = view->ready > 0 && !lane_find(world->engine, lane);
+    if (!unknown || view->unknown_mono < world->changed_mono || world->clock_jumped_mono > view->unknown_mono)
+        view->unknown_mono = unknown ? world->mono : -1;
+    int64_t since = view->unknown_mono > world->unread_until_mono ? view->unknown_mono : world->unread_until_mono;
+    if (unknown && world->mono - since > UNKNOWN_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms))
+        violated(world, INVARIANT_DURABLE, "t%d at %s has ready jobs, and the engine has forgotten it for %" PRId64 " ms",
+                 view->tenant, dest_names[view->dest], world->mono - since);
+}
+
 static void look_at_lanes(struct world *world)
 {
     struct arena memory;
@@ -333,6 +346,7 @@ static void look_at_lanes(struct world *world)
     int64_t dead[DESTS] = { 0 };
     for (size_t i = 0; i < count; i++) {
         world->lanes[lanes[i].id].ready = lanes[i].counts.ready;
+        look_for_unknown(world, lanes[i].id);
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
     }
     for (int dest = 0; dest < DESTS; dest++) {

@@ -184,25 +184,27 @@ static void store_fails(struct world *world)
 {
     static const enum status statuses[] = { STATUS_FULL, STATUS_NO_MEMORY, STATUS_BUSY };
     size_t what = below(world, 10);
-    bool for_good = what < 3;
+    bool for_good = what < 3 || (what == 8 && once_in(world, 2));
     note(world, "store", (int64_t)what, for_good);
     if (what == 9) {
         world_break(world);
     } else if (what == 8) {
         injected(world, FAULT_STORE_READ);
-        store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), false, STATUS_IO);
+        world->unread_until_mono = for_good ? INT64_MAX : world->mono;
+        store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), for_good, STATUS_IO);
     } else {
         injected(world, FAULT_STORE);
         store_faulty_set(world->store, FAULTY_APPLY, 1 + (int64_t)below(world, 6), for_good, statuses[below(world, COUNT_OF(statuses))]);
-        if (for_good)
-            timer_set(world, &world->heal, world->mono + (int64_t)below(world, 5 * MINUTE_MS));
     }
+    if (for_good)
+        timer_set(world, &world->heal, world->mono + (int64_t)below(world, 5 * MINUTE_MS));
 }
 
 void heal_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
     note(world, "store heals", 0, 0);
+    world->unread_until_mono = world->mono;
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
     store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
 }

@@ -310,6 +310,7 @@ static void start_engine(struct world *world)
         engine_free(world->engine); /* the store could not be read: whoever watches over it starts it again */
         world->mono += SECOND_MS;
         store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
+        world->unread_until_mono = world->mono;
         assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
     }
     check_forget(world, true);

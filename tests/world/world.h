@@ -199,6 +199,7 @@ struct lane_view {
     /* what it has claimed */
     int64_t unsent;
     int64_t overtaken;   /* by sends of others, while it had some */
+    int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
 };
 
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
@@ -267,6 +268,7 @@ struct world {
     /* running */
     int64_t mono, offset;
     int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload */
+    int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
     struct store *inner, *store;

@@ -326,7 +326,7 @@ static void world_play(struct world *world)
 {
     world->random.state = world->seed;
     for (int lane = 0; lane <= LANES_MAX; lane++)
-        world->lanes[lane].dest = -1;
+        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = -1;
     world_draw(world);
     listen_to_log(world);
     world_start(world);
