@@ -11,7 +11,7 @@
 
 enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS, UNKNOWN_GRACE_MS = 30 * SECOND_MS };
 
-static const char secret[] = "s3cr3t", person[] = "529.982";
+static const char secret[] = "s3cr3t", person[] = "529.982.247"; /* longer than what a time may look like */
 
 /* ---- 2: one state, and every change an event ---- */
 
@@ -183,6 +183,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
         shadow->expected.set = false;
+        world->lanes[out->lane].taken++;
         if (slice_equal(claim->owner, SLICE("engine")))
             turns_claimed(world, shadow, out->lane);
     }
@@ -345,7 +346,7 @@ static void look_at_lanes(struct world *world)
     assert_true(count <= LANES_MAX);
     int64_t dead[DESTS] = { 0 };
     for (size_t i = 0; i < count; i++) {
-        world->lanes[lanes[i].id].ready = lanes[i].counts.ready;
+        turns_ready(world, lanes[i].id, lanes[i].counts.ready);
         look_for_unknown(world, lanes[i].id);
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
     }

@@ -190,6 +190,9 @@ struct lane_view {
     struct bucket claimed, sent;
     /* its turn */
     int64_t ready;       /* in the store */
+    int64_t taken;       /* of these, by the transaction that is looked at */
+    int64_t older;       /* of these, when more came last, */
+    int64_t grew_mono;   /* which was then */
     int64_t asked;       /* by claims that are on their way there */
     bool waits;          /* has work that nobody asked for */
     int64_t from;        /* the destination's dispatches when that began, or when it last had a turn */
@@ -388,6 +391,7 @@ void alerts_release(struct world *world);
 /* checks_turns.c: 7. */
 void turns_asked(struct world *world, const struct op_claim *claim); /* leaves for the store */
 struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied); /* is back */
+void turns_ready(struct world *world, int64_t lane, int64_t ready); /* in the store, now */
 void turns_look(struct world *world);                        /* after whatever changed what is ready */
 void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or will not be: see turns_unsent */
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);
