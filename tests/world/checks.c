@@ -413,7 +413,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
 
 /* What there is of each lane, counted from its jobs. */
 struct recount {
-    bool seen[JOBS_MAX + NOTES_MAX];
+    bool seen[JOBS_NARROW + NOTES_MAX];
     int64_t states[LANES_MAX + 1][STATE_COUNT];
 };
 

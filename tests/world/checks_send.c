@@ -264,6 +264,17 @@ static void check_holds(struct world *world, const struct flight *flight, const 
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
 }
 
+/* Beyond what a destination was learnt to bear goes one more at most, once in a while; what was claimed before is excused. */
+static void check_ceiling(struct world *world, const struct flight *flight, const struct destination_status *status)
+{
+    int dest = flight->shadow->dest;
+    int64_t under_way = world->dests[dest].under_way[0];
+    int64_t most = world->sabotage == SABOTAGE_NO_CEILING ? 1 : status->ceiling + 1;
+    if (status->ceiling > 0 && under_way > most && stands_for(world, status->ceiling_since) > grace_ms(world))
+        violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and bears %" PRId64, dest_names[dest], under_way,
+                 status->ceiling);
+}
+
 static void note_features(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
     const struct destination_config *config = flight->send->destination;
@@ -275,6 +286,7 @@ static void note_features(struct world *world, const struct flight *flight, cons
         [FEATURE_RATE] = config->rate_total.count > 0,
         [FEATURE_TENANT_RATE] = config->rate_per_tenant.count > 0,
         [FEATURE_TENANT_HOLD] = status->tenants_paused > 0,
+        [FEATURE_CEILING] = !flight->send->use_fallback && status->ceiling > 0,
     };
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (has[i])
@@ -295,6 +307,8 @@ void check_send(struct world *world, struct flight *flight)
     turns_sent(world, shadow, flight->send->job->lane);
     shadow->sent_held = !mode_is(&status, "normal") || strcmp(status.breaker, "half_open") == 0;
     shadow->sent_calm = mode_is(&status, "normal") && strcmp(status.breaker, "closed") == 0;
+    if (first)
+        check_ceiling(world, flight, &status);
     if (first && mode_is(&status, "recovering"))
         check_ramp(world, flight, &status);
     if (first && mode_is(&status, "contingency"))

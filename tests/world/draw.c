@@ -179,9 +179,22 @@ static void draw_thresholds(struct world *world, struct text *text)
     put(text, " }");
 }
 
+/* Nothing holds it but what it is learnt to bear. */
+static void draw_narrow(struct world *world, struct text *text)
+{
+    put(text, "url: 'https://x.example/', retry: { max_retries: 20, base: %zus, factor: 1.5, cap: 5m }, concurrency: %zu",
+        between(world, 1, 10), between(world, 8, 30));
+    draw_fairness(world, text);
+    put(text, ", breaker: { enabled: false }");
+}
+
 static void draw_destination(struct world *world, int dest, struct text *text)
 {
     text->len = 0;
+    if (dest == 0 && world->narrow) {
+        draw_narrow(world, text);
+        return;
+    }
     if (dest == CLIENT_DESTS - 1 && once_in(world, 3)) {
         put(text, "transport: pull");
         draw_thresholds(world, text);
@@ -244,7 +257,7 @@ static void draw_configs(struct world *world)
                                       between(world, 1, 200), once_in(world, 4) ? "3d" : "1826d", (int)notify.len, notify.data);
         bool any = false;
         for (int dest = 0; dest < CLIENT_DESTS; dest++) {
-            bool other = i > 0 && once_in(world, 2);
+            bool other = i > 0 && once_in(world, 2) && !(dest == 0 && world->narrow);
             if (i > 0 && once_in(world, 4) && (any || dest < CLIENT_DESTS - 1))
                 continue;
             any = true;
@@ -285,6 +298,7 @@ void world_draw(struct world *world)
     world->tenants = (int)between(world, 1, TENANTS_MAX);
     world->clock_jumps = once_in(world, 2);
     world->tells = !once_in(world, 3);
+    world->narrow = once_in(world, 10);
     world->listens = once_in(world, 16) || world->sabotage == SABOTAGE_TALKATIVE;
     world->store_lag_ms = once_in(world, 5) ? (int64_t)between(world, 1, 3000) : 0;
     world->pending_max = once_in(world, 8) ? (int64_t)between(world, 5, 60) : 1000000000;
@@ -292,6 +306,15 @@ void world_draw(struct world *world)
         struct receiver *receiver = &world->receivers[dest];
         *receiver = (struct receiver){ .badness = below(world, 5) * 20, .how = (enum outage_kind)below(world, 3) };
         receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
+    }
+    if (world->narrow) {
+        world->receivers[0] = (struct receiver){ .capacity = (int64_t)between(world, 2, 6) };
+        world->lasts_ms = (int64_t)between(world, 60, 300) * MINUTE_MS;
+        world->disturb_ms = (int64_t)between(world, 60, 600) * SECOND_MS;
+        world->late_ms = world->store_lag_ms = 0;
+        world->jobs_max = JOBS_NARROW;
+        world->arrive_ms = world->lasts_ms / 8 / world->jobs_max + 1;
+        world->pending_max = 1000000000;
     }
     draw_configs(world);
 }

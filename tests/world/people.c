@@ -65,7 +65,7 @@ void arrival_fire(struct world *world, struct timer *timer)
 {
     size_t count = once_in(world, 8) ? 1 + below(world, 30) : 1;
     for (size_t i = 0; i < count && world->arrived < world->jobs_max; i++) {
-        int dest = (int)below(world, CLIENT_DESTS);
+        int dest = world->narrow && !once_in(world, 20) ? 0 : (int)below(world, CLIENT_DESTS);
         if (!world_dest(world, dest))
             continue; /* the API refuses it */
         world->arrived++;
@@ -211,7 +211,8 @@ void heal_fire(struct world *world, struct timer *timer)
 
 static void disturb_receiver(struct world *world)
 {
-    struct receiver *receiver = &world->receivers[below(world, DESTS)];
+    size_t dest = below(world, DESTS);
+    struct receiver *receiver = &world->receivers[dest == 0 && world->narrow ? 1 : dest];
     note(world, "receiver", receiver - world->receivers, 0);
     switch (below(world, 8)) {
     case 0:

@@ -20,7 +20,8 @@ enum {
     TENANTS_MAX = 6,
     TENANT_NOTIFY = TENANTS_MAX, /* whose jobs tell of alerts */
     LANES_MAX = DESTS * (TENANTS_MAX + 1),
-    JOBS_MAX = 512,      /* of clients */
+    JOBS_MAX = 512,      /* of clients, */
+    JOBS_NARROW = 3000,  /* or so many, most of them for one receiver */
     NOTES_MAX = 16384,   /* that tell of alerts */
     ID_BYTES = 160,
     TENANT_BYTES = 16,
@@ -95,6 +96,7 @@ enum sabotage {
     SABOTAGE_REDRIVE_OFTEN, /* the engine believes in more redrives than were configured */
     SABOTAGE_NO_RATE,      /* and in higher rates */
     SABOTAGE_UNTOLD,       /* one entry of notify is told something else */
+    SABOTAGE_NO_CEILING,   /* the engine believes in more than was learnt */
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_COUNT
 };
@@ -228,6 +230,7 @@ enum feature {
     FEATURE_TENANT_HOLD, /* seen at claims of others */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
+    FEATURE_CEILING,   /* sends below one that was learnt */
     FEATURE_RECALLED,  /* lanes that the engine had forgotten */
     FEATURE_RAISED,    /* alerts */
     FEATURE_GROWN,
@@ -262,6 +265,7 @@ struct world {
     int64_t lasts_ms, disturb_ms, arrive_ms, late_ms, store_lag_ms;
     int tenants, jobs_max;
     bool tells; /* of alerts */
+    bool narrow; /* the first receiver bears few at once and is well else, so that this is learnt */
     bool clock_jumps, listens; /* listens: the log is read too */
     int64_t pending_max;
     struct config *configs[CONFIGS];
@@ -290,9 +294,9 @@ struct world {
     int log_fd, stderr_fd;
 
     /* known */
-    struct shadow jobs[JOBS_MAX + NOTES_MAX];
+    struct shadow jobs[JOBS_NARROW + NOTES_MAX];
     int job_count, arrived; /* arrived: those of clients */
-    int job_of_seq[4 * JOBS_MAX + 2 * NOTES_MAX];
+    int job_of_seq[2 * JOBS_NARROW + 2 * NOTES_MAX];
     struct map notes; /* jobs that tell of alerts, by id */
     struct alert_view *alerts; /* all that ever were */
     struct lane_view lanes[LANES_MAX + 1];
