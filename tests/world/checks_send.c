@@ -50,7 +50,8 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
         return;
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
     int64_t since = world_now(world) - status.mode_since;
-    bool stands = since >= 0 && stands_for(world, status.mode_since) >= since && config->contingency.ramp_count > 0;
+    bool stands = since >= 0 && stands_for(world, status.mode_since) >= since && config->contingency.ramp_count > 0 &&
+                  status.mode_since != world->dests[dest].mode_before;
     world->figures->features[FEATURE_LEASE] += count;
     if (mode_is(&status, "contingency") && (count > 1 || config->health.kind != HEALTH_NONE))
         violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s in contingency", count, config->name);
@@ -101,6 +102,7 @@ void check_forget(struct world *world, bool restarted)
         forget_rates(&view->claimed, &view->sent, restarted);
         view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
+        view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
         view->probe_mono = -1;
         view->full_mono = -1;
         if (restarted)
@@ -169,7 +171,10 @@ static void check_places(struct world *world, const struct flight *flight, const
 {
     int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
-    int64_t places = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
+    const struct destination_config *now = world_dest(world, dest); /* it may have been claimed by the one before */
+    int64_t places = now && now->concurrency > config->concurrency ? now->concurrency : config->concurrency;
+    if (world->sabotage == SABOTAGE_NO_LIMIT)
+        places = 1;
     view->under_way[fallback]++;
     if (view->under_way[fallback] > places)
         violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, %" PRId64 " are allowed", dest_names[dest],
@@ -206,7 +211,8 @@ static void check_ramp(struct world *world, const struct flight *flight, const s
     const struct contingency_config *config = &flight->send->destination->contingency;
     struct dest_view *view = &world->dests[flight->shadow->dest];
     int64_t since = world_now(world) - status->mode_since, step = since / RAMP_STEP_MS, allowed = 0;
-    if (since < 0 || stands_for(world, status->mode_since) < since || config->ramp_count == 0)
+    if (since < 0 || stands_for(world, status->mode_since) < since || config->ramp_count == 0 ||
+        status->mode_since == view->mode_before)
         return;
     if (view->recovering_since != status->mode_since) {
         view->recovering_since = status->mode_since;

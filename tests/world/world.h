@@ -181,7 +181,8 @@ struct dest_view {
     struct bucket claimed, sent;
     int64_t cycle_sends;    /* in the interval that began then */
     int64_t cycle_mono;
-    instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
+    instant recovering_since; /* of the mode's present recovery */
+    instant mode_before;      /* since when the mode was that before the clock was set, a reload or a start: not judged */
     int64_t recovering_sent;
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
