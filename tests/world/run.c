@@ -71,7 +71,8 @@ static void sabotage_op(struct world *world, struct store_op *op)
 {
     struct shadow *shadow = op->kind == OP_SETTLE ? &world->jobs[world->job_of_seq[op->settle.seq]] : NULL;
     bool retry = op->kind == OP_SETTLE && op->settle.event == EVENT_RETRY;
-    if (world->sabotage == SABOTAGE_UNFAIR && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
+    bool unfair = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
+    if (unfair && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
         op->claim.lane = 1000000; /* a lane that never was */
     if (!shadow || !once_in(world, 3))
         return;

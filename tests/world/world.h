@@ -96,6 +96,7 @@ enum sabotage {
     SABOTAGE_REDRIVE_OFTEN, /* the engine believes in more redrives than were configured */
     SABOTAGE_NO_RATE,      /* and in higher rates */
     SABOTAGE_UNTOLD,       /* one entry of notify is told something else */
+    SABOTAGE_LANE_LOST,    /* likewise, until the engine has forgotten it */
     SABOTAGE_NO_CEILING,   /* the engine believes in more than was learnt */
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_COUNT

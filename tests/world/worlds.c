@@ -130,6 +130,7 @@ static const struct {
     [SABOTAGE_REDRIVE_OFTEN] = { "redrive-often", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
     [SABOTAGE_UNTOLD] = { "untold", { INVARIANT_ALERTS } },
+    [SABOTAGE_LANE_LOST] = { "lane-lost", { INVARIANT_DURABLE } },
     [SABOTAGE_NO_CEILING] = { "no-ceiling", { INVARIANT_LIMITS } },
     [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
 };
@@ -306,7 +307,8 @@ static void finale(struct world *world)
     heal_fire(world, &world->heal);
     world_reload(world, 0);
     note(world, "the faults end", world->open, 0);
-    int steps = world->sabotage == SABOTAGE_UNFAIR ? 0 : FINALE_STEPS_MAX; /* it never ends: who waits is to be seen before */
+    bool endless = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
+    int steps = endless ? 0 : FINALE_STEPS_MAX; /* it never ends: who waits is to be seen before */
     int64_t quiet = world->mono + ALERTS_OVER_MS;
     for (int i = 0; i < steps && (!at_rest(world) || world->mono < quiet); i++) {
         if (!at_rest(world))
