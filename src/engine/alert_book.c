@@ -388,6 +388,28 @@ void alert_kept(struct engine *engine, struct alert *alert, bool applied)
 
 /* ---- over a restart ---- */
 
+/* What an earlier process named is not named again, whatever the clock says by now. */
+static void take_id_at(struct alert_book *book, struct slice id)
+{
+    instant at = alert_id_at(id);
+    if (at != INSTANT_NONE && (book->id_at == INSTANT_NONE || book->id_at < at))
+        book->id_at = at;
+}
+
+static enum status load_last_cleared(struct engine *engine, struct error *err)
+{
+    struct arena memory;
+    struct kept *last = NULL;
+    size_t count = 0;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = engine->reader->ops->reader_kept_list(engine->reader, SPACE_ALERT_CLEARED, SLICE(""), 1, &memory,
+                                                               &last, &count, err);
+    if (status == STATUS_OK && count > 0)
+        take_id_at(engine->alert_book, last->name);
+    arena_release(&memory);
+    return status;
+}
+
 static enum status load_alert(void *context, const struct kept *kept)
 {
     struct engine *engine = context;
@@ -413,8 +435,7 @@ static enum status load_alert(void *context, const struct kept *kept)
             alert->record.value = record.value;
             alert->record.limit = record.limit;
             alert->written = true;
-            if (engine->alert_book->id_at < record.standing.raised_at)
-                engine->alert_book->id_at = record.standing.raised_at;
+            take_id_at(engine->alert_book, record.id);
         }
     }
     arena_release(&memory);
@@ -439,6 +460,8 @@ enum status alerts_load(struct engine *engine, struct error *err)
     if (!engine->alert_book)
         return STATUS_OK;
     enum status status = store_each_kept(engine->reader, SPACE_ALERT, load_alert, engine, err);
+    if (status == STATUS_OK)
+        status = load_last_cleared(engine, err);
     if (status == STATUS_OK)
         status = store_each_kept(engine->reader, SPACE_ALERT_AGE, load_age, engine, err);
     return status;

@@ -17,6 +17,20 @@ void alert_id(enum alert_kind kind, instant at, struct slice destination, struct
         snprintf(ret_id + len, ALERT_ID_BYTES - len, "-%08" PRIx32, (uint32_t)hash_slice(0, 0, tenant));
 }
 
+instant alert_id_at(struct slice id)
+{
+    char text[INCIDENT_STAMP_BYTES + 5];
+    struct error error;
+    instant at;
+    if (id.len < INCIDENT_STAMP_BYTES)
+        return INSTANT_NONE;
+    const char *stamp = id.data; /* 20250112T110027.590Z */
+    int len = snprintf(text, sizeof text, "%.4s-%.2s-%.2s%.3s:%.2s:%.7s", stamp, stamp + 4, stamp + 6, stamp + 8, stamp + 11,
+                       stamp + 13);
+    bool parsed = instant_parse((struct slice){ text, (size_t)len }, &at, &error) == STATUS_OK;
+    return parsed ? at : INSTANT_NONE;
+}
+
 void alert_record_summary(const struct alert_record *record, enum alert_step step, struct buffer *out)
 {
     instant ended = record->cleared_at;

@@ -36,6 +36,9 @@ struct alert_record {
 
 void alert_id(enum alert_kind kind, instant at, struct slice destination, struct slice tenant, char ret_id[ALERT_ID_BYTES]);
 
+/* The time that its id begins with, which may be later than when it was raised. INSTANT_NONE: it begins otherwise. */
+instant alert_id_at(struct slice id);
+
 /* One object; `step` is what its summary tells. */
 void alert_record_write(struct json_writer *json, const struct alert_record *record, enum alert_step step);
 void alert_record_summary(const struct alert_record *record, enum alert_step step, struct buffer *out);

@@ -284,26 +284,22 @@ void engine_run(struct engine *engine)
     engine->ports.wake_at(engine->ports.context, next_time(engine, now));
 }
 
-/* One that is named may be new. NULL: none is needed, or its jobs are safe and it is looked for. */
-static struct lane_state *lane_noticed(struct engine *engine, const struct lane_notice *change)
+/* One that is named may be new: then it need not be read. */
+static void lane_noticed(struct engine *engine, const struct lane_notice *change)
 {
-    struct lane_state *lane = lane_find(engine, change->lane);
-    if (lane || !change->destination.data)
-        return lane || change->ready == 0 ? lane : lane_recall_ready(engine, change->lane);
-    if (lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK) {
+    struct lane_state *lane;
+    if (change->destination.data &&
+        lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
-        engine->lanes_missed = true;
-    }
-    return lane;
+    if (change->ready > 0)
+        lane_ready_told(engine, change->lane, change->ready);
 }
 
 void engine_notice(struct engine *engine, struct notice *notice)
 {
     for (size_t i = 0; i < notice->count; i++) {
         const struct lane_notice *change = &notice->lanes[i];
-        struct lane_state *lane = lane_noticed(engine, change);
-        if (lane && change->ready > 0)
-            lane_ready_add(engine, lane, change->ready);
+        lane_noticed(engine, change);
         engine->promote_at = instant_earlier(engine->promote_at, change->next_at);
     }
     notice_free(notice);

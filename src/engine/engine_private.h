@@ -217,7 +217,8 @@ struct engine {
     size_t lane_count;    /* that are there */
     size_t lanes_looked;  /* the last one that was looked at: lane_memory.c */
     instant lanes_look_at;
-    bool lanes_missed;    /* one with work could not be read: look for it */
+    int64_t *lanes_missed; /* ready jobs of lanes that could not be recalled, by id; NULL: none */
+    size_t lanes_missed_capacity;
     struct attempt *attempts;
     struct attempt *unsettled; /* answered, to be recorded */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
@@ -276,13 +277,13 @@ enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
 
 /* lane_memory.c */
-/* Forgets lanes that have been idle for long, a few at a time. */
+/* Forgets lanes that have been idle for long, a few at a time, and asks again for those that were missed. */
 void lanes_tick(struct engine *engine);
 /* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
 struct lane_state *lane_recall(struct engine *engine, int64_t id);
-/* The same of one that has work: if it cannot be had now it is looked for until it is found. */
-struct lane_state *lane_recall_ready(struct engine *engine, int64_t id);
-/* The same by its tenant. */
+/* Jobs of it are ready. One that cannot be recalled now is asked for again by lanes_tick. */
+void lane_ready_told(struct engine *engine, int64_t id, int64_t count);
+/* As lane_recall, by its tenant. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 
 /* return_order.c */

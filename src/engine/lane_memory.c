@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     LANES_LOOK_EVERY_MS = 1000,
@@ -43,27 +44,21 @@ static void look(struct engine *engine, struct lane_state *lane, instant now)
         forget(engine, lane);
 }
 
-/* Only those that are not there: of the others it is known what is ready. */
-static enum status find_missed(void *context, const struct lane *stored)
+/* What is missed stays so until all of it is there; one that fails is enough for this time. */
+static void recall_missed(struct engine *engine)
 {
-    struct engine *engine = context;
-    struct lane_state *lane;
-    if (stored->counts.ready == 0 || lane_find(engine, stored->id))
-        return STATUS_OK;
-    enum status status = lane_get(engine, stored->id, stored->destination, stored->tenant, &lane);
-    if (status == STATUS_OK)
-        lane_ready_add(engine, lane, stored->counts.ready);
-    return status;
-}
-
-/* What is being told of at the same time is then counted twice: a claim finds out. */
-static void look_for_missed(struct engine *engine)
-{
-    struct error error;
-    enum status status = store_each_lane(engine->reader, find_missed, engine, &error);
-    engine->lanes_missed = status != STATUS_OK;
-    log_event(status == STATUS_OK ? LOG_INFO : LOG_ERROR, status == STATUS_OK ? "lanes_found" : "lanes_not_found",
-              FIELD_CSTR("status", status_name(status)));
+    for (size_t id = 1; id < engine->lanes_missed_capacity; id++) {
+        if (engine->lanes_missed[id] == 0)
+            continue;
+        struct lane_state *lane = lane_recall(engine, (int64_t)id);
+        if (!lane)
+            return;
+        lane_ready_add(engine, lane, engine->lanes_missed[id]);
+        engine->lanes_missed[id] = 0;
+    }
+    free(engine->lanes_missed);
+    engine->lanes_missed = NULL;
+    engine->lanes_missed_capacity = 0;
 }
 
 void lanes_tick(struct engine *engine)
@@ -73,8 +68,7 @@ void lanes_tick(struct engine *engine)
     if (engine->stopping || (now < engine->lanes_look_at && !put_back))
         return;
     engine->lanes_look_at = instant_add(now, LANES_LOOK_EVERY_MS);
-    if (engine->lanes_missed)
-        look_for_missed(engine);
+    recall_missed(engine);
     for (size_t i = 0; i < LANES_LOOK_MAX && i < engine->lanes_capacity; i++) {
         engine->lanes_looked = engine->lanes_looked + 1 < engine->lanes_capacity ? engine->lanes_looked + 1 : 0;
         if (engine->lanes[engine->lanes_looked])
@@ -103,11 +97,29 @@ struct lane_state *lane_recall(struct engine *engine, int64_t id)
     return lane;
 }
 
-struct lane_state *lane_recall_ready(struct engine *engine, int64_t id)
+/* Without memory its jobs are safe all the same, and are found at the next start. */
+static void note_missed(struct engine *engine, int64_t id, int64_t count)
+{
+    size_t needed = (size_t)id + 1, had = engine->lanes_missed_capacity;
+    if (needed > had) {
+        size_t capacity = needed > engine->lanes_capacity ? needed : engine->lanes_capacity;
+        int64_t *missed = realloc(engine->lanes_missed, capacity * sizeof *missed);
+        if (!missed)
+            return;
+        memset(missed + had, 0, (capacity - had) * sizeof *missed);
+        engine->lanes_missed = missed;
+        engine->lanes_missed_capacity = capacity;
+    }
+    engine->lanes_missed[id] += count;
+}
+
+void lane_ready_told(struct engine *engine, int64_t id, int64_t count)
 {
     struct lane_state *lane = lane_recall(engine, id);
-    engine->lanes_missed = engine->lanes_missed || !lane;
-    return lane;
+    if (lane)
+        lane_ready_add(engine, lane, count);
+    else
+        note_missed(engine, id, count);
 }
 
 struct wanted_lane {

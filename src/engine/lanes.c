@@ -211,6 +211,7 @@ void lanes_release(struct engine *engine)
     for (size_t i = 0; i < engine->lanes_capacity; i++)
         lane_free(engine->lanes[i]);
     free(engine->lanes);
+    free(engine->lanes_missed);
     while (engine->dests) {
         struct dest *next = engine->dests->next;
         turns_release(&engine->dests->turns);

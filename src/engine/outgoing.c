@@ -98,11 +98,8 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
-    for (size_t i = 0; i < promote->ret_ready_count; i++) {
-        struct lane_state *lane = lane_recall_ready(engine, promote->ret_ready[i].lane);
-        if (lane) /* else its jobs are safe, and it is looked for */
-            lane_ready_add(engine, lane, promote->ret_ready[i].count);
-    }
+    for (size_t i = 0; i < promote->ret_ready_count; i++)
+        lane_ready_told(engine, promote->ret_ready[i].lane, promote->ret_ready[i].count);
     engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;
     engine->expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);

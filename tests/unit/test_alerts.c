@@ -714,6 +714,28 @@ static void a_clock_put_back(void **state)
     world_end(&world);
 }
 
+/* A new process at the very moment of an alert that is over: the next one is another, and is told. */
+static void a_clock_put_back_over_a_restart(void **state)
+{
+    struct script script = { 0 };
+    struct world world = { .destination = answers, .context = &script };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m }"), began);
+    for (int i = 0; i < 2; i++) {
+        ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
+        world_run_for(&world, MINUTE_MS);
+        ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
+        world_run_for(&world, 5 * MINUTE_MS);
+        assert_int_equal(cleared(&world), (size_t)i + 1);
+        world.now = began;
+        world_restart(&world);
+    }
+    CHECK_MESSAGES(&script, "each once", "raised contingency d -", "cleared contingency d -", "raised contingency d -",
+                   "cleared contingency d -");
+    world_end(&world);
+}
+
 /* Old ones go with the trail of events. */
 static void what_is_over_is_kept_for_a_time(void **state)
 {
@@ -799,6 +821,7 @@ int main(void)
         cmocka_unit_test(what_ended_before_it_was_written_is_not_told),
         cmocka_unit_test(a_reload_takes_away),
         cmocka_unit_test(a_clock_put_back),
+        cmocka_unit_test(a_clock_put_back_over_a_restart),
         cmocka_unit_test(what_is_over_is_kept_for_a_time),
         cmocka_unit_test(many_tenants),
     };

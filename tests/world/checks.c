@@ -3,13 +3,15 @@
  */
 #include "world.h"
 
+#include "engine/engine_private.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS };
+enum { PAGE = 200, ENGINE_BYTES_MAX = 1 << 20, FULL_GRACE_MS = 60 * SECOND_MS, UNKNOWN_GRACE_MS = 30 * SECOND_MS };
 
-static const char secret[] = "s3cr3t", person[] = "529.982";
+static const char secret[] = "s3cr3t", person[] = "529.982.247"; /* longer than what a time may look like */
 
 /* ---- 2: one state, and every change an event ---- */
 
@@ -160,7 +162,7 @@ static void check_inserted(struct world *world, const struct op_insert *insert)
     struct shadow *shadow = world_job(world, insert->id);
     if (insert->ret_existed)
         return;
-    if (shadow->state != STATE_PENDING)
+    if (shadow->state == STATE_NONE) /* one that tells of an alert may be claimed in the same transaction */
         violated(world, INVARIANT_DURABLE, "%.*s was acknowledged, but no event says so", SLICE_ARG(insert->id));
     assert_true(insert->ret_seq > 0 && insert->ret_seq < (int64_t)COUNT_OF(world->job_of_seq) && insert->ret_lane <= LANES_MAX);
     shadow->seq = insert->ret_seq;
@@ -181,6 +183,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
         shadow->expected.set = false;
+        world->lanes[out->lane].taken++;
         if (slice_equal(claim->owner, SLICE("engine")))
             turns_claimed(world, shadow, out->lane);
     }
@@ -319,6 +322,19 @@ static void check_op(struct world *world, const struct store_op *op, int64_t bef
     }
 }
 
+/* Invariant 1: a lane that was forgotten is known again when it has work, as soon as the store can be read. */
+static void look_for_unknown(struct world *world, int64_t lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    bool unknown = view->ready > 0 && !lane_find(world->engine, lane);
+    if (!unknown || view->unknown_mono < world->changed_mono || world->clock_jumped_mono > view->unknown_mono)
+        view->unknown_mono = unknown ? world->mono : -1;
+    int64_t since = view->unknown_mono > world->unread_until_mono ? view->unknown_mono : world->unread_until_mono;
+    if (unknown && world->sabotage != SABOTAGE_UNFAIR && world->mono - since > UNKNOWN_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms))
+        violated(world, INVARIANT_DURABLE, "t%d at %s has ready jobs, and the engine has forgotten it for %" PRId64 " ms",
+                 view->tenant, dest_names[view->dest], world->mono - since);
+}
+
 static void look_at_lanes(struct world *world)
 {
     struct arena memory;
@@ -330,7 +346,8 @@ static void look_at_lanes(struct world *world)
     assert_true(count <= LANES_MAX);
     int64_t dead[DESTS] = { 0 };
     for (size_t i = 0; i < count; i++) {
-        world->lanes[lanes[i].id].ready = lanes[i].counts.ready;
+        turns_ready(world, lanes[i].id, lanes[i].counts.ready);
+        look_for_unknown(world, lanes[i].id);
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
     }
     for (int dest = 0; dest < DESTS; dest++) {
@@ -360,11 +377,21 @@ static void note_dead(struct world *world, const struct op_job *redrive)
     shadow->was_dead = shadow->state == STATE_DEAD && !shadow->gone;
 }
 
+static void note_insert(struct world *world, const struct store_op *op)
+{
+    alerts_before_apply(world, op);
+    int64_t lane = lane_of(world, world_job(world, op->insert.id));
+    if (lane > 0 && !lane_find(world->engine, lane))
+        seen(world, FEATURE_RECALLED);
+}
+
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (ops[i].kind == OP_CLAIM)
             check_room_for_dead(world, &ops[i].claim);
+        else if (ops[i].kind == OP_INSERT)
+            note_insert(world, &ops[i]);
         else if (ops[i].kind == OP_REDRIVE && ops[i].job.automatic)
             note_dead(world, &ops[i].job);
 }
@@ -377,6 +404,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
     read_events(world);
     for (size_t i = 0; i < count; i++)
         check_op(world, &ops[i], before);
+    alerts_applied(world, ops, count);
     look_at_lanes(world);
     turns_look(world);
 }
@@ -385,7 +413,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
 
 /* What there is of each lane, counted from its jobs. */
 struct recount {
-    bool seen[JOBS_MAX];
+    bool seen[JOBS_NARROW + NOTES_MAX];
     int64_t states[LANES_MAX + 1][STATE_COUNT];
 };
 

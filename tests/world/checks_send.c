@@ -50,15 +50,17 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
         return;
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
     int64_t since = world_now(world) - status.mode_since;
-    bool stands = since >= 0 && stands_for(world, status.mode_since) >= since && config->contingency.ramp_count > 0;
+    int64_t out = status.under_way - world->dests[dest].under_way[1]; /* which a reload may have left at the second address */
+    bool stands = since >= 0 && stands_for(world, status.mode_since) >= since && config->contingency.ramp_count > 0 &&
+                  status.mode_since != world->dests[dest].mode_before;
     world->figures->features[FEATURE_LEASE] += count;
     if (mode_is(&status, "contingency") && (count > 1 || config->health.kind != HEALTH_NONE))
         violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s in contingency", count, config->name);
     if (mode_is(&status, "normal") && strcmp(status.breaker, "open") == 0)
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and its jobs are leased", config->name);
     if (mode_is(&status, "recovering") && stands &&
-        status.under_way > ramp_level(world, &config->contingency, since / RAMP_STEP_MS))
-        violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s are out %" PRId64 " ms after the return", status.under_way,
+        out > ramp_level(world, &config->contingency, since / RAMP_STEP_MS))
+        violated(world, INVARIANT_RAMP, "%" PRId64 " leases of %s are out %" PRId64 " ms after the return", out,
                  config->name, since);
 }
 
@@ -101,6 +103,7 @@ void check_forget(struct world *world, bool restarted)
         forget_rates(&view->claimed, &view->sent, restarted);
         view->cycle_sends = 0;
         view->recovering_since = INSTANT_NONE;
+        view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
         view->probe_mono = -1;
         view->full_mono = -1;
         if (restarted)
@@ -169,7 +172,10 @@ static void check_places(struct world *world, const struct flight *flight, const
 {
     int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
-    int64_t places = world->sabotage == SABOTAGE_NO_LIMIT ? 1 : config->concurrency;
+    const struct destination_config *now = world_dest(world, dest); /* it may have been claimed by the one before */
+    int64_t places = now && now->concurrency > config->concurrency ? now->concurrency : config->concurrency;
+    if (world->sabotage == SABOTAGE_NO_LIMIT)
+        places = 1;
     view->under_way[fallback]++;
     if (view->under_way[fallback] > places)
         violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, %" PRId64 " are allowed", dest_names[dest],
@@ -206,7 +212,8 @@ static void check_ramp(struct world *world, const struct flight *flight, const s
     const struct contingency_config *config = &flight->send->destination->contingency;
     struct dest_view *view = &world->dests[flight->shadow->dest];
     int64_t since = world_now(world) - status->mode_since, step = since / RAMP_STEP_MS, allowed = 0;
-    if (since < 0 || stands_for(world, status->mode_since) < since || config->ramp_count == 0)
+    if (since < 0 || stands_for(world, status->mode_since) < since || config->ramp_count == 0 ||
+        status->mode_since == view->mode_before)
         return;
     if (view->recovering_since != status->mode_since) {
         view->recovering_since = status->mode_since;
@@ -264,6 +271,17 @@ static void check_holds(struct world *world, const struct flight *flight, const 
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
 }
 
+/* Beyond what a destination was learnt to bear goes one more at most, once in a while; what was claimed before is excused. */
+static void check_ceiling(struct world *world, const struct flight *flight, const struct destination_status *status)
+{
+    int dest = flight->shadow->dest;
+    int64_t under_way = world->dests[dest].under_way[0];
+    int64_t most = world->sabotage == SABOTAGE_NO_CEILING ? 1 : status->ceiling + 1;
+    if (status->ceiling > 0 && under_way > most && stands_for(world, status->ceiling_since) > grace_ms(world))
+        violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and bears %" PRId64, dest_names[dest], under_way,
+                 status->ceiling);
+}
+
 static void note_features(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
     const struct destination_config *config = flight->send->destination;
@@ -275,6 +293,7 @@ static void note_features(struct world *world, const struct flight *flight, cons
         [FEATURE_RATE] = config->rate_total.count > 0,
         [FEATURE_TENANT_RATE] = config->rate_per_tenant.count > 0,
         [FEATURE_TENANT_HOLD] = status->tenants_paused > 0,
+        [FEATURE_CEILING] = !flight->send->use_fallback && status->ceiling > 0,
     };
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (has[i])
@@ -295,6 +314,8 @@ void check_send(struct world *world, struct flight *flight)
     turns_sent(world, shadow, flight->send->job->lane);
     shadow->sent_held = !mode_is(&status, "normal") || strcmp(status.breaker, "half_open") == 0;
     shadow->sent_calm = mode_is(&status, "normal") && strcmp(status.breaker, "closed") == 0;
+    if (first)
+        check_ceiling(world, flight, &status);
     if (first && mode_is(&status, "recovering"))
         check_ramp(world, flight, &status);
     if (first && mode_is(&status, "contingency"))
@@ -427,6 +448,8 @@ void check_answer(struct world *world, struct flight *flight)
 bool dest_rests(const struct world *world, int dest)
 {
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    if (!world_dest(world, dest))
+        return true;
     bool pull = world_dest(world, dest)->transport == TRANSPORT_PULL;
     if (status.lanes_with_work > 0 && !pull)
         return false;
@@ -459,7 +482,7 @@ void check_progress(struct world *world)
         check_ended(world, i);
     for (int dest = 0; dest < DESTS; dest++) {
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-        if (!dest_rests(world, dest) || status.under_way > 0)
+        if (!dest_rests(world, dest) || (status.known && status.under_way > 0))
             violated(world, INVARIANT_PROGRESS, "%s is in mode %s, held by %s, %" PRId64 " under way, %zu lanes with work",
                      dest_names[dest], status.mode, status.held_by ? status.held_by : "nothing", status.under_way,
                      status.lanes_with_work);

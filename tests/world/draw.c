@@ -164,11 +164,40 @@ static void draw_holds(struct world *world, struct text *text, enum way where)
         put(text, ", fallback: { url: '%s://y.example/' }", where == BY_MAIL ? "smtp" : "https");
 }
 
+static void draw_thresholds(struct world *world, struct text *text)
+{
+    if (once_in(world, 2))
+        return;
+    put(text, ", alerts: { pending: %zu, dead: %zu, dead_per_tenant: %zu, quiet: %zus", below(world, 30), below(world, 10),
+        below(world, 6), between(world, 1, 1800));
+    if (once_in(world, 2))
+        put(text, ", dead_rate: 0.%zu, dead_window: %zum, growth: 1.%zu", between(world, 1, 9), between(world, 1, 120),
+            between(world, 1, 9));
+    if (once_in(world, 2))
+        put(text, ", age: %zus, breaker_open: %zus, down: %zus", between(world, 1, 3600), between(world, 1, 600),
+            between(world, 1, 3600));
+    put(text, " }");
+}
+
+/* Nothing holds it but what it is learnt to bear. */
+static void draw_narrow(struct world *world, struct text *text)
+{
+    put(text, "url: 'https://x.example/', retry: { max_retries: 20, base: %zus, factor: 1.5, cap: 5m }, concurrency: %zu",
+        between(world, 1, 10), between(world, 8, 30));
+    draw_fairness(world, text);
+    put(text, ", breaker: { enabled: false }");
+}
+
 static void draw_destination(struct world *world, int dest, struct text *text)
 {
     text->len = 0;
-    if (dest == DESTS - 1 && once_in(world, 3)) {
+    if (dest == 0 && world->narrow) {
+        draw_narrow(world, text);
+        return;
+    }
+    if (dest == CLIENT_DESTS - 1 && once_in(world, 3)) {
         put(text, "transport: pull");
+        draw_thresholds(world, text);
         draw_retry(world, text);
         draw_dead(world, text);
         draw_limits(world, text);
@@ -176,24 +205,60 @@ static void draw_destination(struct world *world, int dest, struct text *text)
         return;
     }
     enum way way = draw_policy(world, text);
+    draw_thresholds(world, text);
     draw_limits(world, text);
     draw_holds(world, text, way);
+}
+
+/* ---- who is told ---- */
+
+static void draw_wishes(struct world *world, struct text *text)
+{
+    put(text, ", on: [%s]", ONE_OF(world, "all", "critical", "warning, info", "contingency, down, blocked, tenant_blocked, dead",
+                                   "max_retries_exceeded, permanent_error, in_doubt, expired"));
+    if (once_in(world, 3))
+        put(text, ", destinations: [a, %s]", ONE_OF(world, "b", "c", "d"));
+    if (once_in(world, 6))
+        put(text, ", tenants: [t0, t1]");
+    put(text, " }\n");
+}
+
+/* In a configuration to come somebody may be told no more, or of other things. */
+static void draw_notify(struct world *world, struct text *text, bool all)
+{
+    static const char *const entries[] = {
+        "name: ops, webhook: 'https://hooks.example/ops', headers: { X-Key: 's3cr3t-of-the-hook' }",
+        "name: all, webhook: 'https://hooks.example/all'",
+        "name: sms, to: '+595981000000', through: b",
+    };
+    text->len = 0;
+    put(text, "notify:\n");
+    for (size_t i = 0; i < COUNT_OF(entries); i++) {
+        if (!all && once_in(world, 4))
+            continue;
+        put(text, "  - { %s", entries[i]);
+        draw_wishes(world, text);
+    }
+    if (text->len == sizeof "notify:\n" - 1)
+        text->len = 0;
 }
 
 /* The first has every destination; in the others some are missing and some are set otherwise. */
 static void draw_configs(struct world *world)
 {
-    struct text own[DESTS], now;
-    char yaml[DESTS * TEXT_BYTES + 256];
-    for (int dest = 0; dest < DESTS; dest++)
+    struct text own[CLIENT_DESTS], now, notify = { .len = 0 };
+    char yaml[(CLIENT_DESTS + 1) * TEXT_BYTES + 256];
+    for (int dest = 0; dest < CLIENT_DESTS; dest++)
         draw_destination(world, dest, &own[dest]);
     for (int i = 0; i < CONFIGS; i++) {
-        size_t len = (size_t)snprintf(yaml, sizeof yaml, "retention: { completed: %zuh, audit: %s }\ndestinations:\n",
-                                      between(world, 1, 200), once_in(world, 4) ? "3d" : "1826d");
+        if (world->tells)
+            draw_notify(world, &notify, i == 0);
+        size_t len = (size_t)snprintf(yaml, sizeof yaml, "retention: { completed: %zuh, audit: %s }\n%.*sdestinations:\n",
+                                      between(world, 1, 200), once_in(world, 4) ? "3d" : "1826d", (int)notify.len, notify.data);
         bool any = false;
-        for (int dest = 0; dest < DESTS; dest++) {
-            bool other = i > 0 && once_in(world, 2);
-            if (i > 0 && once_in(world, 4) && (any || dest < DESTS - 1))
+        for (int dest = 0; dest < CLIENT_DESTS; dest++) {
+            bool other = i > 0 && once_in(world, 2) && !(dest == 0 && world->narrow);
+            if (i > 0 && once_in(world, 4) && (any || dest < CLIENT_DESTS - 1))
                 continue;
             any = true;
             if (other)
@@ -232,6 +297,8 @@ void world_draw(struct world *world)
     draw_pace(world);
     world->tenants = (int)between(world, 1, TENANTS_MAX);
     world->clock_jumps = once_in(world, 2);
+    world->tells = !once_in(world, 3);
+    world->narrow = once_in(world, 10);
     world->listens = once_in(world, 16) || world->sabotage == SABOTAGE_TALKATIVE;
     world->store_lag_ms = once_in(world, 5) ? (int64_t)between(world, 1, 3000) : 0;
     world->pending_max = once_in(world, 8) ? (int64_t)between(world, 5, 60) : 1000000000;
@@ -239,6 +306,15 @@ void world_draw(struct world *world)
         struct receiver *receiver = &world->receivers[dest];
         *receiver = (struct receiver){ .badness = below(world, 5) * 20, .how = (enum outage_kind)below(world, 3) };
         receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
+    }
+    if (world->narrow) {
+        world->receivers[0] = (struct receiver){ .capacity = (int64_t)between(world, 2, 6) };
+        world->lasts_ms = (int64_t)between(world, 60, 300) * MINUTE_MS;
+        world->disturb_ms = (int64_t)between(world, 60, 600) * SECOND_MS;
+        world->late_ms = world->store_lag_ms = 0;
+        world->jobs_max = JOBS_NARROW;
+        world->arrive_ms = world->lasts_ms / 8 / world->jobs_max + 1;
+        world->pending_max = 1000000000;
     }
     draw_configs(world);
 }

@@ -8,11 +8,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ID_BYTES = 32, PAYLOAD_BYTES = 64 };
+enum { PAYLOAD_BYTES = 64, NOTES_MANY = NOTES_MAX / 2 };
 
-static void name_job(int number, char id[ID_BYTES])
+struct shadow *world_expect(struct world *world, int dest, int tenant)
 {
-    snprintf(id, ID_BYTES, "CLM-W-%d", number);
+    assert_true(world->job_count < (int)COUNT_OF(world->jobs));
+    int number = world->job_count++;
+    struct shadow *shadow = &world->jobs[number];
+    *shadow = (struct shadow){ .dest = dest, .tenant = tenant, .delivered_epoch = -1, .refused_epoch = -1 };
+    snprintf(shadow->id, sizeof shadow->id, "CLM-W-%d", number);
+    return shadow;
 }
 
 /* A few tenants have most of the work. */
@@ -25,13 +30,12 @@ static void insert(struct world *world, int number)
 {
     struct shadow *shadow = &world->jobs[number];
     const struct destination_config *config = world_dest(world, shadow->dest);
-    char id[ID_BYTES], tenant[8], payload[PAYLOAD_BYTES];
+    char tenant[TENANT_BYTES], payload[PAYLOAD_BYTES];
     struct arena memory;
     instant now = world_now(world);
     enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
     bool later = once_in(world, 8), limited = once_in(world, 6);
-    name_job(number, id);
-    snprintf(tenant, sizeof tenant, "t%d", shadow->tenant);
+    tenant_name(shadow->tenant, tenant);
     snprintf(payload, sizeof payload, "the s3cr3t payload of job %d", number);
     instant run_at = later ? now + (int64_t)below(world, HOUR_MS) : now;
     int64_t ttl = limited ? 1000 + (int64_t)below(world, 6 * HOUR_MS) : config->job_ttl_ms;
@@ -40,7 +44,7 @@ static void insert(struct world *world, int number)
         .insert = {
             .destination = slice_from(dest_names[shadow->dest]),
             .tenant = slice_from(tenant),
-            .id = slice_from(id),
+            .id = slice_from(shadow->id),
             .priority = priority,
             .rank = rank_of(priority, now, config->aging_ms),
             .run_at = run_at,
@@ -60,16 +64,15 @@ static void insert(struct world *world, int number)
 void arrival_fire(struct world *world, struct timer *timer)
 {
     size_t count = once_in(world, 8) ? 1 + below(world, 30) : 1;
-    for (size_t i = 0; i < count && world->job_count < world->jobs_max; i++) {
-        int dest = (int)below(world, DESTS);
+    for (size_t i = 0; i < count && world->arrived < world->jobs_max; i++) {
+        int dest = world->narrow && !once_in(world, 20) ? 0 : (int)below(world, CLIENT_DESTS);
         if (!world_dest(world, dest))
             continue; /* the API refuses it */
-        int number = world->job_count++;
-        world->jobs[number] = (struct shadow){ .dest = dest, .tenant = draw_tenant(world), .delivered_epoch = -1, .refused_epoch = -1 };
-        insert(world, number);
+        world->arrived++;
+        insert(world, (int)(world_expect(world, dest, draw_tenant(world)) - world->jobs));
     }
     workers_begin(world);
-    if (world->job_count < world->jobs_max)
+    if (world->arrived < world->jobs_max)
         timer_set(world, timer, world->mono + (int64_t)below(world, (size_t)(2 * world->arrive_ms) * count));
 }
 
@@ -90,14 +93,13 @@ static void operate_job(struct world *world)
     if (world->job_count == 0)
         return;
     int number = (int)below(world, (size_t)world->job_count);
-    char id[ID_BYTES], tenant[8];
+    char tenant[TENANT_BYTES];
     struct arena memory;
-    name_job(number, id);
-    snprintf(tenant, sizeof tenant, "t%d", world->jobs[number].tenant);
+    tenant_name(world->jobs[number].tenant, tenant);
     enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
     struct store_op op = {
         .kind = kinds[below(world, COUNT_OF(kinds))],
-        .job = { .tenant = slice_from(tenant), .id = slice_from(id), .priority = priority,
+        .job = { .tenant = slice_from(tenant), .id = slice_from(world->jobs[number].id), .priority = priority,
                  .rank = rank_of(priority, world_now(world), HOUR_MS), .forget_at = world_now(world) + DAY_MS },
     };
     arena_init(&memory, SIZE_MAX / 4);
@@ -112,13 +114,12 @@ void purge_dead(struct world *world, int dest)
 {
     for (int i = 0; i < world->job_count; i++) {
         const struct shadow *shadow = &world->jobs[i];
-        char id[ID_BYTES], tenant[8];
+        char tenant[TENANT_BYTES];
         struct arena memory;
         if (shadow->dest != dest || shadow->state != STATE_DEAD || shadow->gone)
             continue;
-        name_job(i, id);
-        snprintf(tenant, sizeof tenant, "t%d", shadow->tenant);
-        struct store_op op = { .kind = OP_PURGE, .job = { .tenant = slice_from(tenant), .id = slice_from(id) } };
+        tenant_name(shadow->tenant, tenant);
+        struct store_op op = { .kind = OP_PURGE, .job = { .tenant = slice_from(tenant), .id = slice_from(shadow->id) } };
         arena_init(&memory, SIZE_MAX / 4);
         world_apply(world, &op, &memory);
         arena_release(&memory);
@@ -127,8 +128,8 @@ void purge_dead(struct world *world, int dest)
 
 static enum status operate_tenant(struct world *world, struct slice name, struct error *error)
 {
-    char tenant[8];
-    snprintf(tenant, sizeof tenant, "t%d", draw_tenant(world));
+    char tenant[TENANT_BYTES];
+    tenant_name(world->tells && once_in(world, 8) ? TENANT_NOTIFY : draw_tenant(world), tenant);
     return once_in(world, 3) ? engine_pause_tenant(world->engine, name, slice_from(tenant), SLICE("they asked for it"), error)
                              : engine_resume_tenant(world->engine, name, slice_from(tenant), error);
 }
@@ -183,32 +184,35 @@ static void store_fails(struct world *world)
 {
     static const enum status statuses[] = { STATUS_FULL, STATUS_NO_MEMORY, STATUS_BUSY };
     size_t what = below(world, 10);
-    bool for_good = what < 3;
+    bool for_good = what < 3 || (what == 8 && once_in(world, 2));
     note(world, "store", (int64_t)what, for_good);
     if (what == 9) {
         world_break(world);
     } else if (what == 8) {
         injected(world, FAULT_STORE_READ);
-        store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), false, STATUS_IO);
+        world->unread_until_mono = for_good ? INT64_MAX : world->mono;
+        store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), for_good, STATUS_IO);
     } else {
         injected(world, FAULT_STORE);
         store_faulty_set(world->store, FAULTY_APPLY, 1 + (int64_t)below(world, 6), for_good, statuses[below(world, COUNT_OF(statuses))]);
-        if (for_good)
-            timer_set(world, &world->heal, world->mono + (int64_t)below(world, 5 * MINUTE_MS));
     }
+    if (for_good)
+        timer_set(world, &world->heal, world->mono + (int64_t)below(world, 5 * MINUTE_MS));
 }
 
 void heal_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
     note(world, "store heals", 0, 0);
+    world->unread_until_mono = world->mono;
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
     store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
 }
 
 static void disturb_receiver(struct world *world)
 {
-    struct receiver *receiver = &world->receivers[below(world, DESTS)];
+    size_t dest = below(world, DESTS);
+    struct receiver *receiver = &world->receivers[dest == 0 && world->narrow ? 1 : dest];
     note(world, "receiver", receiver - world->receivers, 0);
     switch (below(world, 8)) {
     case 0:
@@ -237,6 +241,8 @@ static void disturb_receiver(struct world *world)
 void disturbance_fire(struct world *world, struct timer *timer)
 {
     size_t what = below(world, 100);
+    if (world->job_count - world->arrived > NOTES_MANY)
+        return; /* enough was told of this world */
     timer_set(world, timer, world->mono + 1 + (int64_t)below(world, (size_t)(2 * world->disturb_ms)));
     if (what < 30)
         disturb_receiver(world);

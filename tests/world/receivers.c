@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { SLOW_MS_MAX = 200 * SECOND_MS, USUAL_MS_MAX = 3000, WORKER_LEASE_MS = 60 * SECOND_MS };
+enum { SLOW_MS_MAX = 200 * SECOND_MS, USUAL_MS_MAX = 3000, NARROW_MS = 300, WORKER_LEASE_MS = 60 * SECOND_MS };
 
 #define PERSON "HTTP 500: of 529.982.247-25"
 
@@ -128,6 +128,8 @@ static int64_t takes(struct world *world, const struct receiver *receiver, const
 {
     if (world->healthy)
         return 10;
+    if (world->narrow && receiver == world->receivers)
+        return NARROW_MS + (int64_t)below(world, NARROW_MS);
     if (once_in(world, receiver->slow ? 3 : 100)) {
         injected(world, FAULT_SLOW);
         return (int64_t)below(world, SLOW_MS_MAX) + send->destination->timeout_ms;
@@ -313,7 +315,7 @@ static void on_leased(struct lease_request *request, enum status status, const s
 
 void workers_begin(struct world *world)
 {
-    int dest = DESTS - 1;
+    int dest = CLIENT_DESTS - 1;
     const struct destination_config *config = world_dest(world, dest);
     if (world->asking || !config || config->transport != TRANSPORT_PULL)
         return;

@@ -4,6 +4,8 @@
 #include "world.h"
 
 #include "base/log.h"
+#include "engine/alert_record.h"
+#include "engine/notify.h"
 #include "store/store_memory.h"
 #include "support/store_faulty.h"
 
@@ -69,7 +71,8 @@ static void sabotage_op(struct world *world, struct store_op *op)
 {
     struct shadow *shadow = op->kind == OP_SETTLE ? &world->jobs[world->job_of_seq[op->settle.seq]] : NULL;
     bool retry = op->kind == OP_SETTLE && op->settle.event == EVENT_RETRY;
-    if (world->sabotage == SABOTAGE_UNFAIR && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
+    bool unfair = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
+    if (unfair && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
         op->claim.lane = 1000000; /* a lane that never was */
     if (!shadow || !once_in(world, 3))
         return;
@@ -85,6 +88,15 @@ static void sabotage_op(struct world *world, struct store_op *op)
     }
     if (world->sabotage == SABOTAGE_NAMELESS_DEAD && op->settle.event == EVENT_GIVE_UP)
         op->settle.dead_code = SLICE("");
+}
+
+static void sabotage_alert(struct world *world, struct store_op *op)
+{
+    bool tells = op->kind == OP_INSERT && slice_equal(op->insert.tenant, NOTIFY_TENANT);
+    if (world->sabotage == SABOTAGE_UNTOLD && tells && once_in(world, 3))
+        op->insert.id.len--;
+    if (world->sabotage == SABOTAGE_ALERT_LOST && op->kind == OP_KEEP && slice_equal(op->keep.space, SPACE_ALERT))
+        op->keep.space = SLICE("elsewhere");
 }
 
 /* Whether it is left out, although it will be said to be done. */
@@ -177,7 +189,10 @@ static void port_submit(void *context, struct batch *batch)
     world->batches_end = &batch->next_pending;
     if (world->abandoning)
         return;
+    for (size_t i = 0; i < batch->count && world->sabotage != SABOTAGE_NONE; i++)
+        sabotage_alert(world, &batch->ops[i]);
     check_claims_submitted(world, batch);
+    alerts_submitted(world, batch);
     commit_soon(world);
 }
 
@@ -296,6 +311,7 @@ static void start_engine(struct world *world)
         engine_free(world->engine); /* the store could not be read: whoever watches over it starts it again */
         world->mono += SECOND_MS;
         store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
+        world->unread_until_mono = world->mono;
         assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
     }
     check_forget(world, true);
@@ -372,6 +388,7 @@ void world_crash(struct world *world)
     world->broken = false;
     world->epoch++;
     check_jobs(world);
+    check_alerts_kept(world);
     if (world->sabotage == SABOTAGE_HOARD)
         world->hoard = malloc(4 << 20);
     start_engine(world);
@@ -382,6 +399,7 @@ void world_start(struct world *world)
     struct error error;
     struct store_settings settings = { .sync_always = true, .pending_max = world->pending_max };
     heap_init(&world->timers);
+    map_init(&world->notes, world->seed);
     world->wake.fire = wake_fire;
     world->commit.fire = commit_fire;
     world->arrival.fire = arrival_fire;
@@ -406,6 +424,8 @@ void world_stop(struct world *world)
     world->eye->ops->reader_close(world->eye);
     world->store->ops->close(world->store);
     heap_release(&world->timers);
+    map_release(&world->notes);
+    alerts_release(world);
     for (int i = 0; i < CONFIGS; i++)
         config_unref(world->configs[i]);
 }

@@ -10,14 +10,21 @@
 #define WORLD_WORLD_H
 
 #include "base/heap.h"
+#include "base/map.h"
 #include "engine/engine.h"
 #include "support/check.h"
 
 enum {
-    DESTS = 4,
+    CLIENT_DESTS = 4,
+    DESTS = CLIENT_DESTS + 2, /* with those of two webhooks that are told of alerts */
     TENANTS_MAX = 6,
-    LANES_MAX = DESTS * TENANTS_MAX,
-    JOBS_MAX = 512,
+    TENANT_NOTIFY = TENANTS_MAX, /* whose jobs tell of alerts */
+    LANES_MAX = DESTS * (TENANTS_MAX + 1),
+    JOBS_MAX = 512,      /* of clients, */
+    JOBS_NARROW = 3000,  /* or so many, most of them for one receiver */
+    NOTES_MAX = 16384,   /* that tell of alerts */
+    ID_BYTES = 160,
+    TENANT_BYTES = 16,
     CLAIMS_OUT_MAX = 4096,
     CONFIGS = 3,
     STEPS_KEPT = 60,
@@ -48,7 +55,7 @@ enum fault {
 };
 const char *fault_name(enum fault fault);
 
-/* The ten of the architecture, in its order, and that everything ends once the faults do. */
+/* The ten of the architecture, in its order, that everything ends once the faults do, and that alerts are told once. */
 enum invariant {
     INVARIANT_NONE,
     INVARIANT_DURABLE,
@@ -62,6 +69,7 @@ enum invariant {
     INVARIANT_SECRETS,
     INVARIANT_LIMITS,
     INVARIANT_PROGRESS,
+    INVARIANT_ALERTS,
     INVARIANT_COUNT
 };
 const char *invariant_name(enum invariant invariant);
@@ -87,6 +95,10 @@ enum sabotage {
     SABOTAGE_SECOND_ADDRESS, /* used although the first is well */
     SABOTAGE_REDRIVE_OFTEN, /* the engine believes in more redrives than were configured */
     SABOTAGE_NO_RATE,      /* and in higher rates */
+    SABOTAGE_UNTOLD,       /* one entry of notify is told something else */
+    SABOTAGE_LANE_LOST,    /* likewise, until the engine has forgotten it */
+    SABOTAGE_NO_CEILING,   /* the engine believes in more than was learnt */
+    SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
@@ -100,6 +112,7 @@ struct timer {
 
 /* What the receiver and the checks know of a job. */
 struct shadow {
+    char id[ID_BYTES];
     int dest, tenant;
     bool acknowledged;
     bool gone; /* deleted, and it was said why */
@@ -169,7 +182,8 @@ struct dest_view {
     struct bucket claimed, sent;
     int64_t cycle_sends;    /* in the interval that began then */
     int64_t cycle_mono;
-    instant recovering_since; /* of the mode's present recovery; INSTANT_NONE: do not judge it */
+    instant recovering_since; /* of the mode's present recovery */
+    instant mode_before;      /* since when the mode was that before the clock was set, a reload or a start: not judged */
     int64_t recovering_sent;
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
@@ -180,6 +194,9 @@ struct lane_view {
     struct bucket claimed, sent;
     /* its turn */
     int64_t ready;       /* in the store */
+    int64_t taken;       /* of these, by the transaction that is looked at */
+    int64_t older;       /* of these, when more came last, */
+    int64_t grew_mono;   /* which was then */
     int64_t asked;       /* by claims that are on their way there */
     bool waits;          /* has work that nobody asked for */
     int64_t from;        /* the destination's dispatches when that began, or when it last had a turn */
@@ -189,6 +206,7 @@ struct lane_view {
     /* what it has claimed */
     int64_t unsent;
     int64_t overtaken;   /* by sends of others, while it had some */
+    int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
 };
 
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
@@ -214,6 +232,12 @@ enum feature {
     FEATURE_TENANT_HOLD, /* seen at claims of others */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
+    FEATURE_CEILING,   /* sends below one that was learnt */
+    FEATURE_RECALLED,  /* lanes that the engine had forgotten */
+    FEATURE_RAISED,    /* alerts */
+    FEATURE_GROWN,
+    FEATURE_CLEARED,
+    FEATURE_NOTE,      /* jobs that tell of them */
     FEATURE_COUNT
 };
 const char *feature_name(enum feature feature);
@@ -242,6 +266,8 @@ struct world {
     /* drawn */
     int64_t lasts_ms, disturb_ms, arrive_ms, late_ms, store_lag_ms;
     int tenants, jobs_max;
+    bool tells; /* of alerts */
+    bool narrow; /* the first receiver bears few at once and is well else, so that this is learnt */
     bool clock_jumps, listens; /* listens: the log is read too */
     int64_t pending_max;
     struct config *configs[CONFIGS];
@@ -251,6 +277,7 @@ struct world {
     /* running */
     int64_t mono, offset;
     int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload */
+    int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
     struct store *inner, *store;
@@ -269,9 +296,11 @@ struct world {
     int log_fd, stderr_fd;
 
     /* known */
-    struct shadow jobs[JOBS_MAX];
-    int job_count;
-    int job_of_seq[4 * JOBS_MAX];
+    struct shadow jobs[JOBS_NARROW + NOTES_MAX];
+    int job_count, arrived; /* arrived: those of clients */
+    int job_of_seq[2 * JOBS_NARROW + 2 * NOTES_MAX];
+    struct map notes; /* jobs that tell of alerts, by id */
+    struct alert_view *alerts; /* all that ever were */
     struct lane_view lanes[LANES_MAX + 1];
     struct dest_view dests[DESTS];
     struct claim_out claims[CLAIMS_OUT_MAX];
@@ -297,6 +326,7 @@ static inline bool once_in(struct world *world, size_t of)
 
 extern const char *const dest_names[DESTS];
 int dest_number(struct slice name);
+void tenant_name(int tenant, char ret_name[TENANT_BYTES]);
 instant world_now(const struct world *world);
 const struct destination_config *world_dest(const struct world *world, int dest); /* NULL: not configured now */
 struct shadow *world_job(struct world *world, struct slice id);
@@ -335,6 +365,8 @@ void workers_begin(struct world *world);
 void arrival_fire(struct world *world, struct timer *timer);
 void disturbance_fire(struct world *world, struct timer *timer);
 void heal_fire(struct world *world, struct timer *timer);
+/* A job's place among what is known, before it is there. */
+struct shadow *world_expect(struct world *world, int dest, int tenant);
 void world_reload(struct world *world, int config);
 void purge_dead(struct world *world, int dest);
 
@@ -354,9 +386,18 @@ bool dest_rests(const struct world *world, int dest);
 void check_log(struct world *world);
 void check_engine_memory(struct world *world, size_t bytes);
 
+/* checks_alerts.c: that alerts are told once. */
+void alerts_submitted(struct world *world, const struct batch *batch);
+void alerts_before_apply(struct world *world, const struct store_op *op);
+void alerts_applied(struct world *world, const struct store_op *ops, size_t count);
+void check_alerts_kept(struct world *world); /* what stands is what the store has */
+void check_alerts_over(struct world *world); /* nothing is wrong any more */
+void alerts_release(struct world *world);
+
 /* checks_turns.c: 7. */
 void turns_asked(struct world *world, const struct op_claim *claim); /* leaves for the store */
 struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied); /* is back */
+void turns_ready(struct world *world, int64_t lane, int64_t ready); /* in the store, now */
 void turns_look(struct world *world);                        /* after whatever changed what is ready */
 void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or will not be: see turns_unsent */
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);

@@ -11,6 +11,7 @@
 #include "world.h"
 
 #include "base/log.h"
+#include "engine/notify.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -29,9 +30,10 @@ enum {
     FINALE_STEPS_MAX = 6 * 24 * 60, /* two months: the longest policy gives up after days */
     SELF_TEST_WORLDS_MAX = 300,
     OUTPUT_BYTES_MAX = 65536,
+    ALERTS_OVER_MS = 50 * MINUTE_MS, /* longer than any quiet time that is drawn: what was an alert is none any more */
 };
 
-const char *const dest_names[DESTS] = { "a", "b", "c", "d" };
+const char *const dest_names[DESTS] = { "a", "b", "c", "d", "notify.ops", "notify.all" };
 
 const char *fault_name(enum fault fault)
 {
@@ -75,6 +77,12 @@ const char *feature_name(enum feature feature)
         [FEATURE_TENANT_HOLD] = "past held tenants",
         [FEATURE_UNSENT] = "claims outdated",
         [FEATURE_TURN] = "turns waited for",
+        [FEATURE_CEILING] = "below a ceiling",
+        [FEATURE_RECALLED] = "lanes recalled",
+        [FEATURE_RAISED] = "alerts raised",
+        [FEATURE_GROWN] = "grown",
+        [FEATURE_CLEARED] = "cleared",
+        [FEATURE_NOTE] = "told",
     };
     return names[feature];
 }
@@ -93,6 +101,7 @@ const char *invariant_name(enum invariant invariant)
         [INVARIANT_SECRETS] = "9, no payload and no secret is told",
         [INVARIANT_LIMITS] = "10, limits hold",
         [INVARIANT_PROGRESS] = "everything ends when the faults do",
+        [INVARIANT_ALERTS] = "an alert is told once to each who wants it",
     };
     return names[invariant];
 }
@@ -120,6 +129,10 @@ static const struct {
     [SABOTAGE_SECOND_ADDRESS] = { "second-address", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_REDRIVE_OFTEN] = { "redrive-often", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
+    [SABOTAGE_UNTOLD] = { "untold", { INVARIANT_ALERTS } },
+    [SABOTAGE_LANE_LOST] = { "lane-lost", { INVARIANT_DURABLE } },
+    [SABOTAGE_NO_CEILING] = { "no-ceiling", { INVARIANT_LIMITS } },
+    [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)
@@ -129,8 +142,19 @@ const char *sabotage_name(enum sabotage sabotage)
 
 int dest_number(struct slice name)
 {
-    assert_true(name.len == 1 && name.data[0] >= 'a' && name.data[0] < 'a' + DESTS);
-    return name.data[0] - 'a';
+    int number = 0;
+    while (number < DESTS && !slice_equal(name, slice_from(dest_names[number])))
+        number++;
+    assert_true(number < DESTS);
+    return number;
+}
+
+void tenant_name(int tenant, char ret_name[TENANT_BYTES])
+{
+    if (tenant == TENANT_NOTIFY)
+        snprintf(ret_name, TENANT_BYTES, "%.*s", SLICE_ARG(NOTIFY_TENANT));
+    else
+        snprintf(ret_name, TENANT_BYTES, "t%d", tenant);
 }
 
 const struct destination_config *world_dest(const struct world *world, int dest)
@@ -140,6 +164,9 @@ const struct destination_config *world_dest(const struct world *world, int dest)
 
 struct shadow *world_job(struct world *world, struct slice id)
 {
+    struct shadow *note = map_get(&world->notes, id);
+    if (note)
+        return note;
     int number = id.len > 6 && memcmp(id.data, "CLM-W-", 6) == 0 ? atoi(id.data + 6) : -1;
     if (number < 0 || number >= world->job_count)
         violated(world, INVARIANT_DURABLE, "%.*s never was", SLICE_ARG(id));
@@ -245,10 +272,12 @@ static void look_after(struct world *world)
     for (int dest = 0; dest < DESTS; dest++) {
         struct slice name = slice_from(dest_names[dest]);
         struct error error;
+        if (!world_dest(world, dest))
+            continue; /* nothing of it is told in this world */
         assert_int_equal(engine_resume(world->engine, name, &error), STATUS_OK);
-        for (int i = 0; i < world->tenants; i++) {
-            char tenant[16];
-            snprintf(tenant, sizeof tenant, "t%d", i);
+        for (int i = 0; i <= TENANT_NOTIFY; i++) {
+            char tenant[TENANT_BYTES];
+            tenant_name(i, tenant);
             enum status resumed = engine_resume_tenant(world->engine, name, slice_from(tenant), &error);
             assert_true(resumed == STATUS_OK || resumed == STATUS_NOT_FOUND);
         }
@@ -278,23 +307,30 @@ static void finale(struct world *world)
     heal_fire(world, &world->heal);
     world_reload(world, 0);
     note(world, "the faults end", world->open, 0);
-    int steps = world->sabotage == SABOTAGE_UNFAIR ? 0 : FINALE_STEPS_MAX; /* it never ends: who waits is to be seen before */
-    for (int i = 0; i < steps && !at_rest(world); i++) {
+    bool endless = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
+    int steps = endless ? 0 : FINALE_STEPS_MAX; /* it never ends: who waits is to be seen before */
+    int64_t quiet = world->mono + ALERTS_OVER_MS;
+    for (int i = 0; i < steps && (!at_rest(world) || world->mono < quiet); i++) {
+        if (!at_rest(world))
+            quiet = world->mono + ALERTS_OVER_MS;
         look_after(world);
         world_run_until(world, world->mono + FINALE_STEP_MS);
         if (world->late_ms < FINALE_LATE_MS)
             world->late_ms = FINALE_LATE_MS; /* what is left waits for hours */
     }
-    if (steps > 0)
+    if (steps > 0) {
         check_progress(world);
+        check_alerts_over(world);
+    }
     check_jobs(world);
+    check_alerts_kept(world);
 }
 
 static void world_play(struct world *world)
 {
     world->random.state = world->seed;
     for (int lane = 0; lane <= LANES_MAX; lane++)
-        world->lanes[lane].dest = -1;
+        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = -1;
     world_draw(world);
     listen_to_log(world);
     world_start(world);
