@@ -90,6 +90,18 @@ void mailbox_wait(struct mailbox *mailbox, int timeout_ms)
     poll(&waited, 1, timeout_ms); /* an interruption by a signal only wakes early */
 }
 
+#ifdef THREAD_SANITIZER
+/*
+ * libevent takes a socket that was closed out of epoll by its number, which another thread's new socket may have by then:
+ * the kernel finds nothing to take out, but the sanitizer sees two threads at one descriptor.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:epoll_ctl\n";
+}
+#endif
+
 struct event_base *loop_new(void)
 {
     struct event_config *config = event_config_new();
@@ -97,13 +109,7 @@ struct event_base *loop_new(void)
         return NULL;
     /* Only one thread uses it, and changes of interest are told to the kernel once a turn, not one by one. */
     event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-#ifndef THREAD_SANITIZER
-    /*
-     * A socket that was closed since the last turn is still taken out then, by a number that another thread's new socket
-     * may have by now: the kernel finds nothing to take out, but the sanitizer sees two threads at one descriptor.
-     */
     event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
-#endif
     struct event_base *loop = event_base_new_with_config(config);
     event_config_free(config);
     return loop;
