@@ -24,7 +24,9 @@ static double mean_age(const struct queue *queue, instant now)
 static instant take(struct queue *queue, size_t index)
 {
     instant created = queue->created[index];
-    memmove(queue->created + index, queue->created + index + 1, (--queue->count - index) * sizeof *queue->created);
+    queue->count--;
+    for (size_t i = index; i < queue->count; i++)
+        queue->created[i] = queue->created[i + 1];
     return created;
 }
 
