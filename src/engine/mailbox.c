@@ -95,7 +95,7 @@ void mailbox_wait(struct mailbox *mailbox, int timeout_ms)
  * libevent takes a socket that was closed out of epoll by its number, which another thread's new socket may have by then:
  * the kernel finds nothing to take out, but the sanitizer sees two threads at one descriptor.
  */
-const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "race:epoll_ctl\n";
