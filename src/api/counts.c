@@ -7,17 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct lane_counts *sum, const struct lane_counts *more)
-{
-    sum->pending += more->pending;
-    sum->running += more->running;
-    sum->waiting += more->waiting;
-    sum->completed += more->completed;
-    sum->dead += more->dead;
-    sum->cancelled += more->cancelled;
-    sum->ready += more->ready;
-}
-
 static struct destination_counts *counts_of(struct map *by_name, struct slice name, struct arena *memory)
 {
     struct destination_counts *found = map_get(by_name, name);
@@ -47,8 +36,8 @@ static enum status add_lane(void *context, const struct lane *lane)
     struct destination_counts *counts = counts_of(adding->by_name, lane->destination, &call->memory);
     if (!counts)
         return STATUS_NO_MEMORY;
-    add(&counts->counts, &lane->counts);
-    add(adding->total, &lane->counts);
+    lane_counts_add(&counts->counts, &lane->counts);
+    lane_counts_add(adding->total, &lane->counts);
     counts->tenants++;
     return STATUS_OK;
 }

@@ -20,17 +20,6 @@ static int64_t jobs_of(const struct lane_counts *counts)
     return counts->pending + counts->running + counts->waiting + counts->dead;
 }
 
-static void add(struct lane_counts *sum, const struct lane_counts *more)
-{
-    sum->pending += more->pending;
-    sum->running += more->running;
-    sum->waiting += more->waiting;
-    sum->completed += more->completed;
-    sum->dead += more->dead;
-    sum->cancelled += more->cancelled;
-    sum->ready += more->ready;
-}
-
 static struct metrics_destination *destination_of(struct gathering *gathering, struct slice name)
 {
     struct arena *memory = &gathering->call->memory;
@@ -54,13 +43,13 @@ static enum status note_tenant(struct metrics_destination *destination, const st
     bool room = destination->largest_count < METRICS_LARGEST_MAX;
     if (jobs_of(&lane->counts) == 0 || slice_equal(lane->tenant, SLICE("other")) ||
         (!room && jobs_of(&lane->counts) <= jobs_of(&least->counts))) {
-        add(&destination->rest, &lane->counts);
+        lane_counts_add(&destination->rest, &lane->counts);
         return STATUS_OK;
     }
     if (room)
         least = &destination->largest[destination->largest_count++];
     else
-        add(&destination->rest, &least->counts);
+        lane_counts_add(&destination->rest, &least->counts);
     *least = (struct metrics_tenant){ .tenant = arena_copy(memory, lane->tenant), .lane = lane->id, .counts = lane->counts };
     return least->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
@@ -71,7 +60,7 @@ static enum status add_lane(void *context, const struct lane *lane)
     struct metrics_destination *destination = destination_of(gathering, lane->destination);
     if (!destination)
         return STATUS_NO_MEMORY;
-    add(&destination->counts, &lane->counts);
+    lane_counts_add(&destination->counts, &lane->counts);
     destination->tenants++;
     return note_tenant(destination, lane, &gathering->call->memory);
 }

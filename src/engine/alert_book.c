@@ -467,36 +467,12 @@ enum status alerts_load(struct engine *engine, struct error *err)
     return status;
 }
 
+static bool forget_cleared(struct engine *engine, struct slice name)
+{
+    return kept_forget(engine, SPACE_ALERT_CLEARED, name);
+}
+
 void alerts_trim(struct engine *engine)
 {
-    instant now = engine_now(engine);
-    int64_t keep_ms = engine->config->retention_audit_ms;
-    char stamp[INCIDENT_STAMP_BYTES + 1];
-    struct arena memory;
-    struct error error;
-    struct kept *old = NULL;
-    size_t count = 0;
-    if (keep_ms <= 0 || now < engine->alerts_trim_at || engine_must_wait(engine))
-        return;
-    engine->alerts_trim_at = instant_add(now, ALERTS_TRIM_EVERY_MS);
-    incident_stamp(now - keep_ms, stamp);
-    arena_init(&memory, SIZE_MAX / 2);
-    if (engine->reader->ops->reader_kept_list(engine->reader, SPACE_ALERT_CLEARED, slice_from(stamp), ALERTS_TRIM_MAX,
-                                              &memory, &old, &count, &error) != STATUS_OK)
-        log_event(LOG_ERROR, "alert_trim_failed", FIELD_CSTR("error", error.text));
-    if (count == ALERTS_TRIM_MAX)
-        engine->alerts_trim_at = instant_add(now, ALERTS_TRIM_AGAIN_MS);
-    for (size_t i = 0; i < count; i++) {
-        struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
-        if (!op)
-            break; /* the rest next time */
-        op->kind = OP_KEEP;
-        op->keep = (struct op_keep){ .space = SPACE_ALERT_CLEARED, .value = SLICE(""),
-                                     .name = arena_copy(outgoing_memory(engine), old[i].name) };
-        if (!op->keep.name.data) {
-            outgoing_drop_last(engine);
-            break;
-        }
-    }
-    arena_release(&memory);
+    kept_trim(engine, SPACE_ALERT_CLEARED, &engine->alerts_trim_at, forget_cleared);
 }

@@ -22,9 +22,6 @@ enum {
     ALERTS_TENANTS_MAX = 100,         /* of one destination's tenants at once, of each kind */
     ALERTS_QUIET_MS = 15 * MINUTE_MS, /* of what belongs to no destination */
     ALERTS_AGE_KEEP_MS = MINUTE_MS,
-    ALERTS_TRIM_EVERY_MS = HOUR_MS,
-    ALERTS_TRIM_MAX = 100,
-    ALERTS_TRIM_AGAIN_MS = MINUTE_MS, /* when there may be more than that */
 };
 
 struct alert;

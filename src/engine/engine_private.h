@@ -286,6 +286,16 @@ void lane_ready_told(struct engine *engine, int64_t id, int64_t count);
 /* As lane_recall, by its tenant. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 
+/* kept_trim.c */
+/* Takes a note away with the next batch. False: that is full. */
+bool kept_forget(struct engine *engine, struct slice space, struct slice name);
+/*
+ * Gives `forget` the notes of a space that are older than the trail is kept, some at a time, when *trim_at has come, and
+ * sets that anew. False from `forget` ends it for this time.
+ */
+void kept_trim(struct engine *engine, struct slice space, instant *trim_at,
+               bool (*forget)(struct engine *, struct slice name));
+
 /* return_order.c */
 /* Before the destination's claims of this run. */
 void return_order_begin(struct engine *engine, struct dest *dest);

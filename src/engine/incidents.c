@@ -376,40 +376,14 @@ static bool is_present(const struct engine *engine, struct slice id)
     return slice_equal(id, slice_from(present));
 }
 
-/* False: the batch is full. */
-static bool forget(struct engine *engine, struct slice space, struct slice id)
+/* One that is not over stays, however long ago it began. */
+static bool forget_past(struct engine *engine, struct slice id)
 {
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
-    if (!op)
-        return false;
-    op->kind = OP_KEEP;
-    op->keep = (struct op_keep){ .space = space, .name = arena_copy(outgoing_memory(engine), id), .value = SLICE("") };
-    if (op->keep.name.data)
-        return true;
-    outgoing_drop_last(engine);
-    return false;
+    return is_present(engine, id) ||
+           (kept_forget(engine, SPACE_INCIDENT_LESSONS, id) && kept_forget(engine, SPACE_INCIDENT, id));
 }
 
 void incidents_trim(struct engine *engine)
 {
-    instant now = engine_now(engine);
-    int64_t keep_ms = engine->config->retention_audit_ms;
-    char stamp[INCIDENT_STAMP_BYTES + 1];
-    struct arena memory;
-    struct error error;
-    struct kept *old = NULL;
-    size_t count = 0;
-    if (keep_ms <= 0 || now < engine->incident_trim_at || engine_must_wait(engine))
-        return;
-    engine->incident_trim_at = instant_add(now, INCIDENT_TRIM_EVERY_MS);
-    incident_stamp(now - keep_ms, stamp);
-    arena_init(&memory, SIZE_MAX / 2);
-    if (engine->reader->ops->reader_kept_list(engine->reader, SPACE_INCIDENT, slice_from(stamp), INCIDENT_TRIM_MAX, &memory,
-                                              &old, &count, &error) != STATUS_OK)
-        log_event(LOG_ERROR, "incident_trim_failed", FIELD_CSTR("error", error.text));
-    for (size_t i = 0; i < count; i++)
-        if (!is_present(engine, old[i].name) &&
-            (!forget(engine, SPACE_INCIDENT_LESSONS, old[i].name) || !forget(engine, SPACE_INCIDENT, old[i].name)))
-            break; /* the rest in an hour */
-    arena_release(&memory);
+    kept_trim(engine, SPACE_INCIDENT, &engine->incident_trim_at, forget_past);
 }

@@ -21,8 +21,6 @@ struct incident_note;
 
 enum {
     INCIDENT_WRITE_EVERY_MS = 60 * 1000, /* while it lasts and nothing happens but its figures */
-    INCIDENT_TRIM_EVERY_MS = 60 * 60 * 1000,
-    INCIDENT_TRIM_MAX = 100, /* looked at each time */
 };
 
 /* What a destination has of its incident. */

@@ -86,6 +86,17 @@ enum status store_each_kept(struct store_reader *reader, struct slice space,
     return status;
 }
 
+void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more)
+{
+    sum->pending += more->pending;
+    sum->running += more->running;
+    sum->waiting += more->waiting;
+    sum->completed += more->completed;
+    sum->dead += more->dead;
+    sum->cancelled += more->cancelled;
+    sum->ready += more->ready;
+}
+
 const char *event_type_name(enum event_type type)
 {
     static const char *const names[EVENT_TYPE_COUNT] = {

@@ -408,6 +408,8 @@ enum status store_each_kept(struct store_reader *reader, struct slice space,
                             enum status (*visit)(void *context, const struct kept *kept), void *context,
                             struct error *err) MUST_CHECK;
 
+void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more);
+
 const char *event_type_name(enum event_type type);
 
 /* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
