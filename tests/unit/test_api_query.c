@@ -63,11 +63,8 @@ static void what_a_route_names_it_takes(void **state)
 static void what_needs_no_token_takes_any(void **state)
 {
     static const char *const paths[] = { "/livez?verbose=1&verbose=1", "/readyz?t=17", "/?from=mail", "/openapi.json?v=1" };
-    for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        struct reply reply = http_do(*state, "GET", paths[i], NULL);
-        check(reply.status == 200, "%s: %d", paths[i], reply.status);
-        reply_release(&reply);
-    }
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        await_status(*state, paths[i], 200); /* not ready before the engine's first turn */
 }
 
 int main(void)
