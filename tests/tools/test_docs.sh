@@ -56,6 +56,14 @@ parses() { # SHELL FILE
     "$1" -n "$2"
 }
 
+events_stand_in_the_page() { # every name between log_event( and its first field
+    cat src/*/*.c | tr '\n' ' ' | grep -oE 'log_event\([^;]*;' | sed 's/FIELD_.*//' | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u >"$folder/events"
+    [ "$(wc -l <"$folder/events")" -gt 50 ] || { echo "few events found"; return 1; }
+    while read -r event; do
+        grep -q "\`$event\`" docs/operations.md || { echo "docs/operations.md has no \`$event\`"; return 1; }
+    done <"$folder/events"
+}
+
 check "the man page has no fault" page_is_clean
 check "the man page has exactly the program's commands" page_has_commands
 check "the man page has the program's options" page_has_options
@@ -66,4 +74,5 @@ check "bash completes a policy" bash_offers tiss insist decide --policy t
 check "bash completes a command after an option with a value" bash_offers decide insist --output json d
 check "the completion for zsh parses" parses zsh completions/insist.zsh
 check "the completion for fish parses" parses fish completions/insist.fish
+check "every event of the log stands in docs/operations.md" events_stand_in_the_page
 finish
