@@ -1,5 +1,10 @@
 #include "transport/curl_loop.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 static void collect(struct curl_loop *loop)
 {
     CURLMsg *message;
@@ -14,14 +19,103 @@ static void collect(struct curl_loop *loop)
     }
 }
 
+/* --- sockets ----------------------------------------------------------------------------------- */
+
+struct curl_watch {
+    struct event *event; /* NULL: none yet */
+    short wanted;        /* what the event is registered for; 0: it is not */
+    bool kept;           /* opened by curl_loop_open: closed by curl_loop_close, and not without it */
+    bool idle;           /* libcurl has no use for it at present */
+};
+
+/* NULL: no memory. */
+static struct curl_watch *watch_at(struct curl_loop *loop, curl_socket_t fd)
+{
+    size_t needed = (size_t)fd + 1;
+    if (needed > loop->watch_count) {
+        size_t count = needed < 2 * loop->watch_count ? 2 * loop->watch_count : needed;
+        struct curl_watch *grown = realloc(loop->watches, count * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + loop->watch_count, 0, (count - loop->watch_count) * sizeof *grown);
+        loop->watches = grown;
+        loop->watch_count = count;
+    }
+    return &loop->watches[fd];
+}
+
+static void watch_drop(struct curl_watch *watch)
+{
+    if (watch->event)
+        event_free(watch->event);
+    *watch = (struct curl_watch){ .event = NULL };
+}
+
 static void on_socket_ready(evutil_socket_t fd, short what, void *context)
 {
     struct curl_loop *loop = context;
+    struct curl_watch *watch = &loop->watches[fd];
     int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
     int running;
+    if (watch->idle) { /* closed by the other side, most likely; libcurl looks before it uses the socket again */
+        event_del(watch->event);
+        watch->wanted = 0;
+        return;
+    }
     curl_multi_socket_action(loop->multi, fd, flags, &running);
     collect(loop);
 }
+
+static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *socket_context)
+{
+    struct curl_loop *loop = context;
+    struct curl_watch *watch = watch_at(loop, fd);
+    (void)curl;
+    (void)socket_context;
+    if (!watch)
+        return -1;
+    watch->idle = what == CURL_POLL_REMOVE;
+    if (watch->idle && watch->kept)
+        return 0;
+    if (watch->idle) {
+        watch_drop(watch);
+        return 0;
+    }
+    short wanted = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
+    if (watch->wanted == wanted)
+        return 0;
+    if (!watch->event && !(watch->event = event_new(loop->base, fd, wanted, on_socket_ready, loop)))
+        return -1;
+    if (watch->wanted != 0)
+        event_del(watch->event);
+    watch->wanted = 0;
+    event_assign(watch->event, loop->base, fd, wanted, on_socket_ready, loop);
+    if (event_add(watch->event, NULL) != 0)
+        return -1;
+    watch->wanted = wanted;
+    return 0;
+}
+
+curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address)
+{
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    struct curl_watch *watch = fd >= 0 ? watch_at(loop, fd) : NULL;
+    if (watch) { /* without memory for it the socket is one of those that are not kept */
+        watch_drop(watch);
+        watch->kept = true;
+    }
+    return fd;
+}
+
+int curl_loop_close(void *loop, curl_socket_t fd)
+{
+    struct curl_loop *closing = loop;
+    if ((size_t)fd < closing->watch_count)
+        watch_drop(&closing->watches[fd]);
+    return close(fd);
+}
+
+/* --- time --------------------------------------------------------------------------------------- */
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
@@ -45,30 +139,6 @@ static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
     return event_add(loop->timer, &wait) == 0 ? 0 : -1;
 }
 
-static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *socket_context)
-{
-    struct curl_loop *loop = context;
-    struct event *event = socket_context;
-    (void)curl;
-    if (what == CURL_POLL_REMOVE) {
-        if (event)
-            event_free(event);
-        curl_multi_assign(loop->multi, fd, NULL);
-        return 0;
-    }
-    short wanted = (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
-    if (!event) {
-        event = event_new(loop->base, fd, wanted, on_socket_ready, loop);
-        if (!event)
-            return -1;
-        curl_multi_assign(loop->multi, fd, event);
-    } else {
-        event_del(event);
-        event_assign(event, loop->base, fd, wanted, on_socket_ready, loop);
-    }
-    return event_add(event, NULL) == 0 ? 0 : -1;
-}
-
 bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done)(void *private_data, CURLcode result))
 {
     *loop = (struct curl_loop){ .base = base, .multi = curl_multi_init(), .done = done };
@@ -85,7 +155,10 @@ bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done
 void curl_loop_release(struct curl_loop *loop)
 {
     if (loop->multi)
-        curl_multi_cleanup(loop->multi);
+        curl_multi_cleanup(loop->multi); /* closes the sockets */
+    for (size_t i = 0; i < loop->watch_count; i++)
+        watch_drop(&loop->watches[i]);
+    free(loop->watches);
     if (loop->timer)
         event_free(loop->timer);
 }

@@ -2,6 +2,9 @@
  * curl_loop.h - libcurl's transfers on an event loop.
  *
  * Add handles to `multi`, with CURLOPT_PRIVATE set. What `done` is told of is still in `multi`: it removes it.
+ *
+ * libcurl says farewell to a socket after each answer and greets it again with the next request. Sockets that were
+ * opened by curl_loop_open stay registered in between, which saves the kernel most of a request's changes.
  */
 #ifndef TRANSPORT_CURL_LOOP_H
 #define TRANSPORT_CURL_LOOP_H
@@ -10,10 +13,14 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+struct curl_watch; /* of one socket */
+
 struct curl_loop {
     struct event_base *base;
     CURLM *multi;
     struct event *timer;
+    struct curl_watch *watches; /* by descriptor */
+    size_t watch_count;
     void (*done)(void *private_data, CURLcode result);
 };
 
@@ -21,5 +28,10 @@ struct curl_loop {
 bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done)(void *private_data, CURLcode result));
 /* Without a handle in it. */
 void curl_loop_release(struct curl_loop *loop);
+
+/* A socket that stays registered until curl_loop_close; for CURLOPT_OPENSOCKETFUNCTION. Negative: errno says why. */
+curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address);
+/* CURLOPT_CLOSESOCKETFUNCTION of every handle whose sockets come from curl_loop_open; the loop is its data. */
+int curl_loop_close(void *loop, curl_socket_t fd);
 
 #endif

@@ -103,7 +103,7 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
         exchange->private_address = true;
         return CURL_SOCKET_BAD;
     }
-    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    curl_socket_t fd = curl_loop_open(&exchange->http->loop, address);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
         exchange->starved = true;
     return fd;
@@ -404,6 +404,8 @@ static void set_callbacks(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, curl_loop_close);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, &exchange->http->loop);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
 }
@@ -436,9 +438,9 @@ static void set_destination(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
-    set_text(exchange, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
     /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
     set_text(exchange, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
+    set_text(exchange, CURLOPT_USERAGENT, destination->proxy ? USER_AGENT : NULL); /* the proxy does not see our headers */
     set_text(exchange, CURLOPT_NOPROXY, "");
     set_text(exchange, CURLOPT_USERNAME, destination->username);
     set_text(exchange, CURLOPT_PASSWORD, destination->password);

@@ -11,7 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { URL_BYTES_MAX = 8192, QUERY_BODY_BYTES_MAX = 1 << 20, HEADER_BYTES_MAX = 16 * 1024, SECRET_BYTES_MAX = 512 };
+enum {
+    URL_BYTES_MAX = 8192,
+    QUERY_BODY_BYTES_MAX = 1 << 20,
+    HEADER_BYTES_MAX = 16 * 1024,
+    SECRET_BYTES_MAX = 512,
+    UNEXPECTED_BYTES_MAX = 1024, /* no libcurl asks before it sends a body as short as this */
+};
 
 /* How a request is framed is the transport's: another's word would shift where the next request on the line begins. */
 static const char *const framing_headers[] = {
@@ -40,14 +46,17 @@ static bool is_token(struct slice name)
     return name.len > 0;
 }
 
-bool http_header_is_safe(struct slice name, struct slice value)
+static bool is_value(struct slice value)
 {
-    if (!is_token(name) || name.len + value.len > HEADER_BYTES_MAX)
-        return false;
     for (size_t i = 0; i < value.len; i++)
         if (((unsigned char)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 0x7f)
             return false;
     return true;
+}
+
+bool http_header_is_safe(struct slice name, struct slice value)
+{
+    return is_token(name) && name.len + value.len <= HEADER_BYTES_MAX && is_value(value);
 }
 
 static bool has_header(const struct http_request *request, struct slice name)
@@ -276,7 +285,7 @@ static enum status add_trace(struct http_request *request, const struct job *job
     write_hex(text + 3, hash_slice(1, 1, trace) | 1);
     write_hex(text + 19, hash_slice(2, 2, trace));
     write_hex(text + 36, hash_slice((uint64_t)job->attempts_total, 3, job->id) | 1);
-    return add_header(request, SLICE("traceparent"), (struct slice){ text, sizeof text - 1 }, err);
+    return add_line(request, SLICE("traceparent"), SLICE(": "), (struct slice){ text, sizeof text - 1 }, err);
 }
 
 /* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
@@ -321,9 +330,12 @@ static enum status add_own_headers(struct http_request *request, const struct se
     buffer_append_int64(&attempt, job->attempts);
     enum status status = add_header(request, SLICE("Idempotency-Key"), buffer_slice(&key), err);
     if (status == STATUS_OK)
-        status = add_header(request, SLICE("Insist-Attempt"), buffer_slice(&attempt), err);
+        status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), buffer_slice(&attempt), err);
     if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
         status = add_trace(request, job, err);
+    /* Not by CURLOPT_USERAGENT: libcurl would write it anew for each request, a character at a time. */
+    if (status == STATUS_OK && !has_header(request, SLICE("User-Agent")))
+        status = add_line(request, SLICE("User-Agent"), SLICE(": "), SLICE(USER_AGENT), err);
     if (status == STATUS_OK && send->destination->sign.secrets.count > 0 && job->step == STEP_SEND)
         status = add_signature(request, &send->destination->sign, buffer_slice(&key), now, err);
     buffer_release(&key);
@@ -384,7 +396,9 @@ static enum status add_headers(struct http_request *request, const struct send *
     if (status == STATUS_OK && !has_header(request, SLICE("Content-Type")))
         status = add_line(request, SLICE("Content-Type"), SLICE(":"), SLICE(""), err);
     /* libcurl would ask with Expect: 100-continue and wait a second where the server does not know it. */
-    return status == STATUS_OK ? add_line(request, SLICE("Expect"), SLICE(":"), SLICE(""), err) : status;
+    if (status == STATUS_OK && request->body.len > UNEXPECTED_BYTES_MAX)
+        status = add_line(request, SLICE("Expect"), SLICE(":"), SLICE(""), err);
+    return status;
 }
 
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err)

@@ -6,6 +6,8 @@
 
 #include "transport/transport.h"
 
+#define USER_AGENT "insist/" INSIST_VERSION
+
 struct curl_slist;
 
 struct http_request {

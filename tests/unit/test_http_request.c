@@ -6,6 +6,7 @@
 #include "support/receiver.h"
 
 #include <curl/curl.h>
+#include <stdlib.h>
 
 static struct rig rig;
 static struct receiver *receiver;
@@ -88,9 +89,30 @@ static void test_own_headers(void **state)
     check_header(&request, "X-Site", "north");
     check_header(&request, "SOAPAction", "\"\"");
     check_header(&request, "Empty", "");
-    check_header(&request, "Expect", NULL);
     check_header(&request, "webhook-signature", NULL);
     receiver_request_release(&request);
+}
+
+/* From a megabyte on libcurl would ask first and wait; the request goes out with its body, whatever its length. */
+static void test_long_body(void **state)
+{
+    (void)state;
+    enum { BYTES = 1500000 };
+    struct receiver_request request;
+    struct rig_send send;
+    char *payload = malloc(BYTES);
+    assert_non_null(payload);
+    memset(payload, 'x', BYTES);
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d/in', allow_private: true", receiver_port(receiver));
+    rig_prepare(&rig, &send);
+    send.job.payload = (struct slice){ payload, BYTES };
+    send_prepared(&send, &request);
+    check_header(&request, "Content-Length", "1500000");
+    check_header(&request, "Expect", NULL);
+    check_header(&request, "User-Agent", "insist/" INSIST_VERSION);
+    assert_int_equal(request.body.len, BYTES);
+    receiver_request_release(&request);
+    free(payload);
 }
 
 static bool is_hex(const char *text, size_t len)
@@ -617,11 +639,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_own_headers),  TEST(test_traceparent), TEST(test_precedence), TEST(test_keys), TEST(test_methods_and_bodies), TEST(test_basic_login),
-        TEST(test_fallback), TEST(test_refused), TEST(test_refused_settings), TEST(test_signature_vector), TEST(test_signed_request),
-        TEST(test_questions),
-        TEST(test_questions_refused), TEST(test_answers_to_questions), TEST(test_references), TEST(test_sifen_lot),
-        TEST(test_tiss_claim),
+        TEST(test_own_headers), TEST(test_long_body),          TEST(test_traceparent),          TEST(test_precedence),
+        TEST(test_keys),        TEST(test_methods_and_bodies), TEST(test_basic_login),          TEST(test_fallback),
+        TEST(test_refused),     TEST(test_refused_settings),   TEST(test_signature_vector),     TEST(test_signed_request),
+        TEST(test_questions),   TEST(test_questions_refused),  TEST(test_answers_to_questions), TEST(test_references),
+        TEST(test_sifen_lot),   TEST(test_tiss_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
