@@ -283,6 +283,8 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
         status = sqlite_held_init(store, err);
     if (status == STATUS_OK)
         status = progress_load(store, err);
+    if (status == STATUS_OK && store->settings.sync_always)
+        status = sqlite_log_gather(store, err);
     if (status == STATUS_OK)
         sqlite3_wal_hook(store->db, wal_grown, store);
     return status;

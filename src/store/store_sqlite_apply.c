@@ -85,45 +85,6 @@ static enum status checkpoint_when_long(struct sqlite_store *store, struct error
     return sqlite_failure(store->db, result, "checkpoint", err);
 }
 
-/* Zeros at the end of the log, and synced. A full disk is left to the batch, which may still have room. */
-static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t needed)
-{
-    static const char zeros[PAGE_BYTES];
-    sqlite3_int64 size;
-    int result = log->pMethods->xFileSize(log, &size);
-    if (result != SQLITE_OK)
-        return result;
-    store->log_bytes = size; /* it keeps the length of its earlier use */
-    if (size >= needed)
-        return SQLITE_OK;
-    for (int i = 0; i < store->reserve_pages && result == SQLITE_OK; i++) {
-        result = log->pMethods->xWrite(log, zeros, (int)sizeof zeros, size);
-        size += result == SQLITE_OK ? (int64_t)sizeof zeros : 0;
-    }
-    if (result == SQLITE_OK)
-        result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    store->log_bytes = size;
-    return (result & 0xff) == SQLITE_FULL ? SQLITE_OK : result;
-}
-
-/*
- * A commit that makes its file longer waits for the file system's journal too, which takes several times as long as
- * writing over what is there. So the log of a busy store is made longer ahead of use. Zeros are no frames: whoever reads
- * the log after a crash stops before them.
- */
-static enum status log_reserve(struct sqlite_store *store, struct error *err)
-{
-    int64_t ahead = (int64_t)store->reserve_pages * LOG_FRAME_BYTES / 2;
-    int64_t used = (int64_t)store->wal_pages * LOG_FRAME_BYTES;
-    sqlite3_file *log = NULL;
-    if (used < ahead / 2 || used + ahead <= store->log_bytes)
-        return STATUS_OK;
-    int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (result == SQLITE_OK && log && log->pMethods)
-        result = log_lengthen(store, log, used + ahead);
-    return result == SQLITE_OK ? STATUS_OK : sqlite_failure(store->db, result, "lengthen the log", err);
-}
-
 /*
  * Somebody deleted or replaced the file under us: what is written now is gone when the process ends, so it may not be
  * acknowledged.
@@ -155,7 +116,7 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
     if (status == STATUS_OK)
         status = checkpoint_when_long(store, batch.err);
     if (status == STATUS_OK)
-        status = log_reserve(store, batch.err);
+        status = sqlite_log_reserve(store, batch.err);
     if (status == STATUS_OK) {
         arena_init(&batch.scratch, SIZE_MAX);
         status = batch_run(&batch, ops, count);

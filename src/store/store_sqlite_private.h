@@ -10,6 +10,7 @@
  *   store_sqlite_held.c     the rows of running jobs, in memory
  *   store_sqlite_rows.c     new rows on their way into a table, written together
  *   store_sqlite_apply.c    a batch as one transaction
+ *   store_sqlite_log.c      the write-ahead log: made longer ahead of use, written in long pieces
  *   store_sqlite_ops.c      what each operation does to a job
  *   store_sqlite_reader.c   read-only connections
  */
@@ -238,6 +239,13 @@ enum status sqlite_explain(const char *path, enum status status, struct error *e
 enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
 /* From here on the store refuses everything; the first failure is the one that is told. */
 void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
+
+/* ---- store_sqlite_log.c ---- */
+
+/* Makes the log longer when there is little left of it; before a batch. */
+enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err) MUST_CHECK;
+/* From now on each commit writes the log in one piece. Only for sync_always; see there. */
+enum status sqlite_log_gather(struct sqlite_store *store, struct error *err) MUST_CHECK;
 
 /* ---- store_sqlite_schema.c ---- */
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECTOR_BYTES = 512, FILES_MAX = 8, PATH_BYTES = 512 };
+enum { SECTOR_BYTES = 512, PIECE_BYTES = 4096, FILES_MAX = 8, PATH_BYTES = 512 };
 
 /* A write of part of one sector, or a truncation. */
 struct change {
@@ -202,10 +202,13 @@ static int file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_in
     struct power_file *self = file_of(file);
     int done = len;
     if (self->disk) {
-        watched(POWER_WRITE);
         if (fails(POWER_WRITE))
             done = len / 2; /* a write that fails may have written something */
-        disk_write(self->disk, bytes, (size_t)done, (size_t)at);
+        for (int i = 0; i == 0 || i < done; i += PIECE_BYTES) { /* the power may go in the middle of a long one */
+            watched(POWER_WRITE);
+            size_t piece = (size_t)(done - i < PIECE_BYTES ? done - i : PIECE_BYTES);
+            disk_write(self->disk, (const char *)bytes + i, piece, (size_t)(at + i));
+        }
     }
     int result = done > 0 ? self->real->pMethods->xWrite(self->real, bytes, done, at) : SQLITE_OK;
     if (done == len || result != SQLITE_OK)

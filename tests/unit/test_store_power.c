@@ -47,6 +47,7 @@ static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* befor
 struct run {
     char path[PATH_BYTES], cut[PATH_BYTES];
     bool sync_always;
+    bool small_cache; /* pages go to the log before their commit, and come back from there */
     int synced, done; /* batches that must be there, and that may be */
     bool under_way;   /* and one more may be */
     uint64_t moment;
@@ -71,6 +72,8 @@ static struct store *store_at(const char *path, bool sync_always)
         fail_msg("cannot open %s: %s", path, err.text);
     ((struct sqlite_store *)store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
     ((struct sqlite_store *)store)->reserve_pages = RESERVE_PAGES_SMALL;
+    if (run.small_cache)
+        assert_int_equal(sqlite3_exec(((struct sqlite_store *)store)->db, "PRAGMA cache_size = 1", NULL, NULL, NULL), SQLITE_OK);
     return store;
 }
 
@@ -237,6 +240,16 @@ static void test_cut_always(void **state)
     assert_true(run.moment > 300 && run.checked > 600 / MOMENTS_STEP); /* else nothing was cut */
 }
 
+static void test_cut_small_cache(void **state)
+{
+    (void)state;
+    run_begin("small", true);
+    run.small_cache = true;
+    script_run_watched(true);
+    run_end();
+    assert_true(run.moment > 300 && run.checked > 600 / MOMENTS_STEP);
+}
+
 /* S2-075 */
 static void test_cut_everysec(void **state)
 {
@@ -320,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_cut_always, test_teardown),
+        cmocka_unit_test_teardown(test_cut_small_cache, test_teardown),
         cmocka_unit_test_teardown(test_cut_everysec, test_teardown),
         cmocka_unit_test_teardown(test_cut_after_failed_sync, test_teardown),
     };
