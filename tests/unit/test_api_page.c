@@ -121,7 +121,7 @@ static void the_caller_is_told_what_it_may_do(void **state)
     reply_release(&reply);
 }
 
-/* More than are looked at in one turn: 1200 of one kind, 3 of another. */
+/* S2-104, S2-105. More than are looked at in one turn: 1200 of one kind, 3 of another. */
 static void dead_letters_are_counted_by_what_they_share(void **state)
 {
     static const struct { const char *query, *key, *first, *second; int64_t count, other; } cases[] = {
