@@ -96,7 +96,7 @@ script_tests = $(sort $(shell find tests/$(1) -maxdepth 1 -type f -perm -u+x 2>/
 .PHONY: all
 all: $(B)/insist $(B)/libinsist.a $(B)/libinsist.so
 
-# What every decision runs through: measured 9 % faster than with -O2 (bench/decide.sh).
+# What every decision runs through: measured 9 % faster than with -O2 (bench/run decide).
 $(B)/obj/base/%.o $(B)/obj/core/%.o: CFLAGS_ALL += $(if $(instrumented),,-O3)
 
 $(B)/obj/%.o: src/%.c $(B)/flags
@@ -316,7 +316,7 @@ $(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(
 
 .PHONY: bench
 bench: all
-	@if [ -x bench/run ]; then INSIST=$(B)/insist bench/run; else echo "bench: there is no bench/run" >&2; exit 1; fi
+	@if [ -x bench/run ]; then INSIST=$(B)/insist INSIST_BUILD=$(B) bench/run; else echo "bench: there is no bench/run" >&2; exit 1; fi
 
 c_files = $(shell find src include tests bench -name node_modules -prune -o -name '*.[ch]' -print 2>/dev/null)
 .PHONY: format wrap lint

@@ -1,9 +1,8 @@
 /*
- * decide.c - how long one insist_decide takes, and how many lines a second --batch answers need.
+ * decide.c - how long one insist_decide takes, and questions for `insist decide --batch`.
  *
- *     bench/decide.sh            builds it against build/libinsist.so and runs both measurements
- *     ./decide time PRESET       nanoseconds a decision, the median and best of several rounds
- *     ./decide lines COUNT       COUNT questions for `insist decide --batch`, on standard output
+ *     build/bench/decide time PRESET COUNT      nanoseconds a decision, the median of several rounds of COUNT decisions
+ *     build/bench/decide lines COUNT            COUNT questions, one a line, on standard output
  */
 #include <insist.h>
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDS = 15, DECISIONS = 200000, IDS = 1024, ID_BYTES = 24 };
+enum { ROUNDS = 15, IDS = 1024, ID_BYTES = 24 };
 
 /* What real destinations answer: short and long, known and not, permanent and transient. */
 static const char *const errors[] = {
@@ -40,12 +39,12 @@ static int compare(const void *a, const void *b)
 }
 
 /* Sums something of every decision, so that none can be left out. */
-static double round_ns(const struct insist_policy *policy, char ids[IDS][ID_BYTES], int64_t *sum)
+static double round_ns(const struct insist_policy *policy, char ids[IDS][ID_BYTES], int count, int64_t *sum)
 {
     struct insist_decision decision = { .size = sizeof decision };
     struct insist_question question = { .size = sizeof question, .now_ms = INT64_C(1736678400000) };
     int64_t start = now_ns();
-    for (int i = 0; i < DECISIONS; i++) {
+    for (int i = 0; i < count; i++) {
         question.id = ids[i % IDS];
         question.id_len = strlen(question.id);
         question.error = errors[i % ERRORS];
@@ -55,10 +54,10 @@ static double round_ns(const struct insist_policy *policy, char ids[IDS][ID_BYTE
             exit(1);
         *sum += decision.delay_ms;
     }
-    return (double)(now_ns() - start) / DECISIONS;
+    return (double)(now_ns() - start) / count;
 }
 
-static int measure(const char *preset)
+static int measure(const char *preset, int count)
 {
     static char ids[IDS][ID_BYTES];
     char message[512];
@@ -72,11 +71,10 @@ static int measure(const char *preset)
     for (int i = 0; i < IDS; i++)
         snprintf(ids[i], sizeof ids[i], "CLM-2025-%06d", i);
     for (int i = 0; i < ROUNDS; i++)
-        rounds[i] = round_ns(policy, ids, &sum);
+        rounds[i] = round_ns(policy, ids, count, &sum);
     insist_policy_free(policy);
     qsort(rounds, ROUNDS, sizeof *rounds, compare);
-    printf("insist_decide %-14s %6.0f ns median, %6.0f ns best of %d x %d decisions (sum %" PRId64 ")\n", preset,
-           rounds[ROUNDS / 2], rounds[0], ROUNDS, DECISIONS, sum);
+    printf("{\"ns\":%.1f,\"sum\":%" PRId64 "}\n", rounds[ROUNDS / 2], sum);
     return 0;
 }
 
@@ -91,10 +89,10 @@ static int print_lines(long count)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "time") == 0)
-        return measure(argv[2]);
+    if (argc == 4 && strcmp(argv[1], "time") == 0 && atoi(argv[3]) > 0)
+        return measure(argv[2], atoi(argv[3]));
     if (argc == 3 && strcmp(argv[1], "lines") == 0)
         return print_lines(atol(argv[2]));
-    fprintf(stderr, "usage: %s time PRESET | lines COUNT\n", argv[0]);
+    fprintf(stderr, "usage: %s time PRESET COUNT | lines COUNT\n", argv[0]);
     return 2;
 }

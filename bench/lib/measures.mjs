@@ -3,9 +3,11 @@
 import path from "node:path";
 import { performance } from "node:perf_hooks";
 import { Insist } from "./insist.mjs";
-import { runJson, sleep, startBeanstalkd, startPostgres, startRedis } from "./servers.mjs";
+import { linesOf, runFiles, runJson, sleep, startBeanstalkd, startPostgres, startRedis } from "./servers.mjs";
 
 const perSecond = { per_second: "jobs/s" };
+const presets = ["tiss", "email", "sifen", "provisioning"];
+const patterns = { backlog: "all have work", sparse: "one job each", limited: "each at its rate" }; // of bench/turns.c
 
 function makers(context) {
     const { tools, bench, nginx } = context;
@@ -106,6 +108,18 @@ async function idleShare(insist, jobs, seconds) {
     return { cpu: (insist.cpuSeconds() - before) / ((performance.now() - begin) / 1000) * 100, rss: insist.rssMb() };
 }
 
+// From a file to a file, so that nothing but the program is measured.
+async function batchRate(context, folder, lines) {
+    const questions = path.join(folder, "questions"), answers = path.join(folder, "answers");
+    await runFiles(path.join(context.tools, "decide"), ["lines", lines], "/dev/null", questions);
+    const begin = performance.now();
+    await runFiles(context.program, ["decide", "--batch"], questions, answers);
+    const seconds = (performance.now() - begin) / 1000, answered = linesOf(answers);
+    if (answered !== lines)
+        throw new Error(`${lines} questions, ${answered} answers`);
+    return { per_second: lines / seconds };
+}
+
 const ratio = (insist, peer, atLeast, aim) => ({ label: `${insist} / ${peer}`, of: (f) => f(insist) / f(peer), at_least: atLeast, aim });
 
 export function measures(context, scale) {
@@ -119,6 +133,8 @@ export function measures(context, scale) {
         await insist.pause("bench");
         return insist.load("enqueue", "--jobs", count(40000), ...args);
     });
+    const below1000 = (name) => ({ label: name, of: (f) => f(name), below: 1000, unit: "ns" });
+    const lanesWith = (lanes, pattern) => `${lanes} lanes, ${patterns[pattern]}`;
 
     return [
         {
@@ -193,6 +209,22 @@ export function measures(context, scale) {
             ],
             checks: [{ label: "rate with the big backlog / with 10000", of: (f) => f("big backlog", "rate") / f("backlog of 10000", "rate"),
                        at_least: 0.7 }],
+        },
+        {
+            name: "decide", title: "The decision about a failed attempt",
+            contenders: [
+                ...presets.map((preset) => own(`insist_decide, ${preset}`, (folder) =>
+                    runJson(folder, path.join(tools, "decide"), ["time", preset, count(200000)]), { ns: "ns a decision" })),
+                own("insist decide --batch", (folder) => batchRate(context, folder, count(500000)), { per_second: "lines/s" }),
+            ],
+            checks: [...presets.map((preset) => below1000(`insist_decide, ${preset}`)),
+                     { label: "insist decide --batch", of: (f) => f("insist decide --batch"), at_least: 150000, unit: "lines/s" }],
+        },
+        {
+            name: "turns", title: "Whose turn it is and whether it may be sent now",
+            contenders: [10000, 100000].flatMap((lanes) => Object.keys(patterns).map((pattern) => own(lanesWith(lanes, pattern), (folder) =>
+                runJson(folder, path.join(tools, "turns"), [pattern, lanes, count(500000)]), { ns: "ns a dispatch" }))),
+            checks: Object.keys(patterns).map((pattern) => below1000(lanesWith(10000, pattern))),
         },
     ];
 }

@@ -41,10 +41,10 @@ const span = (row) => row.error ? "failed" : row.runs > 1 ? `${number(row.min)} 
 export function terminal({ title, figures, checks }) {
     const lines = [`\n${title}`];
     for (const row of figures)
-        lines.push(`  ${row.contender.padEnd(28)} ${number(row.median).padStart(10)} ${row.unit.padEnd(30)} ${span(row)}`);
+        lines.push(`  ${row.contender.padEnd(30)} ${number(row.median).padStart(10)} ${row.unit.padEnd(30)} ${span(row)}`);
     for (const check of checks) {
         const best = Number.isFinite(check.best) ? `best runs ${number(check.best)}` : "";
-        lines.push(`  ${check.label.padEnd(46)} ${number(check.value).padStart(7)} ${check.unit.padEnd(3)} ` +
+        lines.push(`  ${check.label.padEnd(46)} ${number(check.value).padStart(7)} ${check.unit.padEnd(7)} ` +
                    `${check.target.padEnd(18)} ${check.met.padEnd(7)} ${best}`.trimEnd());
     }
     return lines.join("\n");

@@ -1,6 +1,6 @@
 // Starts servers on private ports in a folder of the run's own, and ends each of them by its process id.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, openSync, closeSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, openSync, closeSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { userInfo } from "node:os";
 import path from "node:path";
@@ -172,18 +172,24 @@ export function makeFolder(parent, name) {
     return folder;
 }
 
-// Runs a measuring program to its end and returns the JSON object that it prints last.
-export async function runJson(folder, command, args, secondsMax = 180) {
-    const child = spawn("setpriv", ["--pdeathsig", "TERM", command, ...args.map(String)], { stdio: ["ignore", "pipe", "pipe"] });
-    let out = "", error = "";
-    child.stdout.on("data", (data) => { out += data; });
-    child.stderr.on("data", (data) => { error += data; });
+// How it ended: its code, or in words. One that takes longer than `secondsMax` is ended.
+async function endOf(child, secondsMax) {
     const timer = setTimeout(() => child.kill("SIGKILL"), secondsMax * 1000);
     const ended = await new Promise((resolve) => {
         child.on("error", (cause) => resolve(cause.message));
         child.on("close", (code, signal) => resolve(signal ?? code));
     });
     clearTimeout(timer);
+    return ended;
+}
+
+// Runs a measuring program to its end and returns the JSON object that it prints last.
+export async function runJson(folder, command, args, secondsMax = 180) {
+    const child = spawn("setpriv", ["--pdeathsig", "TERM", command, ...args.map(String)], { stdio: ["ignore", "pipe", "pipe"] });
+    let out = "", error = "";
+    child.stdout.on("data", (data) => { out += data; });
+    child.stderr.on("data", (data) => { error += data; });
+    const ended = await endOf(child, secondsMax);
     const label = `${path.basename(command)} ${args.map((arg) => path.basename(String(arg))).slice(0, 2).join(" ")}`;
     if (ended !== 0)
         throw new Error(`${label} ended with ${ended}: ${(error || out).trim().slice(-600)}`);
@@ -191,4 +197,27 @@ export async function runJson(folder, command, args, secondsMax = 180) {
     if (result.errors)
         throw new Error(`${label}: ${result.errors} errors`);
     return result;
+}
+
+// Runs a program to its end with its input from a file and its output into another.
+export async function runFiles(command, args, input, output, secondsMax = 180) {
+    const from = openSync(input, "r"), to = openSync(output, "w");
+    const child = spawn("setpriv", ["--pdeathsig", "TERM", command, ...args.map(String)], { stdio: [from, to, "pipe"] });
+    let error = "";
+    child.stderr.on("data", (data) => { error += data; });
+    closeSync(from);
+    closeSync(to);
+    const ended = await endOf(child, secondsMax);
+    if (ended !== 0)
+        throw new Error(`${path.basename(command)} ${args.join(" ")} ended with ${ended}: ${error.trim().slice(-600)}`);
+}
+
+export function linesOf(file) {
+    const fd = openSync(file, "r"), block = Buffer.alloc(1 << 20);
+    let lines = 0;
+    for (let len; (len = readSync(fd, block)) > 0;)
+        for (let at = block.indexOf(10); at >= 0 && at < len; at = block.indexOf(10, at + 1))
+            lines++;
+    closeSync(fd);
+    return lines;
 }
