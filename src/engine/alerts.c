@@ -273,12 +273,14 @@ static void keep_age(struct engine *engine, struct dest *dest, instant now)
     alerts->age_kept = alerts->age.count;
 }
 
+/* From the highest down: where one stands, those below it say nothing new. */
 static void read_store(struct engine *engine)
 {
     static const struct {
         enum alert_kind kind;
         double limit;
-    } levels[] = { { ALERT_STORE_FILLING, 0.8 }, { ALERT_STORE_NEARLY_FULL, 0.9 }, { ALERT_STORE_REFUSING, 1 } };
+    } levels[] = { { ALERT_STORE_REFUSING, 1 }, { ALERT_STORE_NEARLY_FULL, 0.9 }, { ALERT_STORE_FILLING, 0.8 } };
+    bool higher = false;
     const struct store_fill fill = {
         .pending = engine->lanes_walk.pending,
         .pending_max = engine->pending_max,
@@ -300,9 +302,10 @@ static void read_store(struct engine *engine)
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         const struct alert_subject subject = { .kind = levels[i].kind, .tenant = SLICE(""),
                                                .reason = buffer_slice(&reason) };
-        const struct alert_reading reading = { .watched = true, .value = store_fill_share(&fill),
+        const struct alert_reading reading = { .watched = true, .excused = higher, .value = store_fill_share(&fill),
                                                .limit = levels[i].limit };
         alert_read(engine, &subject, &reading);
+        higher |= (engine->alert_book->standing & 1u << levels[i].kind) != 0;
     }
     buffer_release(&reason);
 }

@@ -359,6 +359,41 @@ static void a_store_that_fills_is_told(void **state)
     world_end(&world);
 }
 
+/* Of what one jump passes only the highest is told; what grows beyond it is told, and what it falls back to. */
+static void a_jump_is_told_once(void **state)
+{
+    static const struct { const char *name; int at_first, later, done; const char *messages[3]; size_t count, raised; } cases[] = {
+        { "to full", 100, 0, 0, { "raised store_refusing - -" }, 1, 1 },
+        { "to 95%, then full", 95, 5, 0, { "raised store_nearly_full - -", "raised store_refusing - -" }, 2, 2 },
+        { "to full, then 92%", 100, 0, 8, { "raised store_refusing - -" }, 1, 1 },
+        { "to full, then 85%", 100, 0, 15,
+          { "raised store_refusing - -", "cleared store_refusing - -", "raised store_filling - -" }, 3, 2 },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct script script = { 0 };
+        struct world world = { .destination = alert_answers, .context = &script };
+        struct error error;
+        world_begin(&world, "limits: { pending: 100 }\n" TO(" }, e: { preset: http, url: 'http://127.0.0.1:3/', allow_private: true"), began);
+        status_ok(engine_pause(world.engine, SLICE("d"), SLICE(""), &error));
+        status_ok(engine_pause(world.engine, SLICE("e"), SLICE(""), &error));
+        alert_jobs_add(&world, "e", "A", cases[i].done);
+        alert_jobs_add(&world, "d", "A", cases[i].at_first - cases[i].done);
+        world_run_for(&world, MINUTE_MS);
+        check(script.count == 1, "%s: %zu at first", cases[i].name, script.count);
+        alert_jobs_add(&world, "d", "A", cases[i].later);
+        status_ok(engine_resume(world.engine, SLICE("e"), &error));
+        world_run_for(&world, 3 * MINUTE_MS);
+        world_crash(&world); /* it is as quiet then */
+        world_run_for(&world, 3 * MINUTE_MS);
+        alert_messages_check(&script, cases[i].messages, cases[i].count, cases[i].name);
+        status_ok(engine_resume(world.engine, SLICE("d"), &error));
+        world_run_for(&world, 5 * MINUTE_MS);
+        check(script.count == 2 * cases[i].raised && alert_standing(&world) == 0, "%s: %zu at last", cases[i].name, script.count);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_full_dead_letter_store_is_told),
         cmocka_unit_test(expired_jobs_are_told),
         cmocka_unit_test(a_store_that_fills_is_told),
+        cmocka_unit_test(a_jump_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
