@@ -137,7 +137,7 @@ void handle_openapi(struct call *call);
 void handle_livez(struct call *call);
 void handle_readyz(struct call *call);
 void handle_root(struct call *call);
-void handle_page_css(struct call *call);
-void handle_page_js(struct call *call);
+void handle_page_style(struct call *call);
+void handle_page_script(struct call *call);
 
 #endif

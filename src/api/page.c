@@ -1,6 +1,6 @@
 /*
- * The page for people: three files that are built into the program. They hold no facts, so they are open to all; the
- * script asks the API for those, with the token that it was given.
+ * The page for people: files that are built into the program. They hold no facts, so they are open to all; the scripts
+ * ask the API for those, with the token that they were given.
  */
 #include "api/api_private.h"
 #include "base/embedded.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nothing of others is loaded, nothing is run that is not in page.js, and nobody may put the page in a frame. */
+/* Nothing of others is loaded, nothing is run that is not in a script of ours, and nobody may put the page in a frame. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
                              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -50,12 +50,12 @@ void handle_root(struct call *call)
     send_file(call, "page.html", "text/html; charset=utf-8");
 }
 
-void handle_page_css(struct call *call)
+void handle_page_style(struct call *call)
 {
-    send_file(call, "page.css", "text/css; charset=utf-8");
+    send_file(call, call->route->pattern + 1, "text/css; charset=utf-8");
 }
 
-void handle_page_js(struct call *call)
+void handle_page_script(struct call *call)
 {
-    send_file(call, "page.js", "text/javascript; charset=utf-8");
+    send_file(call, call->route->pattern + 1, "text/javascript; charset=utf-8");
 }

@@ -44,7 +44,11 @@ const struct route api_routes[] = {
     { "GET", "/livez", SCOPE_NONE, handle_livez, NULL },
     { "GET", "/readyz", SCOPE_NONE, handle_readyz, NULL },
     { "GET", "/", SCOPE_NONE, handle_root, NULL },
-    { "GET", "/page.css", SCOPE_NONE, handle_page_css, NULL },
-    { "GET", "/page.js", SCOPE_NONE, handle_page_js, NULL },
+    { "GET", "/page.css", SCOPE_NONE, handle_page_style, NULL },
+    { "GET", "/page.js", SCOPE_NONE, handle_page_script, NULL },
+    { "GET", "/page_words.js", SCOPE_NONE, handle_page_script, NULL },
+    { "GET", "/page_board.js", SCOPE_NONE, handle_page_script, NULL },
+    { "GET", "/page_job.js", SCOPE_NONE, handle_page_script, NULL },
+    { "GET", "/page_acts.js", SCOPE_NONE, handle_page_script, NULL },
     { 0 },
 };

@@ -190,8 +190,10 @@ def markup_stays_text(scene):
     scene.picture("job")
     tap.check(page.run("window.hacked === undefined && document.querySelectorAll('main img, main script, main b').length === 0"),
               "markup from outside stays text")
-    tap.check(page.run("fetch('page.js').then(r => r.text()).then(t => !/innerHTML|insertAdjacentHTML|document\\.write|\\beval\\(/.test(t))"),
-              "the script has no way to put in markup")
+    tap.check(page.run("Promise.all([...document.scripts].map(s => fetch(s.src).then(r => r.text())))"
+                       ".then(all => all.length > 1 && all.every(t => t.includes('use strict') &&"
+                       " !/innerHTML|insertAdjacentHTML|document\\.write|\\beval\\(/.test(t)))"),
+              "no script has a way to put in markup")
 
 
 def actions_ask_first(scene):

@@ -17,7 +17,10 @@ static const char tokens[] = /* the hashes of the tokens below */
     "  - { name: one, sha256: 8e64ccaee5db98e89017f5205061a209be295cc49c184ee7dc8453ff9b593a4d, scopes: [read], tenant: t }\n";
 
 static const struct { const char *path, *type; } files[] = {
-    { "/", "text/html; charset=utf-8" }, { "/page.css", "text/css; charset=utf-8" }, { "/page.js", "text/javascript; charset=utf-8" },
+    { "/", "text/html; charset=utf-8" }, { "/page.css", "text/css; charset=utf-8" },
+    { "/page.js", "text/javascript; charset=utf-8" }, { "/page_words.js", "text/javascript; charset=utf-8" },
+    { "/page_board.js", "text/javascript; charset=utf-8" }, { "/page_job.js", "text/javascript; charset=utf-8" },
+    { "/page_acts.js", "text/javascript; charset=utf-8" },
 };
 
 static int setup(void **state)
