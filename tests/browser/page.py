@@ -86,7 +86,8 @@ def counts_change(scene):
               "how long the oldest waits is shown", page.text("tr[data-name=mail]"))
     for i in range(12):
         scene.daemon.add("web", f"good{i}")
-    tap.check(page.until("document.querySelector('tr[data-name=web] .flow').innerText.startsWith('12 delivered, 0 failed')"),
+    # Right after a full minute the one before counts in part: one or two may already be rounded away.
+    tap.check(page.until("/^1[0-2] delivered, 0 failed/.test(document.querySelector('tr[data-name=web] .flow').innerText)"),
               "what was delivered is counted by the minute", page.text("tr[data-name=web]"))
     tap.check(page.run("document.querySelectorAll('tr[data-name=web] .spark .good').length") >= 1, "and drawn")
 
