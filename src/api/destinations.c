@@ -231,6 +231,7 @@ struct hold_order {
     struct slice reason;
     enum status status;
     struct error error;
+    struct kept_wait kept; /* only when the status is good */
 };
 
 static void after_order(struct call *call)
@@ -244,8 +245,18 @@ static void after_order(struct call *call)
         not_found(call, call->parameters[0]);
     else if (order->status != STATUS_OK)
         call_problem(call, 503, "not_done", "%s", order->error.text);
+    else if (order->kept.error.status != STATUS_OK)
+        call_problem(call, 503, "not_kept",
+                     "the order holds, but could not be written: %s; it is written as soon as the store can, and a restart "
+                     "before that undoes it: give it again to be sure",
+                     order->kept.error.text);
     else
         handle_destination_get(call);
+}
+
+static void on_order_kept(struct kept_wait *wait)
+{
+    call_return(wait->context);
 }
 
 static void run_order(struct call *call, struct engine *engine)
@@ -269,7 +280,12 @@ static void run_order(struct call *call, struct engine *engine)
         order->status = engine_leave_contingency(engine, name, &order->error);
         break;
     }
-    call_return(call);
+    if (order->status != STATUS_OK) {
+        call_return(call);
+        return;
+    }
+    order->kept = (struct kept_wait){ .done = on_order_kept, .context = call };
+    engine_await_kept(engine, name, &order->kept);
 }
 
 static void order_hold(struct call *call, const struct hold_order *wanted)

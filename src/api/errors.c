@@ -79,6 +79,7 @@ struct error_question {
     enum status status;
     struct error_report *reports;
     size_t count;
+    struct kept_wait kept; /* of forgetting */
 };
 
 static void answer_errors(struct call *call)
@@ -131,6 +132,13 @@ static void answer_forgotten(struct call *call)
                      SLICE_ARG(call->parameters[0]), question->destination.len > 0 ? " at that destination" : "");
         return;
     }
+    if (question->kept.error.status != STATUS_OK) {
+        call_problem(call, 503, "not_kept",
+                     "it is forgotten, but is still in the store: %s; that is tried again, and after a restart before that "
+                     "it is known again",
+                     question->kept.error.text);
+        return;
+    }
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
@@ -140,11 +148,21 @@ static void answer_forgotten(struct call *call)
     call_json(call, 200, &body);
 }
 
+static void on_forgotten(struct kept_wait *wait)
+{
+    call_return(wait->context);
+}
+
 static void forget_error(struct call *call, struct engine *engine)
 {
     struct error_question *question = call->context;
     question->count = engine_forget_error(engine, question->destination, call->parameters[0]);
-    call_return(call);
+    if (question->count == 0) {
+        call_return(call);
+        return;
+    }
+    question->kept = (struct kept_wait){ .done = on_forgotten, .context = call };
+    engine_await_forgotten(engine, &question->kept);
 }
 
 void handle_error_forget(struct call *call)

@@ -18,6 +18,7 @@
 #include "core/pace.h"
 #include "core/rate.h"
 #include "core/turns.h"
+#include "engine/kept_waits.h"
 #include "engine/writer.h"
 #include "transport/probe.h"
 #include "transport/transport.h"
@@ -156,6 +157,13 @@ size_t engine_tenant_holds(const struct engine *engine, struct slice destination
 enum status engine_enter_contingency(struct engine *engine, struct slice destination, struct slice reason,
                                      struct error *err) MUST_CHECK;
 enum status engine_leave_contingency(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
+
+/*
+ * These orders hold at once, but may be acknowledged only when they are in the store: after one of them, also when there was
+ * nothing to do, `wait` is done once everything that was ordered of the destination so far is durable. When that fails,
+ * the order holds all the same and is written as soon as the store can; a restart before that undoes it.
+ */
+void engine_await_kept(struct engine *engine, struct slice destination, struct kept_wait *wait);
 
 /*
  * Pull workers. A request is answered once by `done`, perhaps at once: with jobs when there are some,

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/errors.h"
 #include "engine/incidents.h"
+#include "engine/kept_waits.h"
 #include "engine/measures.h"
 #include "engine/settlement.h"
 
@@ -105,6 +106,7 @@ struct dest {
     char *kept;     /* that, until it is restored; NULL: nothing */
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
+    struct kept_waits kept_waits; /* for these, and for those on their way */
     instant held_since; /* by the operator's pause */
     enum gate_hold hold; /* that the dispatcher met last, */
     instant hold_since;  /* and since when */
@@ -184,6 +186,7 @@ struct purpose {
     struct gate_pass pass;   /* what that gave for all of the claim */
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
+    uint64_t brings; /* likewise: all of the destination's changes up to this one; 0: more of them follow */
     struct incident_note *incident; /* OP_KEEP */
     struct alert *alert;            /* likewise, the first operation of its news */
     instant *rate_kept; /* OP_KEEP of a limiter: put back to INSTANT_NONE when it fails */
@@ -246,6 +249,7 @@ struct engine {
     int64_t expired_untold; /* jobs that expired, of which no alert has told yet */
     int64_t pending_max; /* of the store, which was opened with it */
     struct errors *errors;
+    struct kept_waits forgets; /* for errors that somebody wants forgotten */
     bool errors_out;   /* a batch of theirs is with the writer */
     instant errors_at; /* no other earlier */
     instant redrive_at; /* no look for dead letters before */
@@ -324,7 +328,8 @@ void dest_tell(struct dest *dest, const struct gate_news *news);
 /* Writes it down with the state, so that a restart does not send to a destination that was held. */
 void dest_changed(struct dest *dest, struct dest_change change);
 void dests_keep(struct engine *engine);
-void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change);
+/* What of that is back, applied or not; then it is written again. */
+void dest_kept(struct engine *engine, const struct purpose *purpose, const struct error *result);
 /* What dests_keep wrote. */
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */

@@ -283,6 +283,11 @@ size_t errors_unwritten(const struct errors *errors)
     return errors->changed + errors->gone_count;
 }
 
+size_t errors_to_remove(const struct errors *errors)
+{
+    return errors->gone_count;
+}
+
 size_t errors_take(struct errors *errors, struct known_error **ret_taken, size_t max)
 {
     size_t count = 0;

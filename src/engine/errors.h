@@ -61,6 +61,8 @@ enum status errors_list(const struct errors *errors, struct slice destination, s
 
 /* How many are to be written or taken out. */
 size_t errors_unwritten(const struct errors *errors);
+/* How many of these are to be taken out. */
+size_t errors_to_remove(const struct errors *errors);
 /* Takes up to `max` of them to be written; each must come back with errors_written. */
 size_t errors_take(struct errors *errors, struct known_error **ret_taken, size_t max);
 /* `give_up`: what failed is not tried again. Ends those that are gone. */
@@ -92,7 +94,12 @@ struct error_report {
 
 enum status engine_errors(const struct engine *engine, struct slice destination, size_t max, struct arena *memory,
                           struct error_report **ret_reports, size_t *ret_count) MUST_CHECK;
-/* In the store a few seconds later. */
 size_t engine_forget_error(struct engine *engine, struct slice destination, struct slice fingerprint);
+/*
+ * `wait` is done when all that was forgotten is out of the store. When that fails it is tried again, but after a restart
+ * before that it is known again.
+ */
+struct kept_wait;
+void engine_await_forgotten(struct engine *engine, struct kept_wait *wait);
 
 #endif

@@ -90,7 +90,20 @@ enum status engine_errors(const struct engine *engine, struct slice destination,
 
 size_t engine_forget_error(struct engine *engine, struct slice destination, struct slice fingerprint)
 {
-    return errors_forget(engine->errors, destination, fingerprint);
+    size_t count = errors_forget(engine->errors, destination, fingerprint);
+    if (count > 0)
+        kept_waits_told(&engine->forgets);
+    return count;
+}
+
+void engine_await_forgotten(struct engine *engine, struct kept_wait *wait)
+{
+    bool is_written = !engine->errors_out && errors_to_remove(engine->errors) == 0; /* the store never had it */
+    if (is_written)
+        engine->forgets.kept = engine->forgets.told;
+    kept_waits_add(&engine->forgets, wait, !is_written);
+    engine->errors_at = engine_now(engine);
+    engine_wake(engine);
 }
 
 /* ---- in the store ---- */
@@ -100,7 +113,18 @@ struct keeping {
     struct engine *engine;
     struct known_error *errors[ERRORS_BATCH_MAX];
     size_t count;
+    uint64_t forgets; /* all up to this one are done by it; 0: some follow */
 };
+
+/* One that was forgotten while it was being written is to be taken out only now. */
+static void tell_forgotten(struct engine *engine, const struct keeping *keeping, const struct error *result)
+{
+    bool more = errors_to_remove(engine->errors) > 0;
+    bool ends_all = result->status != STATUS_OK || !more; /* nobody is to wait for another try */
+    kept_waits_back(&engine->forgets, ends_all ? engine->forgets.told : keeping->forgets, result, more);
+    if (engine->forgets.first)
+        engine->errors_at = engine_now(engine);
+}
 
 static void on_kept(struct batch *batch)
 {
@@ -108,10 +132,15 @@ static void on_kept(struct batch *batch)
     struct engine *engine = keeping->engine;
     engine->batches_out--;
     engine->errors_out = false;
+    struct error result = batch->error;
+    result.status = batch->status;
     for (size_t i = 0; i < keeping->count; i++) {
         bool written = batch->status == STATUS_OK && i < batch->count && batch->ops[i].status == STATUS_OK;
         errors_written(engine->errors, keeping->errors[i], written, engine->stopping);
+        if (!written && result.status == STATUS_OK)
+            error_set(&result, STATUS_NO_MEMORY, "not all of them could be written");
     }
+    tell_forgotten(engine, keeping, &result);
     if (batch->status != STATUS_OK)
         log_event(LOG_WARN, "errors_not_kept", FIELD_CSTR("status", status_name(batch->status)),
                   FIELD_CSTR("error", batch->error.text), FIELD_INT("errors", (int64_t)keeping->count));
@@ -143,11 +172,16 @@ void errors_keep(struct engine *engine)
     struct batch *batch = batch_new(unwritten < ERRORS_BATCH_MAX ? unwritten : ERRORS_BATCH_MAX, SIZE_MAX / 2);
     struct keeping *keeping = batch ? arena_alloc(&batch->memory, sizeof *keeping) : NULL;
     if (!keeping) {
+        struct error error;
+        error_set(&error, STATUS_NO_MEMORY, "no memory for the batch");
+        kept_waits_fail(&engine->forgets, &error);
         batch_free(batch);
         return; /* asked again when it is due again */
     }
     keeping->engine = engine;
     keeping->count = errors_take(engine->errors, keeping->errors, ERRORS_BATCH_MAX);
+    keeping->forgets = errors_to_remove(engine->errors) == 0 ? engine->forgets.told : 0;
+    kept_waits_out(&engine->forgets);
     fill_batch(keeping, batch);
     assert(keeping->count > 0);
     batch->context = keeping;

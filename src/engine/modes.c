@@ -6,6 +6,7 @@
 #include "engine/gate_state.h"
 #include "engine/kept_json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,7 @@ void dest_changed(struct dest *dest, struct dest_change change)
 {
     size_t at = dest->change_count < DEST_CHANGES_MAX ? dest->change_count++ : DEST_CHANGES_MAX - 1;
     dest->changes[at] = change;
+    kept_waits_told(&dest->kept_waits);
     dest->alerts.due = true;
 }
 
@@ -169,10 +171,16 @@ static bool keep_first(struct engine *engine, struct dest *dest)
     op->keep = (struct op_keep){ .name = slice_from(dest->name),
                                  .value = state_text(dest, &dest->changes[0], true, outgoing_memory(engine)) };
     if (!op->data.data || !op->keep.value.data) {
-        outgoing_drop_last(engine); /* no memory: in a moment */
+        struct error error;
+        outgoing_drop_last(engine); /* again in a moment, but nobody is to wait for memory */
+        error_set(&error, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
+        kept_waits_fail(&dest->kept_waits, &error);
         return false;
     }
     memmove(dest->changes, dest->changes + 1, --dest->change_count * sizeof *dest->changes);
+    if (dest->change_count == 0) /* the state is whole, also when one of them had no room */
+        outgoing_purpose(engine)->brings = dest->kept_waits.told;
+    kept_waits_out(&dest->kept_waits);
     return true;
 }
 
@@ -186,7 +194,7 @@ void dests_keep(struct engine *engine)
                 return;
 }
 
-void dest_keep_failed(struct engine *engine, struct dest *dest, const struct dest_change *change)
+static void keep_again(const struct engine *engine, struct dest *dest, const struct dest_change *change)
 {
     size_t at = 0;
     if (engine->stopping || dest->change_count == DEST_CHANGES_MAX)
@@ -195,6 +203,21 @@ void dest_keep_failed(struct engine *engine, struct dest *dest, const struct des
         at++;
     memmove(dest->changes + at + 1, dest->changes + at, (dest->change_count++ - at) * sizeof *dest->changes);
     dest->changes[at] = *change;
+}
+
+void dest_kept(struct engine *engine, const struct purpose *purpose, const struct error *result)
+{
+    struct dest *dest = purpose->dest;
+    if (result->status != STATUS_OK)
+        keep_again(engine, dest, &purpose->change);
+    kept_waits_back(&dest->kept_waits, purpose->brings, result, dest->change_count > 0);
+}
+
+void engine_await_kept(struct engine *engine, struct slice destination, struct kept_wait *wait)
+{
+    struct dest *dest = dest_find(engine, destination);
+    assert(dest); /* it was given an order */
+    kept_waits_add(&dest->kept_waits, wait, dest->change_count > 0);
 }
 
 static char *copy_text(const json_t *root, const char *name)

@@ -112,6 +112,17 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     engine->promote_at = instant_earlier(engine->promote_at, next);
 }
 
+static void destination_done(struct engine *engine, const struct batch *batch, const struct store_op *op,
+                             const struct purpose *purpose)
+{
+    struct error result = batch->error;
+    if (batch->status == STATUS_OK && op->status == STATUS_OK)
+        result.status = STATUS_OK;
+    else if (batch->status == STATUS_OK)
+        error_set(&result, op->status, "the store refused it: %s", status_name(op->status));
+    dest_kept(engine, purpose, &result);
+}
+
 static void on_op_done(struct engine *engine, struct batch *batch, size_t index, const struct purpose *purpose,
                        struct claimed **claimed)
 {
@@ -147,8 +158,7 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
         auto_redrive_done(purpose->dest, applied);
         break;
     case OP_DESTINATION:
-        if (!applied)
-            dest_keep_failed(engine, purpose->dest, &purpose->change);
+        destination_done(engine, batch, op, purpose);
         break;
     case OP_KEEP:
         if (purpose->incident)

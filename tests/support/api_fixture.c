@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "store/store_memory.h"
 #include "support/check.h"
+#include "support/store_faulty.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,6 +40,7 @@ struct api_fixture {
     _Atomic int64_t offset_ms;
     pthread_mutex_t stall;
     char tokens_path[64];
+    bool faulty; /* that the store fails is meant */
 };
 
 static const char usual_config[] =
@@ -197,7 +199,9 @@ static void on_notice(void *context, struct notice *notice)
 
 static void on_failure(void *context, const struct error *error)
 {
-    (void)context;
+    const struct api_fixture *fixture = context;
+    if (fixture->faulty)
+        return;
     fprintf(stderr, "# the store failed: %s\n", error->text);
     abort();
 }
@@ -273,8 +277,11 @@ struct api_fixture *api_fixture_new(const struct api_fixture_settings *given)
     log_set_level(LOG_ERROR);
     pthread_mutex_init(&fixture->stall, NULL);
     fixture->config = config_of(fixture, settings);
+    fixture->faulty = settings->faulty;
     const struct store_settings store = { .sync_always = true, .pending_max = settings->pending_max };
     assert_int_equal(store_memory_open(SLICE(""), &store, &fixture->store, &error), STATUS_OK);
+    if (settings->faulty)
+        assert_int_equal(store_faulty_wrap(fixture->store, &fixture->store, &error), STATUS_OK);
     assert_int_equal(fixture->store->ops->reader(fixture->store, &fixture->reader, &error), STATUS_OK);
     start_engine(fixture);
     if (!settings->engine_held)
@@ -297,6 +304,11 @@ static void stop_engine(struct api_fixture *fixture)
     }
 }
 
+void api_fixture_stop_engine(struct api_fixture *fixture)
+{
+    in_engine(fixture, stop_engine);
+}
+
 static void end_engine(struct api_fixture *fixture)
 {
     fixture->stopping = true;
@@ -306,7 +318,7 @@ static void end_engine(struct api_fixture *fixture)
 void api_fixture_free(struct api_fixture *fixture)
 {
     api_stop_accepting(fixture->api);
-    in_engine(fixture, stop_engine);
+    api_fixture_stop_engine(fixture);
     api_stop(fixture->api);
     api_free(fixture->api);
     in_engine(fixture, end_engine);
@@ -335,6 +347,11 @@ int api_fixture_port(const struct api_fixture *fixture)
 struct api *api_fixture_api(struct api_fixture *fixture)
 {
     return fixture->api;
+}
+
+struct store *api_fixture_store(struct api_fixture *fixture)
+{
+    return fixture->store;
 }
 
 static void wake_now(struct api_fixture *fixture)

@@ -19,6 +19,7 @@ struct api_fixture_settings {
     const char *tokens;  /* content of a tokens file; NULL: none is needed */
     int64_t pending_max; /* 0: no limit */
     bool engine_held;    /* the engine is not started until api_fixture_start_engine */
+    bool faulty;         /* the store fails when it is told to: see api_fixture_store and store_faulty.h */
 };
 
 struct api_fixture *api_fixture_new(const struct api_fixture_settings *settings);
@@ -26,6 +27,9 @@ void api_fixture_free(struct api_fixture *fixture);
 
 int api_fixture_port(const struct api_fixture *fixture);
 struct api *api_fixture_api(struct api_fixture *fixture);
+struct store *api_fixture_store(struct api_fixture *fixture);
+/* The engine stops, as it does at the beginning of the end. */
+void api_fixture_stop_engine(struct api_fixture *fixture);
 void api_fixture_start_engine(struct api_fixture *fixture);
 /* Moves the clock of everything, and wakes the engine. */
 void api_fixture_advance(struct api_fixture *fixture, int64_t ms);

@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { HELD_WAIT_S = 60 };
 
 struct fault {
     int64_t count; /* calls so far */
@@ -16,6 +19,9 @@ struct faulty_store {
     struct store *inner;
     pthread_mutex_t mutex; /* of the faults: readers are used from other threads */
     struct fault faults[FAULTY_CALLS];
+    pthread_cond_t changed; /* of what follows */
+    bool held;
+    int waiting; /* calls of apply that are held */
 };
 
 struct faulty_reader {
@@ -57,14 +63,27 @@ static void faulty_close(struct store *base)
         return;
     struct faulty_store *store = store_of(base);
     store->inner->ops->close(store->inner);
+    pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
     free(store);
+}
+
+static void wait_while_held(struct faulty_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->waiting++;
+    pthread_cond_broadcast(&store->changed);
+    while (store->held)
+        pthread_cond_wait(&store->changed, &store->mutex);
+    store->waiting--;
+    pthread_mutex_unlock(&store->mutex);
 }
 
 static enum status faulty_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                                 struct error *err)
 {
     struct faulty_store *store = store_of(base);
+    wait_while_held(store);
     enum status status = fault_next(store, FAULTY_APPLY, err);
     return status == STATUS_OK ? store->inner->ops->apply(store->inner, now, ops, count, memory, err) : status;
 }
@@ -226,7 +245,7 @@ static const struct store_ops faulty_ops = {
 enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err)
 {
     struct faulty_store *store = calloc(1, sizeof *store);
-    if (!store || pthread_mutex_init(&store->mutex, NULL) != 0) {
+    if (!store || pthread_mutex_init(&store->mutex, NULL) != 0 || pthread_cond_init(&store->changed, NULL) != 0) {
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
@@ -246,6 +265,29 @@ void store_faulty_set(struct store *base, enum faulty_call call, int64_t n, bool
     fault->for_good = for_good;
     fault->status = status;
     pthread_mutex_unlock(&store->mutex);
+}
+
+void store_faulty_hold(struct store *base, bool held)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->held = held;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_faulty_await_held(struct store *base)
+{
+    struct faulty_store *store = store_of(base);
+    struct timespec end;
+    int failed = 0;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += HELD_WAIT_S;
+    pthread_mutex_lock(&store->mutex);
+    while (failed == 0 && !(store->held && store->waiting > 0))
+        failed = pthread_cond_timedwait(&store->changed, &store->mutex, &end);
+    pthread_mutex_unlock(&store->mutex);
+    return failed == 0;
 }
 
 int64_t store_faulty_count(struct store *base, enum faulty_call call)

@@ -25,6 +25,11 @@ enum status store_faulty_wrap(struct store *inner, struct store **ret_store, str
  */
 void store_faulty_set(struct store *store, enum faulty_call call, int64_t n, bool for_good, enum status status);
 
+/* While held, a call of apply waits before it does anything. Let it go before the store is closed. From any thread. */
+void store_faulty_hold(struct store *store, bool held);
+/* Waits until a call of apply is there, held; at most a minute, then false. */
+bool store_faulty_await_held(struct store *store);
+
 /* How many such calls there were, failed ones included. */
 int64_t store_faulty_count(struct store *store, enum faulty_call call);
 
