@@ -247,8 +247,8 @@ static void after_order(struct call *call)
         call_problem(call, 503, "not_done", "%s", order->error.text);
     else if (order->kept.error.status != STATUS_OK)
         call_problem(call, 503, "not_kept",
-                     "the order holds, but could not be written: %s; it is written as soon as the store can, and a restart "
-                     "before that undoes it: give it again to be sure",
+                     "the order holds, but could not be written: %s; the daemon goes on trying, and a restart before that "
+                     "undoes it",
                      order->kept.error.text);
     else
         handle_destination_get(call);

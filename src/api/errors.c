@@ -134,8 +134,8 @@ static void answer_forgotten(struct call *call)
     }
     if (question->kept.error.status != STATUS_OK) {
         call_problem(call, 503, "not_kept",
-                     "it is forgotten, but is still in the store: %s; that is tried again, and after a restart before that "
-                     "it is known again",
+                     "it is forgotten, but could not be taken out of the store: %s; the daemon goes on trying, and after a "
+                     "restart before that it is known again",
                      question->kept.error.text);
         return;
     }

@@ -249,6 +249,18 @@ size_t errors_forget(struct errors *errors, struct slice destination, struct sli
     return forgotten;
 }
 
+size_t errors_forgotten(const struct errors *errors, struct slice destination, struct slice fingerprint)
+{
+    size_t count = 0;
+    for (const struct known_error *error = errors->gone; error; error = error->next_gone) {
+        struct slice where = { error->name, strlen(error->name) - FINGERPRINT_BYTES - 1 };
+        if (slice_equal(fingerprint, slice_from(error->fingerprint.text)) &&
+            (destination.len == 0 || slice_equal(destination, where)))
+            count++;
+    }
+    return count;
+}
+
 /* ---- reading ---- */
 
 static int most_seen_first(const void *left, const void *right)

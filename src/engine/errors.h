@@ -55,6 +55,9 @@ void errors_gave_up(struct errors *errors, struct slice destination, const struc
 /* The number of those forgotten: the fingerprint at one destination, or at all where that is empty. */
 size_t errors_forget(struct errors *errors, struct slice destination, struct slice fingerprint);
 
+/* How many such were forgotten, but are still to be taken out of the store. */
+size_t errors_forgotten(const struct errors *errors, struct slice destination, struct slice fingerprint);
+
 /* The most often seen first; of one destination unless empty. STATUS_NO_MEMORY. */
 enum status errors_list(const struct errors *errors, struct slice destination, size_t max, struct arena *memory,
                         const struct known_error ***ret_list, size_t *ret_count) MUST_CHECK;
@@ -94,6 +97,7 @@ struct error_report {
 
 enum status engine_errors(const struct engine *engine, struct slice destination, size_t max, struct arena *memory,
                           struct error_report **ret_reports, size_t *ret_count) MUST_CHECK;
+/* How many; those too that an earlier order could not take out of the store. */
 size_t engine_forget_error(struct engine *engine, struct slice destination, struct slice fingerprint);
 /*
  * `wait` is done when all that was forgotten is out of the store. When that fails it is tried again, but after a restart

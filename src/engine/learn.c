@@ -91,6 +91,8 @@ enum status engine_errors(const struct engine *engine, struct slice destination,
 size_t engine_forget_error(struct engine *engine, struct slice destination, struct slice fingerprint)
 {
     size_t count = errors_forget(engine->errors, destination, fingerprint);
+    if (count == 0) /* somebody asks again, because it could not be written */
+        count = errors_forgotten(engine->errors, destination, fingerprint);
     if (count > 0)
         kept_waits_told(&engine->forgets);
     return count;

@@ -299,20 +299,37 @@ static void forgetting_waits_for_the_store(void **state)
     api_fixture_free(fixture);
 }
 
-static void forgetting_that_fails_is_told(void **state)
+/* It is tried again, by itself or when somebody asks again. */
+static void forget_and_fail(bool by_asking_again)
 {
     struct api_fixture *fixture = fixture_new();
     struct lesson lesson = teach(fixture);
-    (void)state;
     store_faulty_set(api_fixture_store(fixture), FAULTY_APPLY, 1, true, STATUS_FULL);
     struct reply reply = http_do(fixture, "DELETE", lesson.path, NULL);
     check(reply.status == 503 && strcmp(reply_text(&reply, "type"), "not_kept") == 0, "%d %s", reply.status, reply.body);
     reply_release(&reply);
     check(lesson_is_kept(fixture, &lesson), "a store that fails has forgotten it");
+    expect(http_do(fixture, "DELETE", lesson.path, NULL), 503, "again");
+    expect(http_do(fixture, "DELETE", "/v1/errors/0000000000000000", NULL), 404, "another");
     store_faulty_set(api_fixture_store(fixture), FAULTY_APPLY, 0, false, STATUS_FULL);
-    api_fixture_advance(fixture, 6000);
-    await_lesson(fixture, &lesson, false);
+    if (by_asking_again) {
+        struct reply done = http_do(fixture, "DELETE", lesson.path, NULL);
+        check(done.status == 200 && reply_int(&done, "forgotten") == 1, "%d %s", done.status, done.body);
+        reply_release(&done);
+        check(!lesson_is_kept(fixture, &lesson), "answered, but still in the store");
+    } else {
+        api_fixture_advance(fixture, 6000);
+        await_lesson(fixture, &lesson, false);
+    }
+    expect(http_do(fixture, "DELETE", lesson.path, NULL), 404, "it is gone");
     api_fixture_free(fixture);
+}
+
+static void forgetting_that_fails_is_told(void **state)
+{
+    (void)state;
+    forget_and_fail(true);
+    forget_and_fail(false);
 }
 
 /* It is on its way in when it is to go. */
