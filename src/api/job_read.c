@@ -371,18 +371,32 @@ static bool heed_times(const struct job_reader *reader, const struct destination
 }
 
 /* What can never be sent is not taken. */
+static bool can_be_sent(const struct smtp_source *source, struct job_problem *problem)
+{
+    struct error error;
+    if (source->destination->transport != TRANSPORT_SMTP)
+        return true;
+    enum status status = smtp_message_check(source, &error);
+    bool wrong = status == STATUS_INVALID || status == STATUS_LIMIT;
+    return !wrong || job_refuse(problem, 422, "invalid_message", "%s", error.text);
+}
+
 static bool check_message(const struct job_reader *reader, const struct destination_config *destination,
                           const struct op_insert *insert, struct job_problem *problem)
 {
-    struct error error;
-    struct smtp_source source = { .destination = destination, .payload = insert->payload, .metadata = insert->metadata,
-                                  .headers = insert->headers, .tenant = insert->tenant, .id = insert->id,
-                                  .created_at = reader->now };
-    if (destination->transport != TRANSPORT_SMTP)
-        return true;
-    enum status status = smtp_message_check(&source, &error);
-    bool wrong = status == STATUS_INVALID || status == STATUS_LIMIT;
-    return !wrong || job_refuse(problem, 422, "invalid_message", "%s", error.text);
+    const struct smtp_source source = { .destination = destination, .payload = insert->payload,
+                                        .metadata = insert->metadata, .headers = insert->headers,
+                                        .tenant = insert->tenant, .id = insert->id, .created_at = reader->now };
+    return can_be_sent(&source, problem);
+}
+
+bool payload_check(const struct destination_config *destination, const struct job *job, struct slice text,
+                   const struct payload_members *payload, struct job_problem *ret_problem)
+{
+    const struct smtp_source source = { .destination = destination, .payload = payload->payload,
+                                        .metadata = job->metadata, .headers = job->headers, .tenant = job->tenant,
+                                        .id = job->id, .created_at = job->created_at };
+    return can_be_sent(&source, ret_problem) || blame(ret_problem, text, payload->base64 ? "payload_base64" : "payload");
 }
 
 static bool read_members(const struct job_reader *reader, struct slice text, json_t *root, struct op_insert *insert,

@@ -51,6 +51,9 @@ struct payload_members {
 };
 bool payload_read(struct slice text, const json_t *root, int64_t bytes_max, struct arena *memory,
                   struct payload_members *ret_payload, struct job_problem *ret_problem);
+/* Whether the job could be sent with that payload, which was read from `text`. False: *ret_problem says why not. */
+bool payload_check(const struct destination_config *destination, const struct job *job, struct slice text,
+                   const struct payload_members *payload, struct job_problem *ret_problem);
 
 /* Fills the problem, of no place in particular, and returns false, so that `return job_refuse(...)` reads well. */
 bool job_refuse(struct job_problem *problem, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);

@@ -364,6 +364,11 @@ void handle_job_retry(struct call *call)
     struct store_op *op = action_on(call, OP_REDRIVE, &job);
     if (!op)
         return;
+    const struct destination_config *destination = config_destination(call->api->config, job.destination);
+    if (payload.given && destination && !payload_check(destination, &job, call->body, &payload, &problem)) {
+        body_problem(call, &problem);
+        return;
+    }
     op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     op->job.payload_given = payload.given;
     op->job.payload = payload.payload;

@@ -512,6 +512,42 @@ static void a_full_queue_says_so(void **state)
     api_fixture_free(fixture);
 }
 
+/* A message that could never be sent is not taken, neither with a new job nor to correct one. */
+static void a_message_is_looked_at_when_it_is_given(void **state)
+{
+    static const char config[] =
+        "listen: 127.0.0.1:0\n"
+        "store: 'memory:'\n"
+        "destinations:\n"
+        "  post: { transport: smtp, url: 'smtp://127.0.0.1:1', allow_private: true, smtp: { from: ops@example.org, starttls: none },\n"
+        "          errors: { permanent: ['400'] } }\n";
+    static const struct call_case cases[] = {
+        { "a new one without a recipient", "POST", "/v1/jobs",
+          "{\"destination\":\"post\",\"payload\":{\"text\":\"hello\"}}", 422, "invalid_message", "\"line\":1" },
+        { "corrected, without a recipient", "POST", "/v1/jobs/m/retry", "{\n\"payload\":{\"text\":\"hello\"}}", 422,
+          "invalid_message", "\"line\":2" },
+        { "corrected in bytes, without a recipient", "POST", "/v1/jobs/m/retry", "{\"payload_base64\":\"eyJ0ZXh0IjoiaCJ9\"}",
+          422, "invalid_message", "\"column\":2" },
+        { "corrected by a message, one line of which is none", "POST", "/v1/jobs/m/retry", "{\"payload\":\"no header\"}",
+          422, "invalid_message", NULL },
+        { "it is as it was", "GET", "/v1/jobs/m?payload=true", NULL, 200, NULL, "bad: 1" },
+        { "and still dead", "GET", "/v1/jobs/m", NULL, 200, NULL, "\"state\":\"dead\"" },
+        { "corrected by a message, whose recipient the job's metadata name", "POST", "/v1/jobs/m/retry",
+          "{\"payload\":\"Subject: x\\n\\nhello\"}", 200, NULL, "\"generation\":2" },
+    };
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .config = config });
+    (void)state;
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs",
+                                 "{\"destination\":\"post\",\"id\":\"m\",\"payload\":\"bad: 1\\n\\nhello\","
+                                 "\"metadata\":{\"from\":\"ops@example.org\",\"to\":[\"bob@example.net\"]}}");
+    check(reply.status == 201, "%s", reply.body);
+    reply_release(&reply);
+    await_state(fixture, "/v1/jobs/m", "dead");
+    run_cases(fixture, cases, COUNT_OF(cases));
+    await_state(fixture, "/v1/jobs/m", "completed");
+    api_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +561,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(why_says_what_is_the_matter, setup, teardown),
         cmocka_unit_test_setup_teardown(a_tenant_is_held_for_itself, setup, teardown),
         cmocka_unit_test(a_full_queue_says_so),
+        cmocka_unit_test(a_message_is_looked_at_when_it_is_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
