@@ -65,6 +65,14 @@ struct told {
     bool may_complete;
 };
 
+/* A pause of one destination, and whether it was acknowledged. */
+struct order {
+    struct kept_wait wait;
+    bool waits;
+    bool stands;   /* nobody has resumed it since */
+    bool promised; /* it was acknowledged */
+};
+
 struct chaos {
     struct world world; /* its context points back here */
     struct random random;
@@ -73,6 +81,7 @@ struct chaos {
     int epoch;    /* crashes so far */
     int jobs;
     struct told told[JOBS_MAX];
+    struct order orders[3]; /* by destination */
 };
 
 static size_t below(struct chaos *chaos, size_t bound)
@@ -181,6 +190,12 @@ static void crash(struct chaos *chaos)
         commit_unheard(&chaos->world);
     world_crash(&chaos->world);
     chaos->epoch++;
+    for (size_t i = 0; i < 3; i++) {
+        struct destination_status found = engine_destination(chaos->world.engine, slice_from(destinations[i]));
+        check(!chaos->orders[i].promised || !found.known || strcmp(found.mode, "paused") == 0,
+              "seed %" PRIu64 ": the pause of %s was acknowledged and is lost", chaos->seed, destinations[i]);
+        chaos->orders[i].waits = false; /* whoever waited is gone */
+    }
 }
 
 static void reload(struct chaos *chaos, size_t which)
@@ -193,13 +208,31 @@ static void reload(struct chaos *chaos, size_t which)
     config_unref(old);
 }
 
+static void on_paused(struct kept_wait *wait)
+{
+    struct order *order = wait->context;
+    order->waits = false;
+    if (wait->error.status == STATUS_OK)
+        order->promised = order->promised || order->stands;
+}
+
 static void pause_or_resume(struct chaos *chaos)
 {
-    struct slice name = slice_from(destinations[below(chaos, 3)]);
+    size_t which = below(chaos, 3);
+    struct slice name = slice_from(destinations[which]);
+    struct order *order = &chaos->orders[which];
     struct error error;
-    enum status status = below(chaos, 3) == 0 ? engine_pause(chaos->world.engine, name, SLICE("maintenance"), &error)
-                                              : engine_resume(chaos->world.engine, name, &error);
+    bool pauses = below(chaos, 3) == 0;
+    enum status status = pauses ? engine_pause(chaos->world.engine, name, SLICE("maintenance"), &error)
+                                : engine_resume(chaos->world.engine, name, &error);
     check(status == STATUS_OK || status == STATUS_NOT_FOUND, "%s", error.text);
+    if (!pauses)
+        order->stands = order->promised = false;
+    if (!pauses || status != STATUS_OK || order->waits)
+        return;
+    order->waits = order->stands = true;
+    order->wait = (struct kept_wait){ .done = on_paused, .context = order };
+    engine_await_kept(chaos->world.engine, name, &order->wait);
 }
 
 static void disturb(struct chaos *chaos)
@@ -235,6 +268,8 @@ static void finale(struct chaos *chaos)
             check(engine_resume(chaos->world.engine, slice_from(destinations[i]), &error) == STATUS_OK, "%s", error.text);
         world_run_for(&chaos->world, 30 * 1000);
     }
+    for (size_t i = 0; i < 3; i++)
+        check(!chaos->orders[i].waits, "seed %" PRIu64 ": who paused %s never hears of it", chaos->seed, destinations[i]);
 }
 
 /* One end for each job, in the trail too; the trail unbroken. */
