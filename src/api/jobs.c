@@ -8,7 +8,9 @@
 #include "api/job_read.h"
 #include "api/pages.h"
 #include "api/why.h"
+#include "base/units.h"
 
+#include <openssl/evp.h>
 #include <string.h>
 
 enum {
@@ -307,6 +309,43 @@ static int64_t rank_from(const struct call *call, const struct job *job, enum pr
                               destination->deadline_lead_ms);
 }
 
+static void write_payload_facts(struct json_writer *json, struct slice payload)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    char text[EVP_MAX_MD_SIZE * 2 + 1];
+    unsigned len = 0;
+    json_member_int(json, "payload_bytes", (int64_t)payload.len);
+    if (!EVP_Digest(payload.data ? payload.data : "", payload.len, hash, &len, EVP_sha256(), NULL))
+        return; /* a library without SHA-256 opens no store either: its chain is made of them */
+    hex_format(hash, len, text);
+    json_member_text(json, "payload_sha256", text);
+}
+
+/* Submits it with what the trail is to say: who, and what the job has from now on; of a payload the hash, never itself. */
+static void submit_action(struct call *call, struct store_op *op)
+{
+    bool corrected = op->kind == OP_REDRIVE && op->job.payload_given;
+    bool told = call->who.len > 0 || op->kind == OP_PRIORITIZE || corrected;
+    struct buffer data;
+    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&data);
+    json_object_begin(&json);
+    json_member_given(&json, "by", call->who);
+    if (op->kind == OP_PRIORITIZE)
+        json_member_text(&json, "priority", priority_name(op->job.priority));
+    if (corrected)
+        write_payload_facts(&json, op->job.payload);
+    json_object_end(&json);
+    if (told)
+        op->data = arena_copy(&call->memory, buffer_slice(&data));
+    bool whole = buffer_status(&data) == STATUS_OK && (!told || op->data.data);
+    buffer_release(&data);
+    if (whole)
+        call_submit(call, answer_action);
+    else
+        call_no_memory(call);
+}
+
 void handle_job_cancel(struct call *call)
 {
     struct job job;
@@ -315,7 +354,7 @@ void handle_job_cancel(struct call *call)
     if (!op)
         return;
     op->job.forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
-    call_submit(call, answer_action);
+    submit_action(call, op);
 }
 
 void handle_job_patch(struct call *call)
@@ -343,7 +382,7 @@ void handle_job_patch(struct call *call)
         return;
     op->job.priority = priority;
     op->job.rank = rank_from(call, &job, priority, job.created_at);
-    call_submit(call, answer_action);
+    submit_action(call, op);
 }
 
 void handle_job_retry(struct call *call)
@@ -372,5 +411,5 @@ void handle_job_retry(struct call *call)
     op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     op->job.payload_given = payload.given;
     op->job.payload = payload.payload;
-    call_submit(call, answer_action);
+    submit_action(call, op);
 }

@@ -548,6 +548,61 @@ static void a_message_is_looked_at_when_it_is_given(void **state)
     api_fixture_free(fixture);
 }
 
+/* The newest event of that kind says so, and the payload is nowhere in it. */
+static void check_event(struct api_fixture *fixture, const char *token, const char *query, const char *data)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/v1/events?%s", query);
+    struct reply reply = http_ask(fixture, &(struct request){ .method = "GET", .path = path, .token = token });
+    check(reply.status == 200 && strstr(reply.body, data), "%s: %s", query, reply.body);
+    check(!strstr(reply.body, "\"fine\""), "%s: the payload: %s", query, reply.body);
+    reply_release(&reply);
+}
+
+static void a_correction_is_in_the_trail(void **state)
+{
+    struct api_fixture *fixture = *state;
+    put_job(fixture, "web", "", "j", "bad");
+    put_job(fixture, "yard", "", "p", "x");
+    await_state(fixture, "/v1/jobs/j", "dead");
+    static const struct call_case cases[] = {
+        { "as it is", "POST", "/v1/jobs/j/retry", NULL, 200, NULL, "\"generation\":2" },
+        { "priority", "PATCH", "/v1/jobs/p", "{\"priority\":\"high\"}", 200, NULL, NULL },
+    };
+    run_cases(fixture, cases, COUNT_OF(cases));
+    check_event(fixture, NULL, "job=j&type=redriven", "\"destination\":\"web\",\"previous\"");
+    check_event(fixture, NULL, "job=p&type=prioritized", "\"data\":{\"priority\":\"high\"}");
+    await_state(fixture, "/v1/jobs/j", "dead");
+    static const struct call_case corrected[] = {
+        { "corrected", "POST", "/v1/jobs/j/retry", "{\"payload\":\"fine\"}", 200, NULL, "\"generation\":3" },
+    };
+    run_cases(fixture, corrected, COUNT_OF(corrected));
+    check_event(fixture, NULL, "job=j&type=redriven",
+                "\"data\":{\"payload_bytes\":4,"
+                "\"payload_sha256\":\"d14a58bae804a2b80b5b76a010239c88ffca1fc7951a90f8e9131beda1e23c1b\"}");
+}
+
+static void who_acted_is_in_the_trail(void **state)
+{
+    (void)state;
+    static const char tokens[] = "tokens:\n  - { name: ops, scopes: [admin],\n"
+                                 "      sha256: 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b }\n";
+    static const struct request acts[] = {
+        { "POST", "/v1/jobs", "{\"destination\":\"yard\",\"id\":\"p\",\"payload\":\"x\"}", .token = "secret" },
+        { "PATCH", "/v1/jobs/p", "{\"priority\":\"critical\"}", .token = "secret" },
+        { "POST", "/v1/jobs/p/cancel", NULL, .token = "secret" },
+    };
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    for (size_t i = 0; i < COUNT_OF(acts); i++) {
+        struct reply reply = http_ask(fixture, &acts[i]);
+        check(reply.status == 200 || reply.status == 201, "%s: %d %s", acts[i].path, reply.status, reply.body);
+        reply_release(&reply);
+    }
+    check_event(fixture, "secret", "job=p&type=prioritized", "\"data\":{\"by\":\"ops\",\"priority\":\"critical\"}");
+    check_event(fixture, "secret", "job=p&type=cancelled", "\"data\":{\"by\":\"ops\"}");
+    api_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +617,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_tenant_is_held_for_itself, setup, teardown),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_message_is_looked_at_when_it_is_given),
+        cmocka_unit_test_setup_teardown(a_correction_is_in_the_trail, setup, teardown),
+        cmocka_unit_test(who_acted_is_in_the_trail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
