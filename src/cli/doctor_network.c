@@ -1,13 +1,37 @@
 #include "cli/doctor.h"
 
+#include "transport/address.h"
+
 #include <curl/curl.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000 };
 
-/* As far as TLS goes; nothing of a job is sent. */
-static CURLcode try_connect(const struct destination_config *destination, char *message)
+/* What a connection came to, beside curl's own result. */
+struct trial {
+    const struct destination_config *destination;
+    bool refused; /* an address that the daemon does not connect to either */
+    char message[CURL_ERROR_SIZE];
+};
+
+/* As the daemon's transports do it: through a proxy the address is the proxy's, which the operator chose. */
+static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
+    struct trial *trial = context;
+    bool any = trial->destination->allow_private || trial->destination->proxy;
+    (void)purpose;
+    if (!any && address_is_private(&address->addr)) {
+        trial->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* As far as TLS goes; nothing of a job is sent. */
+static CURLcode try_connect(struct trial *trial)
+{
+    const struct destination_config *destination = trial->destination;
     CURL *curl = curl_easy_init();
     if (!curl)
         return CURLE_OUT_OF_MEMORY;
@@ -16,7 +40,9 @@ static CURLcode try_connect(const struct destination_config *destination, char *
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,smtp,smtps");
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, trial->message);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, trial);
     curl_easy_setopt(curl, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
     if (destination->tls.ca)
         curl_easy_setopt(curl, CURLOPT_CAINFO, destination->tls.ca);
@@ -54,16 +80,20 @@ static const char *advice(CURLcode result)
 
 static void check_destination(struct doctor *doctor, const struct destination_config *destination)
 {
-    char message[CURL_ERROR_SIZE] = "";
+    struct trial trial = { .destination = destination };
     bool reachable = destination->transport == TRANSPORT_HTTP || destination->transport == TRANSPORT_SMTP;
     if (!reachable || !destination->url)
         return;
-    CURLcode result = try_connect(destination, message);
+    CURLcode result = try_connect(&trial);
     if (result == CURLE_OK)
         doctor_tell(doctor, FINDING_OK, "network", "%s answers", destination->name);
+    else if (trial.refused)
+        doctor_tell(doctor, FINDING_FAIL, "network",
+                    "%s: its address is private, and nothing is sent there; set allow_private: true where that is meant",
+                    destination->name);
     else
         doctor_tell(doctor, FINDING_FAIL, "network", "%s: %s; %s", destination->name,
-                    *message ? message : curl_easy_strerror(result), advice(result));
+                    *trial.message ? trial.message : curl_easy_strerror(result), advice(result));
 }
 
 void doctor_network(struct doctor *doctor)

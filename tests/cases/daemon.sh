@@ -219,6 +219,14 @@ ask --server http://127.0.0.1:1 doctor -c "$work/tls.yaml" --network
 check "doctor of certificates" ended 1 'warn  store          memory:' 'warn  certificate    a: ' 'ends in' 'warn  key            a: ' \
     "fail  ca             cannot read $work/none.pem" 'fail  network        a: '
 
+cat >"$work/private.yaml" <<END
+store: "memory:"
+destinations:
+  a: { url: "http://127.0.0.1:1/" }
+END
+ask --server http://127.0.0.1:1 doctor -c "$work/private.yaml" --network
+check "doctor of an address that nothing is sent to" ended 1 'fail  network        a: its address is private' 'allow_private: true'
+
 # ---- tokens ----
 {
     echo tokens:
