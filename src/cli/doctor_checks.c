@@ -101,11 +101,27 @@ static void check_disk(struct doctor *doctor, const char *path)
         doctor_tell(doctor, FINDING_OK, "disk", "%s has %s free", folder, has);
 }
 
+/* Five years have one or two leap days. */
+#define AUDIT_MS_ASKED (INT64_C(1826) * DAY_MS)
+
+/* What the rules on claims ask for. Others may keep less, but should know. */
+static void check_retention(struct doctor *doctor)
+{
+    char kept[UNITS_TEXT_BYTES];
+    int64_t audit_ms = doctor->config->retention_audit_ms;
+    if (audit_ms == 0 || audit_ms >= AUDIT_MS_ASKED)
+        return;
+    duration_format(audit_ms, kept);
+    doctor_tell(doctor, FINDING_WARN, "retention",
+                "retention.audit is %s; histories of claims must be kept for five years: leave it out, or set 1827d", kept);
+}
+
 void doctor_store(struct doctor *doctor)
 {
     const char *path = configuration_sqlite_path(doctor->config);
     struct store_sqlite_facts facts;
     struct error err;
+    check_retention(doctor);
     if (!path && strncmp(doctor->config->store, "memory:", 7) == 0) {
         doctor_tell(doctor, FINDING_WARN, "store",
                     "memory: jobs are lost when the daemon ends; use sqlite:PATH for work that counts");

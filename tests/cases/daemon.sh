@@ -221,11 +221,16 @@ check "doctor of certificates" ended 1 'warn  store          memory:' 'warn  cer
 
 cat >"$work/private.yaml" <<END
 store: "memory:"
+retention: { audit: 30d }
 destinations:
   a: { url: "http://127.0.0.1:1/" }
 END
 ask --server http://127.0.0.1:1 doctor -c "$work/private.yaml" --network
 check "doctor of an address that nothing is sent to" ended 1 'fail  network        a: its address is private' 'allow_private: true'
+check "doctor of a short memory" ended 1 'warn  retention      retention.audit is 30d' 'five years'
+sed 's/30d/1826d/' "$work/private.yaml" >"$work/long.yaml"
+ask --server http://127.0.0.1:1 doctor -c "$work/long.yaml"
+check "five years are enough" sh -c "! grep -q retention '$work/out'"
 
 # ---- tokens ----
 {
