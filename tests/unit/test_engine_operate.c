@@ -499,6 +499,46 @@ static void the_trail_is_kept_for_five_years(void **state)
     world_end(&world);
 }
 
+static int64_t released(struct world *world)
+{
+    struct lane_counts counts = world_counts(world, "d");
+    return counts.ready + counts.running + counts.completed;
+}
+
+/* What became due while the daemon was down does not come all at once, and all of it comes. */
+static void overdue_jobs_are_released_bit_by_bit(void **state)
+{
+    enum { JOBS = 3500, LONG_MS = 300, ONCE = 1000, EVERY_MS = 50 };
+    struct world world = { .destination = delivers };
+    int64_t at[LONG_MS];
+    (void)state;
+    world_begin(&world, TO(", concurrency: 10"), began);
+    for (int i = 0; i < JOBS; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "j%d", i);
+        world_apply(&world, &(struct store_op){ .kind = OP_INSERT,
+                                                .insert = { .destination = SLICE("d"),
+                                                            .tenant = SLICE("t"),
+                                                            .id = slice_from(id),
+                                                            .payload = SLICE("x"),
+                                                            .priority = PRIORITY_NORMAL,
+                                                            .run_at = began + HOUR_MS,
+                                                            .deadline = INSTANT_NONE } });
+    }
+    assert_int_equal(released(&world), 0);
+    world.now = began + 2 * HOUR_MS;
+    world_crash(&world);
+    for (int ms = 0; ms < LONG_MS; ms++) {
+        world_run_for(&world, ms > 0 ? 1 : 0);
+        at[ms] = released(&world);
+        int64_t before = ms >= EVERY_MS ? at[ms - EVERY_MS + 1] : 0;
+        if (at[ms] - before > ONCE)
+            fail_msg("%lld within %d ms, at %d ms", (long long)(at[ms] - before), EVERY_MS, ms);
+    }
+    assert_int_equal(at[LONG_MS - 1], JOBS);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,6 +557,7 @@ int main(void)
         cmocka_unit_test(dead_letters_go_back_slowly),
         cmocka_unit_test(a_trial_goes_first),
         cmocka_unit_test(the_trail_is_kept_for_five_years),
+        cmocka_unit_test(overdue_jobs_are_released_bit_by_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
