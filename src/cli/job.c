@@ -39,11 +39,21 @@ static const struct shown facts[] = {
     { "metadata", "metadata", SHOW_TEXT },
 };
 
+/* Questions about a job stand among its sends; the first column tells them apart where there are any. */
 static const struct shown attempt_columns[] = {
+    { "STEP", "step", SHOW_TEXT },
     { "ATTEMPT", "attempt", SHOW_NUMBER }, { "AT", "at", SHOW_TIME },     { "TOOK", "duration_ms", SHOW_MS },
     { "CLASS", "class", SHOW_TEXT },       { "CODE", "code", SHOW_TEXT }, { "NEXT", "next_at", SHOW_TIME },
     { "ERROR", "error", SHOW_BRIEF },
 };
+
+static bool has_questions(const json_t *attempts)
+{
+    for (size_t i = 0; i < json_array_size(attempts); i++)
+        if (json_object_get(json_array_get(attempts, i), "step"))
+            return true;
+    return false;
+}
 
 static int show(const struct cli *cli, json_t *job, struct buffer *out)
 {
@@ -52,7 +62,8 @@ static int show(const struct cli *cli, json_t *job, struct buffer *out)
     if (json_array_size(attempts) == 0)
         return EXIT_DONE;
     buffer_append_byte(out, '\n');
-    show_table(cli, attempts, attempt_columns, sizeof attempt_columns / sizeof *attempt_columns, out);
+    size_t from = has_questions(attempts) ? 0 : 1;
+    show_table(cli, attempts, attempt_columns + from, sizeof attempt_columns / sizeof *attempt_columns - from, out);
     return EXIT_DONE;
 }
 

@@ -92,6 +92,8 @@ answers='{
     "GET /v1/jobs/b": [503, {'$problem', "Retry-After": "7"}, "{\"detail\":\"the disk is full\"}"],
     "GET /v1/jobs/c": [500, {}, "<html>"],
     "GET /v1/jobs/d": [200, {}, "<html>"],
+    "GET /v1/jobs/asked": [200, {}, "{\"id\":\"asked\",\"attempts\":[{\"attempt\":1,\"class\":\"in_doubt\"},{\"attempt\":1,\"class\":\"delivered\",\"step\":\"verify\"}]}"],
+    "GET /v1/jobs/sent": [200, {}, "{\"id\":\"sent\",\"attempts\":[{\"attempt\":1,\"class\":\"delivered\"}]}"],
     "GET /v1/jobs?limit=100": [200, {}, "{\"jobs\":[{\"id\":\"one\",\"last_error\":\"two\\u001b[2Jthree\"}],\"next\":\"7\"}"],
     "GET /v1/jobs?limit=99&cursor=7": [200, {}, "{\"jobs\":[{\"id\":\"longer\",\"created_at\":\"2025-01-12T10:51:41.234Z\"}],\"next\":null}"],
     "GET /v1/jobs?limit=1": [200, {}, "{\"jobs\":[{\"id\":\"one\"}],\"next\":\"7\"}"],
@@ -155,6 +157,10 @@ check "an export that failed" ended 1 'insist: the export failed'
 check "an export that failed leaves no file" sh -c "! ls '$work' | grep -q dead"
 ask why 'a/b c?ü' --tenant 'x&y'
 check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
+ask job asked
+check "a question is told from a send" sh -c "grep -qE '^STEP +ATTEMPT' '$work/out' && grep -qE '^verify +1 .*delivered' '$work/out'"
+ask job sent
+check "where none was asked there is no column for it" sh -c "grep -q '^ATTEMPT' '$work/out' && ! grep -q STEP '$work/out'"
 ask why w
 check "why tells the place" ended 0 'before it, of its tenant  12' 'before it, of all         40' '2025-01-12 10:51:41Z'
 ask tenants --destination x
