@@ -277,8 +277,10 @@ static bool set_destination(const struct job_reader *reader, const json_t *root,
                             const struct destination_config **ret_destination, struct job_problem *problem)
 {
     json_t *value = member_get(root, "destination");
-    if (!json_is_string(value))
+    if (!value)
         return job_refuse(problem, 422, "invalid_member", "destination is missing; name one of the configured destinations");
+    if (!json_is_string(value))
+        return job_refuse(problem, 422, "invalid_member", "destination must be a string");
     struct slice name = { json_string_value(value), json_string_length(value) };
     const struct destination_config *destination = config_destination(reader->config, name);
     if (destination && destination->internal)

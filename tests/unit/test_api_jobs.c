@@ -80,6 +80,8 @@ static const struct call_case enqueue_cases[] = {
     { "twice the same member", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"payload\":2}", 422,
       "invalid_json", NULL },
     { "no destination", "POST", "/v1/jobs", "{\"payload\":1}", 422, "invalid_member", "destination" },
+    { "a destination that is no text", "POST", "/v1/jobs", "{\"destination\":3,\"payload\":1}", 422, "invalid_member",
+      "destination must be a string" },
     { "unknown destination", "POST", "/v1/jobs", "{\"destination\":\"yrad\",\"payload\":1}", 422, "unknown_destination",
       "\\\"yard\\\"" },
     { "unknown member", "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1,\"runat\":\"x\"}", 422,
