@@ -3,6 +3,9 @@
 #include "cli/configuration.h"
 #include "cli/options.h"
 #include "cli/policies.h"
+#include "daemon/daemon.h"
+
+#include <stdio.h>
 
 static void append_json(const struct config *config, struct buffer *out)
 {
@@ -41,6 +44,12 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
     buffer_init(&problems, PROBLEMS_BYTES_MAX);
     enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
     problems_print(&problems);
+    if (status == STATUS_OK) {
+        struct error error;
+        status = daemon_check(config, &error);
+        if (status != STATUS_OK)
+            fprintf(stderr, "%s: %s\n", path ? path : "built-in defaults", error.text);
+    }
     int code = EXIT_DONE;
     if (status == STATUS_OK)
         append_summary(cli, config, out);

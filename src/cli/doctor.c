@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/configuration.h"
 #include "cli/options.h"
+#include "daemon/daemon.h"
 #include "cli/policies.h"
 #include "cli/show.h"
 
@@ -63,8 +64,13 @@ static struct config *check_configuration(struct doctor *doctor, const char *giv
     buffer_init(&problems, PROBLEMS_BYTES_MAX);
     enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
     if (status == STATUS_OK) {
-        doctor_tell(doctor, FINDING_OK, "configuration", "%s: %zu destination%s", path ? path : "built-in defaults",
-                    config->destination_count, config->destination_count == 1 ? "" : "s");
+        struct error error;
+        if (daemon_check(config, &error) != STATUS_OK)
+            doctor_tell(doctor, FINDING_FAIL, "configuration", "%s: %s; the daemon does not start with it",
+                        path ? path : "built-in defaults", error.text);
+        else
+            doctor_tell(doctor, FINDING_OK, "configuration", "%s: %zu destination%s", path ? path : "built-in defaults",
+                        config->destination_count, config->destination_count == 1 ? "" : "s");
         for (size_t i = 0; i < config->warnings.count; i++)
             doctor_tell(doctor, FINDING_WARN, "configuration", "%s", config->warnings.items[i]);
     } else {

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "transport/http.h"
+#include "transport/http_settings.h"
 #include "transport/smtp.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ static void port_submit(void *context, struct batch *batch)
 static struct transport *transport_of(const struct daemon *daemon, const struct send *send)
 {
     struct transport *transport = daemon->transports[send->destination->transport];
-    assert(transport); /* check_transports lets no other in */
+    assert(transport); /* daemon_check lets no other in */
     return transport;
 }
 
@@ -205,7 +206,7 @@ static void on_terminate(evutil_socket_t fd, short what, void *context)
     event_add(daemon->drain_event, &every);
 }
 
-static enum status check_transports(const struct config *config, struct error *err)
+enum status daemon_check(const struct config *config, struct error *err)
 {
     static const char *const names[] = { [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
                                          [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull" };
@@ -215,6 +216,9 @@ static enum status check_transports(const struct config *config, struct error *e
             return error_set(err, STATUS_UNSUPPORTED,
                              "destination \"%s\": transport %s is not available in this version; use http, smtp or pull",
                              destination->name, names[destination->transport]);
+        enum status status = destination->transport == TRANSPORT_HTTP ? http_settings_check(destination, err) : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
     }
     return STATUS_OK;
 }
@@ -223,7 +227,7 @@ static enum status check_transports(const struct config *config, struct error *e
 static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
 {
     struct api_order *order;
-    enum status status = check_transports(config, err);
+    enum status status = daemon_check(config, err);
     if (status == STATUS_OK)
         status = api_prepare(daemon->api, config, &order, err);
     if (status != STATUS_OK)
@@ -467,7 +471,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
 
-    enum status status = check_transports(daemon.config, err);
+    enum status status = daemon_check(daemon.config, err);
     if (status == STATUS_OK)
         status = open_loop(&daemon, err);
     if (status == STATUS_OK)

@@ -18,6 +18,9 @@ struct daemon_settings {
     void *context;
 };
 
+/* Whether this version can do what a valid configuration asks of its destinations; `err` names the first that it cannot. */
+enum status daemon_check(const struct config *config, struct error *err) MUST_CHECK;
+
 /*
  * Runs until SIGTERM or SIGINT, then drains. STATUS_OK: everything was stopped in order. Else `err` says why: it
  * could not start, or the store failed, in which case the next start recovers.

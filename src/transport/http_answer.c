@@ -51,6 +51,52 @@ static void ignore_error(void *context, xmlErrorPtr problem)
     (void)problem;
 }
 
+/* Unknown functions are told past the context's own handler. */
+static void ignore_text(void *context, const char *format, ...)
+{
+    (void)context;
+    (void)format;
+}
+
+/* On a document that has nothing: what is wrong there is wrong everywhere, an unknown prefix too. */
+static bool xpath_can_be_evaluated(const char *path)
+{
+    static const char empty[] = "<empty/>";
+    xmlGenericErrorFunc said_by = xmlGenericError;
+    void *said_with = xmlGenericErrorContext;
+    xmlSetGenericErrorFunc(NULL, ignore_text);
+    xmlDoc *document = xmlReadMemory(empty, sizeof empty - 1, NULL, NULL, XML_PARSE_NONET);
+    xmlXPathContext *context = document ? xmlXPathNewContext(document) : NULL;
+    if (context) {
+        context->error = ignore_error;
+        context->opLimit = XPATH_STEPS_MAX;
+    }
+    xmlXPathObject *result = context ? xmlXPathEvalExpression((const xmlChar *)path, context) : NULL;
+    bool good = result != NULL;
+    xmlXPathFreeObject(result);
+    xmlXPathFreeContext(context);
+    xmlFreeDoc(document);
+    xmlSetGenericErrorFunc(said_with, said_by);
+    return good;
+}
+
+enum status http_place_check(struct slice place, struct error *err)
+{
+    struct slice prefix = SLICE("xpath:");
+    char path[XPATH_BYTES_MAX];
+    if (!slice_has_prefix(place, prefix))
+        return STATUS_OK;
+    struct slice expression = slice_from_offset(place, prefix.len);
+    if (expression.len >= sizeof path)
+        return error_set(err, STATUS_INVALID, "is longer than %d bytes", XPATH_BYTES_MAX - 1);
+    memcpy(path, expression.data, expression.len);
+    path[expression.len] = '\0';
+    if (!xpath_can_be_evaluated(path))
+        return error_set(err, STATUS_INVALID,
+                         "is no XPath that can be evaluated; namespaces have no prefixes here: *[local-name()='Fault']");
+    return STATUS_OK;
+}
+
 static bool find_xpath(struct slice expression, struct slice body, const struct wanted *wanted, struct buffer *out)
 {
     char path[XPATH_BYTES_MAX];

@@ -25,6 +25,9 @@ struct slice http_header(struct slice headers, struct slice name);
 void http_code_find(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
                     struct buffer *ret_code);
 
+/* STATUS_INVALID: nothing is ever found at this place, as at an XPath that is none. `err` says why, without the place. */
+enum status http_place_check(struct slice place, struct error *err) MUST_CHECK;
+
 /*
  * What the destination calls the job, at the first of the same places that holds a word of up to
  * REFERENCE_BYTES_MAX bytes, exactly as it stands there. Empty where there is none.

@@ -255,18 +255,26 @@ static enum status add_job_headers(struct http_request *request, struct slice he
     return status;
 }
 
+enum status http_headers_check(const struct destination_config *destination, struct error *err)
+{
+    for (size_t i = 0; i < destination->headers.count; i++) {
+        struct slice name = slice_from(destination->headers.items[i].name);
+        struct slice value = slice_from(destination->headers.items[i].value);
+        if (is_listed(framing_headers, name) || is_listed(own_headers, name) || !http_header_is_safe(name, value))
+            return error_set(err, STATUS_UNSUPPORTED, "headers: %s cannot be set", destination->headers.items[i].name);
+    }
+    return STATUS_OK;
+}
+
 /* The destination's own; a job's header of the same name comes before. */
 static enum status add_destination_headers(struct http_request *request, const struct destination_config *destination,
                                            struct error *err)
 {
-    enum status status = STATUS_OK;
+    enum status status = http_headers_check(destination, err);
     for (size_t i = 0; i < destination->headers.count && status == STATUS_OK; i++) {
         struct slice name = slice_from(destination->headers.items[i].name);
-        struct slice value = slice_from(destination->headers.items[i].value);
-        if (is_listed(framing_headers, name) || is_listed(own_headers, name) || !http_header_is_safe(name, value))
-            status = error_set(err, STATUS_UNSUPPORTED, "headers: %s cannot be set", destination->headers.items[i].name);
-        else if (!has_header(request, name))
-            status = add_header(request, name, value, err);
+        if (!has_header(request, name))
+            status = add_header(request, name, slice_from(destination->headers.items[i].value), err);
     }
     return status;
 }

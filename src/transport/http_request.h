@@ -36,6 +36,9 @@ void http_request_release(struct http_request *request);
 /* A name is a token; a value stays on its line and has no control characters but the tab. */
 bool http_header_is_safe(struct slice name, struct slice value);
 
+/* Of the destination's own headers. STATUS_UNSUPPORTED: one cannot be set. */
+enum status http_headers_check(const struct destination_config *destination, struct error *err) MUST_CHECK;
+
 /*
  * Standard Webhooks: "v1,BASE64" for each secret ("whsec_BASE64" or raw), separated by spaces. STATUS_UNSUPPORTED: a
  * secret is neither.

@@ -88,6 +88,22 @@ check "check a file that is not there" ended 2 "$work/none.yaml"
 cp "$work/bad.yaml" "$work/insist.yaml"
 run sh -c 'cd "$1" && exec "$2" check' - "$work" "$insist"
 check "without -c, ./insist.yaml" ended 2 'insist.yaml:2:'
+while IFS='|' read -r name more said; do
+    printf 'store: "memory:"\ndestinations: { a: { %s } }\n' "$more" >"$work/refused.yaml"
+    ask check -c "$work/refused.yaml"
+    check "check finds what cannot be sent with: $name" ended 2 "refused.yaml: destination \"a\": $said" 'is not valid'
+    check "and nothing else is said: $name" test "$(wc -l <"$work/err")" = 2
+    ask serve -c "$work/refused.yaml"
+    check "nothing starts with it: $name" ended 2 "insist: destination \"a\": $said"
+    ask --server http://127.0.0.1:1 doctor -c "$work/refused.yaml"
+    check "the doctor finds it: $name" ended 1 "fail  configuration  $work/refused.yaml: destination \"a\": $said"
+done <<'END'
+an XPath|url: "https://a/", error_code: ["xpath://["]|error_code "xpath://[" is no XPath
+a prefix|url: "https://a/", reference: ["xpath://soap:x"]|reference "xpath://soap:x" is no XPath
+a question|url: "https://a/", poll: { url: "https://a/", error_code: ["xpath:f(1)"] }|poll.error_code "xpath:f(1)" is no XPath
+a header|url: "https://a/", headers: { Content-Length: "5" }|headers: Content-Length cannot be set
+a transport|transport: exec, argv: [a]|transport exec is not available in this version
+END
 ask check --reference
 check "the reference of settings" ended 0 'max_retries' 'jitter'
 finish

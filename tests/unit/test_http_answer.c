@@ -130,10 +130,43 @@ static void test_reference_limits(void **state)
     }
 }
 
+static const struct {
+    const char *name, *place, *said; /* NULL: it is good */
+} places[] = {
+    { "the status", "http.status", NULL },
+    { "JSON", "json:/a", NULL },
+    { "a header", "header:X-Code", NULL },
+    { "an element", "xpath://code", NULL },
+    { "by its local name", "xpath://*[local-name()='Fault']/@code", NULL },
+    { "a function", "xpath:string(//code)", NULL },
+    { "a number of nothing", "xpath:number(//code) div 0", NULL },
+    { "no expression", "xpath://[", "no XPath" },
+    { "half an expression", "xpath://a[1", "no XPath" },
+    { "an unknown prefix", "xpath://soap:Fault", "local-name()" },
+    { "an unknown prefix further down", "xpath://a/b/soap:Fault", "local-name()" },
+    { "an unknown function", "xpath:code(//a)", "no XPath" },
+    { "an unknown variable", "xpath://a[$b]|$c", "no XPath" },
+    { "too long", "xpath:/" X500 X500 X500 X500 X500 X500 X500 X500 X500 X500 X500, "longer than 1023 bytes" },
+};
+
+/* What can find nothing in any answer would let a failure inside a 200 pass for success. */
+static void test_places(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct error err = { STATUS_OK, "" };
+        enum status status = http_place_check(slice_from(places[i].place), &err);
+        check((status == STATUS_OK) == !places[i].said, "%s: %s", places[i].name, err.text);
+        check(!places[i].said || strstr(err.text, places[i].said), "%s: %s", places[i].name, err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes), cmocka_unit_test(test_entities), cmocka_unit_test(test_rules), cmocka_unit_test(test_reference_limits),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_entities), cmocka_unit_test(test_rules), cmocka_unit_test(test_reference_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
