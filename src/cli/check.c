@@ -32,9 +32,10 @@ static void append_summary(const struct cli *cli, const struct config *config, s
         append_json(config, out);
         return;
     }
-    buffer_printf(out, "%s: valid; %zu destination%s, listens on %s:%d\n", config->path ? config->path : "built-in defaults",
-                  config->destination_count, config->destination_count == 1 ? "" : "s", config->listen.host,
-                  config->listen.port);
+    char address[LISTEN_TEXT_BYTES];
+    listen_format(&config->listen, config->listen.port, address);
+    buffer_printf(out, "%s: valid; %zu destination%s, listens on %s\n", config->path ? config->path : "built-in defaults",
+                  config->destination_count, config->destination_count == 1 ? "" : "s", address);
 }
 
 static int check(const struct cli *cli, const char *path, struct buffer *out)

@@ -2,11 +2,18 @@
 
 #include "cli/policies.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *configuration_path(const char *given)
 {
     return given ? given : cli_config_path();
+}
+
+void listen_format(const struct listen_address *address, int port, char ret_text[LISTEN_TEXT_BYTES])
+{
+    bool six = strchr(address->host, ':') != NULL;
+    snprintf(ret_text, LISTEN_TEXT_BYTES, "%s%s%s:%d", six ? "[" : "", address->host, six ? "]" : "", port);
 }
 
 /* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */

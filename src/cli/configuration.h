@@ -13,7 +13,11 @@ const char *configuration_path(const char *given);
 /* The file of the configured SQLite store, pointing into the configuration; NULL: the store is of another kind. */
 const char *configuration_sqlite_path(const struct config *config);
 
-/* The same as one step, for commands that need the file only. EXIT_DONE, or a code after its message; free the path. */
+/* As it stands in a URL: "127.0.0.1:7878", "[::1]:7878". `port` is the one that was got, which may not be the address's. */
+enum { LISTEN_TEXT_BYTES = 300 };
+void listen_format(const struct listen_address *address, int port, char ret_text[LISTEN_TEXT_BYTES]);
+
+/* The file of the store in one step. EXIT_DONE, or a code after its message; free the path. */
 int configuration_store_file(const char *given, char **ret_path);
 
 #endif

@@ -148,13 +148,14 @@ static void doctor_daemon(struct doctor *doctor)
 {
     struct client client;
     struct cli cli = *doctor->cli;
-    char listen[300];
+    char listen[LISTEN_TEXT_BYTES + 8];
     if (!cli.server && doctor->config) {
-        const struct listen_address *address = &doctor->config->listen;
-        bool any = strcmp(address->host, "0.0.0.0") == 0 || strcmp(address->host, "::") == 0;
-        bool six = !any && strchr(address->host, ':') != NULL;
-        snprintf(listen, sizeof listen, "http://%s%s%s:%d", six ? "[" : "", any ? "127.0.0.1" : address->host,
-                 six ? "]" : "", address->port);
+        struct listen_address at = doctor->config->listen;
+        if (strcmp(at.host, "0.0.0.0") == 0 || strcmp(at.host, "::") == 0)
+            at.host = "127.0.0.1";
+        char place[LISTEN_TEXT_BYTES];
+        listen_format(&at, at.port, place);
+        snprintf(listen, sizeof listen, "http://%s", place);
         cli.server = listen;
     }
     if (client_open(&cli, &client) == EXIT_DONE)

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/configuration.h"
 #include "cli/options.h"
 #include "cli/policies.h"
 #include "daemon/daemon.h"
@@ -9,12 +10,14 @@
 static void on_ready(void *context, int port)
 {
     const struct config *config = context;
-    printf("insist %s listens on http://%s:%d, store %s\n", INSIST_VERSION, config->listen.host, port, config->store);
+    char address[LISTEN_TEXT_BYTES];
+    listen_format(&config->listen, port, address);
+    printf("insist %s listens on http://%s, store %s\n", INSIST_VERSION, address, config->store);
     if (config->destination_count == 0)
         printf("There is no destination yet: write one into insist.yaml (see docs/configuration.md), then send SIGHUP.\n");
     else
-        printf("Try:   echo hello | insist add %s -\n       insist jobs\n       curl http://%s:%d/v1/stats\n",
-               config->destinations[0].name, config->listen.host, port);
+        printf("Try:   echo hello | insist add %s -\n       insist jobs\n       curl http://%s/v1/stats\n",
+               config->destinations[0].name, address);
     fflush(stdout);
 }
 

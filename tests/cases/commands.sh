@@ -88,6 +88,9 @@ check "check a file that is not there" ended 2 "$work/none.yaml"
 cp "$work/bad.yaml" "$work/insist.yaml"
 run sh -c 'cd "$1" && exec "$2" check' - "$work" "$insist"
 check "without -c, ./insist.yaml" ended 2 'insist.yaml:2:'
+echo 'listen: "[::1]:7878"' >"$work/six.yaml"
+ask check -c "$work/six.yaml"
+check "an address of IPv6 as it stands in a URL" ended 0 'listens on [::1]:7878'
 while IFS='|' read -r name more said; do
     printf 'store: "memory:"\ndestinations: { a: { %s } }\n' "$more" >"$work/refused.yaml"
     ask check -c "$work/refused.yaml"
