@@ -83,59 +83,89 @@ bool event_filter_takes(const struct event_filter *filter, const struct event *e
 
 /* --- the list ------------------------------------------------------------------------------------- */
 
+enum {
+    EVENTS_LOOKED_AT_MAX = 5 * STORE_PAGE_MAX, /* for one answer: others wait while the trail is read */
+    EVENTS_READ_BYTES_MAX = 64 << 20,
+};
+
 struct event_question {
     struct event_filter filter;
     int64_t after;
     size_t limit;
 };
 
-static enum status read_events(struct call *call, const struct event_question *question, struct event **ret_events,
-                               size_t *ret_count, struct error *err)
-{
-    struct store_reader *reader = call->api->reader;
-    if (question->filter.job.len > 0)
-        return reader->ops->reader_history(reader, question->filter.tenant, question->filter.job, STORE_PAGE_MAX,
-                                           &call->memory, ret_events, ret_count, err);
-    return reader->ops->reader_events(reader, question->after, question->limit, &call->memory, ret_events, ret_count, err);
-}
+/* An answer that grows read by read. */
+struct event_page {
+    struct json_writer json;
+    int64_t last; /* the newest that was looked at */
+    size_t taken, looked_at;
+    bool more; /* the read before had as many as it may have */
+};
 
-static void answer_events(struct call *call, const struct event_question *question, const struct event *events, size_t count)
+static void take_events(struct event_page *page, const struct event_question *question, const struct event *events,
+                        size_t count)
 {
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    int64_t last = question->after;
-    size_t looked_at = 0;
-    json_object_begin(&json);
-    json_name(&json, "events");
-    json_array_begin(&json);
-    for (size_t i = 0; i < count && looked_at < question->limit; i++) {
+    for (size_t i = 0; i < count && page->taken < question->limit; i++) {
         if (events[i].number <= question->after)
             continue;
-        looked_at++;
-        last = events[i].number;
-        if (event_filter_takes(&question->filter, &events[i]))
-            event_write(&json, &events[i]);
+        page->looked_at++;
+        page->last = events[i].number;
+        if (!event_filter_takes(&question->filter, &events[i]))
+            continue;
+        event_write(&page->json, &events[i]);
+        page->taken++;
     }
-    json_array_end(&json);
-    json_member_cursor(&json, looked_at == question->limit ? last : 0);
-    json_member_int(&json, "last", last);
-    json_object_end(&json);
-    call_json(call, 200, &body);
+}
+
+static enum status read_once(struct call *call, const struct event_question *question, struct event_page *page,
+                             struct error *err)
+{
+    const struct event_filter *filter = &question->filter;
+    struct store_reader *reader = call->api->reader;
+    bool chosen = filter->tenant.len > 0 || filter->destination.len > 0 || filter->types != 0;
+    size_t max = chosen || filter->job.len > 0 ? STORE_PAGE_MAX : question->limit;
+    struct event *events;
+    size_t count;
+    enum status status;
+    struct arena memory;
+    arena_init(&memory, EVENTS_READ_BYTES_MAX);
+    if (filter->job.len > 0)
+        status = reader->ops->reader_history(reader, filter->tenant, filter->job, max, &memory, &events, &count, err);
+    else
+        status = reader->ops->reader_events(reader, page->last, max, &memory, &events, &count, err);
+    if (status == STATUS_OK) {
+        take_events(page, question, events, count);
+        page->more = filter->job.len == 0 && count == max;
+    }
+    arena_release(&memory);
+    return status;
 }
 
 void handle_events_list(struct call *call)
 {
     struct event_question question;
     struct error error;
-    struct event *events;
-    size_t count;
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
     if (!event_filter_read(call, &question.filter) || !call_cursor(call, from, &question.after) ||
         !call_limit(call, &question.limit))
         return;
-    enum status status = read_events(call, &question, &events, &count, &error);
-    if (status != STATUS_OK)
+    struct buffer body = call_buffer();
+    struct event_page page = { .json = json_writer(&body), .last = question.after };
+    json_object_begin(&page.json);
+    json_name(&page.json, "events");
+    json_array_begin(&page.json);
+    enum status status;
+    do
+        status = read_once(call, &question, &page, &error);
+    while (status == STATUS_OK && page.more && page.taken < question.limit && page.looked_at < EVENTS_LOOKED_AT_MAX);
+    if (status != STATUS_OK) {
+        buffer_release(&body);
         call_store_problem(call, status, &error);
-    else
-        answer_events(call, &question, events, count);
+        return;
+    }
+    json_array_end(&page.json);
+    json_member_cursor(&page.json, page.more || page.taken == question.limit ? page.last : 0);
+    json_member_int(&page.json, "last", page.last);
+    json_object_end(&page.json);
+    call_json(call, 200, &body);
 }

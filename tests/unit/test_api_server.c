@@ -185,6 +185,44 @@ static void events_are_followed(void **state)
 }
 
 /* S2-011 S2-027 S2-028 S2-029 S2-030 S2-031 S2-032 S2-033 S2-034 S2-035 S2-036 S2-037 */
+/* Filters choose among all events: `limit` is how many are found, not how many are looked at. */
+static void filters_look_further_than_a_page(void **state)
+{
+    enum { OTHERS = 7000 };
+    struct api_fixture *fixture = *state;
+    put_job(fixture, "yard", "t1", "first", "1");
+    struct buffer lines;
+    buffer_init(&lines, 1 << 20);
+    for (int i = 0; i < OTHERS; i++)
+        buffer_printf(&lines, "{\"destination\":\"yard\",\"tenant\":\"t2\",\"payload\":1}\n");
+    struct request batch = { "POST", "/v1/jobs/batch", buffer_slice(&lines).data, buffer_slice(&lines).len,
+                             "application/x-ndjson", NULL };
+    struct reply reply = http_ask(fixture, &batch);
+    check(reply.status == 200 && reply_int(&reply, "accepted") == OTHERS, "%s", reply.body);
+    reply_release(&reply);
+    buffer_release(&lines);
+    put_job(fixture, "yard", "t1", "last", "1");
+    static const struct {
+        const char *path;
+        size_t count;
+        const char *job, *next; /* the first one's; where it goes on, "": it does not */
+    } rows[] = {
+        { "/v1/events?tenant=t1&limit=1", 1, "first", "1" },
+        { "/v1/events?tenant=t1&limit=2", 1, "first", "5000" }, /* so many are looked at for one answer */
+        { "/v1/events?tenant=t1&limit=2&cursor=5000", 1, "last", "" },
+        { "/v1/events?tenant=t1&limit=1&after=2002", 1, "last", "7002" },
+        { "/v1/events?tenant=t1&type=cancelled&after=2001", 0, "", "7001" },
+        { "/v1/events?tenant=t1&after=7002", 0, "", "" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        reply = http_do(fixture, "GET", rows[i].path, NULL);
+        check(json_array_size(reply_at(&reply, "events")) == rows[i].count, "%s: %s", rows[i].path, reply.body);
+        check(strcmp(reply_text(&reply, "events.0.job"), rows[i].job) == 0, "%s: %s", rows[i].path, reply.body);
+        check(strcmp(reply_text(&reply, "next"), rows[i].next) == 0, "%s: %s", rows[i].path, reply.body);
+        reply_release(&reply);
+    }
+}
+
 static void dead_letters_are_exported(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -675,6 +713,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(very_many_jobs_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(destinations_and_tenants_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(events_are_followed, setup, teardown),
+        cmocka_unit_test_setup_teardown(filters_look_further_than_a_page, setup, teardown),
         cmocka_unit_test_setup_teardown(dead_letters_are_exported, setup, teardown),
         cmocka_unit_test_setup_teardown(decisions_are_answered, setup, teardown),
         cmocka_unit_test(health_follows_progress),
