@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { LIMIT_DEFAULT = 100, POLL_MS = 500, NUMBER_MAX = INT32_MAX };
+enum { LIMIT_DEFAULT = 100, POLL_MS = 500, NUMBER_MAX = INT32_MAX, REACH_FACTOR = 8 };
 
 struct events {
     const struct cli *cli;
@@ -97,6 +97,53 @@ static int find_newest(struct events *events, int64_t *ret_newest)
     return code;
 }
 
+static bool page_has_next(const json_t *page)
+{
+    const json_t *next = json_object_get(page, "next");
+    return json_is_string(next) || json_is_integer(next);
+}
+
+/* How many there are for us after that number; *ret_number is the number of the `nth` of them, where there is one. */
+static int count_after(struct events *events, int64_t after, int64_t nth, int64_t *ret_count, int64_t *ret_number)
+{
+    bool more = true;
+    int code = EXIT_DONE;
+    *ret_count = 0;
+    while (code == EXIT_DONE && more) {
+        struct reply reply = { 0 };
+        json_t *page = NULL;
+        code = ask(events, after, CLIENT_PAGE_MAX, true, &reply, &page);
+        const json_t *rows = json_object_get(page, "events");
+        int64_t count = (int64_t)json_array_size(rows);
+        if (nth > *ret_count && nth <= *ret_count + count)
+            *ret_number =
+                json_integer_value(json_object_get(json_array_get(rows, (size_t)(nth - *ret_count - 1)), "number"));
+        *ret_count += count;
+        int64_t last = json_integer_value(json_object_get(page, "last"));
+        more = page_has_next(page) && last > after;
+        after = last;
+        json_decref(page);
+        reply_release(&reply);
+    }
+    return code;
+}
+
+/* Puts us before the newest `limit`: of a tenant, by --tenant or by the token, they may lie far back among others'. */
+static int place_before_newest(struct events *events, int64_t newest, int64_t limit)
+{
+    int64_t count = 0, reach = limit;
+    int code = EXIT_DONE;
+    for (;; reach *= REACH_FACTOR) {
+        events->after = newest > reach ? newest - reach : 0;
+        code = count_after(events, events->after, 0, &count, &events->after);
+        if (code != EXIT_DONE || count >= limit || events->after == 0)
+            break;
+    }
+    return code == EXIT_DONE && count > limit
+               ? count_after(events, events->after, count - limit, &count, &events->after)
+               : code;
+}
+
 static void append_json_lines(const json_t *rows, struct buffer *out)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -141,7 +188,7 @@ static int next_page(struct events *events, bool *ret_more)
     int code = ask(events, events->after, limit, true, &reply, &page);
     if (code == EXIT_DONE)
         code = take_page(events, &reply, page);
-    *ret_more = json_is_string(json_object_get(page, "next")) || json_is_integer(json_object_get(page, "next"));
+    *ret_more = page_has_next(page);
     json_decref(page);
     reply_release(&reply);
     return code;
@@ -198,8 +245,8 @@ static int begin(struct events *events, int64_t limit)
         return EXIT_DONE;
     }
     int code = find_newest(events, &newest);
-    events->after = events->follow ? newest : newest > limit ? newest - limit : 0;
-    return code;
+    events->after = newest;
+    return code == EXIT_DONE && !events->follow ? place_before_newest(events, newest, limit) : code;
 }
 
 static int run(struct cli *cli, int argc, char **argv)

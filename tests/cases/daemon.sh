@@ -166,6 +166,11 @@ check "events of a job" ended 0 'accepted' 'retry_scheduled' 'redriven' 'http:50
 ask events -n 3
 check "the newest events" test "$(wc -l <"$work/out")" = 4
 newest=$(tail -n 1 "$work/out" | awk '{ print $1 }')
+ask events --tenant t1 -n 2
+check "the newest of a tenant, however far back" sh -c "[ \$(grep -c ' t1 ' '$work/out') = 2 ] && [ \$(wc -l <'$work/out') = 3 ]"
+cp "$work/out" "$work/two"
+ask events --tenant t1
+check "they are its last" sh -c "[ \"\$(tail -n 2 '$work/out' | tr -s ' ')\" = \"\$(tail -n 2 '$work/two' | tr -s ' ')\" ]"
 ask events --after "$newest"
 check "none after the newest" test "$(wc -l <"$work/out")" = 1
 "$insist" events --follow --after "$newest" -n 1 -o json >"$work/followed" 2>&1 &
