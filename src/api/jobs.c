@@ -272,8 +272,9 @@ static void answer_action(struct call *call)
     else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
         call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
     else if (op->status == STATUS_CONFLICT)
-        call_problem(call, 409, "state_forbids", "the job is %s; only pending and waiting jobs can be %s", state,
-                     op->kind == OP_CANCEL ? "cancelled" : "given another priority");
+        call_problem(call, 409, "state_forbids", "the job is %s; only %s", state,
+                     op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
+                                           : "pending, waiting and running jobs can be given another priority");
     else if (op->status != STATUS_OK)
         call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
     else
