@@ -148,7 +148,6 @@ static void release_others(struct call *call)
             .step_count = job->step_count,
             .doubted = job->doubted,
             .attempt_undone = job->step == STEP_SEND,
-            .dead_expires_at = INSTANT_NONE,
             .forget_at = INSTANT_NONE,
         };
     }
@@ -467,7 +466,7 @@ void handle_leases_ack(struct call *call)
         op->settle = (struct op_settle){
             .seq = list->leases[i].seq, .token = list->leases[i].token, .event = EVENT_DELIVER,
             .retry_count = list->leases[i].retry_count, .outcome = OUTCOME_DELIVERED, .run_at = INSTANT_NONE,
-            .dead_expires_at = INSTANT_NONE, .forget_at = forget_at,
+            .forget_at = forget_at,
         };
     }
     call_submit(call, after_ack);

@@ -256,8 +256,7 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;
-    settle->dead_expires_at =
-        destination->dead.ttl_ms > 0 ? instant_add(input->now, destination->dead.ttl_ms) : INSTANT_NONE;
+    settle->dead_ttl_ms = destination->dead.ttl_ms;
     settle->forget_at = input->retention_ms > 0 ? instant_add(input->now, input->retention_ms) : INSTANT_NONE;
     if (settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE)
         settle->dead_code = slice_from(dead_code_of(decision));

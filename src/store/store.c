@@ -194,13 +194,18 @@ struct slice error_text_cut(struct slice text)
     return (struct slice){ text.data, len };
 }
 
+instant dead_expires_at(instant now, int64_t ttl_ms)
+{
+    return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
+}
+
 instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now)
 {
     int64_t ttl_ms = promote->dead_ttl_ms;
     for (size_t i = 0; i < promote->dead_ttl_count; i++)
         if (slice_equal(promote->dead_ttls[i].destination, destination))
             ttl_ms = promote->dead_ttls[i].ms;
-    return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
+    return dead_expires_at(now, ttl_ms);
 }
 
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1])

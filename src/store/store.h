@@ -128,7 +128,7 @@ struct op_settle {
     enum outcome outcome;
     struct slice code, error; /* `error` is not empty for EVENT_GIVE_UP and EVENT_EXPIRE (kept in last_error) */
     struct slice dead_code;
-    instant dead_expires_at;
+    int64_t dead_ttl_ms; /* of the dead letter, from the moment it is one; 0: it stays until purged */
     instant forget_at; /* a completed job is deleted then; INSTANT_NONE: never */
     struct slice reference; /* empty: keep */
     /* result */
@@ -422,6 +422,8 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
 enum event_type settle_event_type(enum job_event event);
 /* What is stored of an error's text: so much, and no UTF-8 sequence in part. */
 struct slice error_text_cut(struct slice text);
+/* When a dead letter of now goes away by itself. */
+instant dead_expires_at(instant now, int64_t ttl_ms);
 /* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */
 instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now);
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */

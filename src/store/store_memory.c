@@ -184,7 +184,7 @@ static void settle_numbers(struct memory_job *job, instant now, const struct op_
         job->ready = is_due(settle->run_at, now);
     } else if (job->job.state == STATE_DEAD) {
         job->job.dead_at = now;
-        job->job.expires_at = settle->dead_expires_at;
+        job->job.expires_at = dead_expires_at(now, settle->dead_ttl_ms);
     } else {
         assert(job->job.state == STATE_COMPLETED);
         job->forget_at = settle->forget_at;

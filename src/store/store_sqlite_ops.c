@@ -315,7 +315,7 @@ static void settled_row(const struct op_settle *settle, enum job_state state, in
     } else if (state == STATE_DEAD) {
         job->dead_at = now;
         job->dead_code = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0 ? SLICE("EXPIRED") : settle->dead_code;
-        job->expires_at = settle->dead_expires_at;
+        job->expires_at = dead_expires_at(now, settle->dead_ttl_ms);
     } else {
         row->forget_at = settle->forget_at;
     }

@@ -187,7 +187,7 @@ static void redrive_gives_a_dead_job_a_new_generation(void **state)
     settle.settle.retry_count = 1;
     settle.settle.step_count = 2;
     settle.settle.doubted = true;
-    settle.settle.dead_expires_at = f->now + DAY_MS;
+    settle.settle.dead_ttl_ms = DAY_MS;
     assert_run(f, &settle, STATUS_OK);
     f->now += 500;
 
@@ -328,7 +328,7 @@ static void a_purged_job_leaves_its_history(void **state)
     int64_t lane = put(f, "a");
     struct job job = take(f, lane);
     struct store_op settle = settle_op(&job, EVENT_GIVE_UP);
-    settle.settle.dead_expires_at = f->now + DAY_MS;
+    settle.settle.dead_ttl_ms = DAY_MS;
     assert_run(f, &settle, STATUS_OK);
     struct store_op op = job_op(OP_PURGE, "t", "a");
     op.data = SLICE("{\"by\":\"ana\"}");

@@ -112,7 +112,7 @@ static void make_settle(struct dice *dice, const struct model *model, const stru
         .code = untried ? SLICE("") : event == EVENT_DELIVER ? SLICE("http:200") : SLICE("http:429"),
         .error = untried || event == EVENT_DELIVER ? SLICE("") : SLICE("too fast"),
         .dead_code = percent(dice, 50) ? SLICE("PERMANENT_ERROR") : SLICE("MAX_RETRIES_EXCEEDED"),
-        .dead_expires_at = percent(dice, 10) ? INSTANT_NONE : model->now + between(dice, 0, 200),
+        .dead_ttl_ms = percent(dice, 10) ? 0 : between(dice, 1, 200),
         .forget_at = model->now + between(dice, 0, 100),
         .reference = percent(dice, 20) ? SLICE("p-7") : SLICE(""),
     };

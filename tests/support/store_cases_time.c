@@ -8,7 +8,7 @@ static int64_t put_dead(struct store_fixture *f, const char *id, int64_t ttl_ms)
     int64_t lane = put(f, id);
     struct job job = take(f, lane);
     struct store_op op = settle_op(&job, EVENT_GIVE_UP);
-    op.settle.dead_expires_at = f->now + ttl_ms;
+    op.settle.dead_ttl_ms = ttl_ms;
     assert_run(f, &op, STATUS_OK);
     return lane;
 }

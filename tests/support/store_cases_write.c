@@ -448,7 +448,7 @@ static void settle_reaches_every_state(void **state)
         op.settle.rank = 77;
         op.settle.doubted = true;
         op.settle.run_at = f->now + HOUR_MS;
-        op.settle.dead_expires_at = f->now + DAY_MS;
+        op.settle.dead_ttl_ms = DAY_MS;
         op.settle.reference = SLICE("protocol-9");
         f->now += 20;
         assert_run(f, &op, STATUS_OK);
@@ -470,7 +470,7 @@ static void settle_reaches_every_state(void **state)
         assert_int_equal(after.rank, waits ? 77 : job.rank);
         assert_int_equal(after.run_at, waits ? op.settle.run_at : job.run_at);
         assert_true(after.dead_at == (dead ? f->now : INSTANT_NONE));
-        assert_true(after.expires_at == (dead ? op.settle.dead_expires_at : INSTANT_NONE));
+        assert_true(after.expires_at == (dead ? f->now + DAY_MS : INSTANT_NONE));
         assert_text(after.dead_code, !dead ? "" : rows[i].event == EVENT_EXPIRE ? "EXPIRED" : "MAX_RETRIES_EXCEEDED");
         struct event event = last_event(f, "t", rows[i].id, rows[i].type);
         assert_int_equal(event.state, rows[i].state);

@@ -135,7 +135,6 @@ struct store_op settle_op(const struct job *job, enum job_event event)
                     .code = event == EVENT_DELIVER ? SLICE("http:200") : SLICE("http:503"),
                     .error = event == EVENT_DELIVER ? SLICE("") : SLICE("timeout"),
                     .dead_code = event == EVENT_EXPIRE ? SLICE("EXPIRED") : SLICE("MAX_RETRIES_EXCEEDED"),
-                    .dead_expires_at = INSTANT_NONE,
                     .forget_at = INSTANT_NONE,
                     .reference = SLICE("") },
     };

@@ -211,7 +211,7 @@ static void apply_settle(struct model *model, const struct store_op *op, struct 
         type = settle->event == EVENT_GIVE_UP ? EVENT_TYPE_DEAD : EVENT_TYPE_EXPIRED;
         job->job.state = STATE_DEAD;
         job->job.dead_at = model->now;
-        job->job.expires_at = settle->dead_expires_at;
+        job->job.expires_at = settle->dead_ttl_ms > 0 ? model->now + settle->dead_ttl_ms : INSTANT_NONE;
         job->job.dead_code = settle->dead_code;
     }
     job_changed(model, job, type, op->data);

@@ -71,7 +71,7 @@ static struct op_settle *add_settle(struct plan *plan, int64_t seq, enum job_eve
         .code = event == EVENT_DELIVER ? SLICE("http:200") : SLICE("http:503"),
         .error = event == EVENT_DELIVER ? SLICE("") : SLICE("busy"),
         .dead_code = SLICE("MAX_RETRIES_EXCEEDED"),
-        .dead_expires_at = plan->now + 9500,
+        .dead_ttl_ms = 9500,
         .forget_at = plan->now + 7500,
     };
     return &op->settle;

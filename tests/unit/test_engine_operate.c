@@ -499,6 +499,21 @@ static void the_trail_is_kept_for_five_years(void **state)
     world_end(&world);
 }
 
+/* However long the store takes to write it down. */
+static void a_dead_letter_has_its_whole_time(void **state)
+{
+    struct world world = { .destination = refuses };
+    (void)state;
+    world_begin(&world, TO(", dead: { ttl: 7d }"), began);
+    world.commit_ms = 250;
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 10 * 1000);
+    struct job job = world_job(&world, "t", "a");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_int_equal(job.expires_at - job.dead_at, 7 * (int64_t)DAY_MS);
+    world_end(&world);
+}
+
 static int64_t released(struct world *world)
 {
     struct lane_counts counts = world_counts(world, "d");
@@ -557,6 +572,7 @@ int main(void)
         cmocka_unit_test(dead_letters_go_back_slowly),
         cmocka_unit_test(a_trial_goes_first),
         cmocka_unit_test(the_trail_is_kept_for_five_years),
+        cmocka_unit_test(a_dead_letter_has_its_whole_time),
         cmocka_unit_test(overdue_jobs_are_released_bit_by_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

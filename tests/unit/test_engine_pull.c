@@ -63,7 +63,7 @@ static void ack(struct worker *worker, const struct job *job)
     const struct store_op op = { .kind = OP_SETTLE,
                                  .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER,
                                              .outcome = OUTCOME_DELIVERED, .retry_count = job->retry_count,
-                                             .run_at = INSTANT_NONE, .dead_expires_at = INSTANT_NONE,
+                                             .run_at = INSTANT_NONE,
                                              .forget_at = INSTANT_NONE } };
     world_apply(worker->world, &op);
     engine_acked(worker->world->engine, job->seq, job->lease_token);

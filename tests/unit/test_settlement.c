@@ -195,7 +195,7 @@ static void check_fields(const struct settle_case *c, const struct store_op *op)
     check(slice_equal(is->dead_code, due->dead_code), "%s: %.*s", c->name, SLICE_ARG(is->dead_code));
     check(slice_equal(is->code, c->answer.code), "%s: code %.*s", c->name, SLICE_ARG(is->code));
     check((is->error.len == 0) == (due->event == EVENT_DELIVER), "%s: error \"%.*s\"", c->name, SLICE_ARG(is->error));
-    check(is->dead_expires_at == now + AFTER(DEAD_TTL) && is->forget_at == now + AFTER(KEEP), "%s: ends", c->name);
+    check(is->dead_ttl_ms == AFTER(DEAD_TTL) && is->forget_at == now + AFTER(KEEP), "%s: ends", c->name);
 }
 
 static const char *member(const json_t *root, const char *name)

@@ -76,7 +76,7 @@ static void try_first(struct store *store, int64_t lane, instant at, enum job_ev
                                                .rank = job->rank, .retry_count = retries, .outcome = OUTCOME_TRANSIENT,
                                                .code = SLICE("http:503"), .error = SLICE("away"), .dead_code = SLICE("X"),
                                                .step = STEP_VERIFY, .step_count = 2, .doubted = true,
-                                               .dead_expires_at = INSTANT_NONE, .forget_at = INSTANT_NONE } };
+                                               .forget_at = INSTANT_NONE } };
         apply(store, at + 100, &settle, &memory);
     }
     arena_release(&memory);

@@ -89,8 +89,7 @@ static void give_up(struct fixture *f, const struct job *job)
                                        .event = EVENT_GIVE_UP,
                                        .outcome = OUTCOME_PERMANENT,
                                        .error = SLICE("no"),
-                                       .dead_code = SLICE("PERMANENT_ERROR"),
-                                       .dead_expires_at = INSTANT_NONE } };
+                                       .dead_code = SLICE("PERMANENT_ERROR") } };
     apply_at(f, start, &op, 1);
     assert_int_equal(op.status, STATUS_OK);
 }

@@ -238,7 +238,7 @@ static void task_return(struct world *world, const struct job *job)
         .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step,
                     .run_at = world_now(world), .rank = job->rank, .retry_count = job->retry_count,
                     .step_count = job->step_count, .doubted = job->doubted, .attempt_undone = job->step == STEP_SEND,
-                    .outcome = OUTCOME_WAIT, .forget_at = INSTANT_NONE, .dead_expires_at = INSTANT_NONE },
+                    .outcome = OUTCOME_WAIT, .forget_at = INSTANT_NONE },
     };
     arena_init(&memory, SIZE_MAX / 4);
     seen(world, FEATURE_RETURNED);
