@@ -18,11 +18,12 @@ static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t n
         return SQLITE_OK;
     for (int i = 0; i < store->reserve_pages && result == SQLITE_OK; i++) {
         result = log->pMethods->xWrite(log, zeros, (int)sizeof zeros, size);
-        size += result == SQLITE_OK ? (int64_t)sizeof zeros : 0;
+        size += (int64_t)sizeof zeros;
     }
     if (result == SQLITE_OK)
         result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    store->log_bytes = size;
+    if (result == SQLITE_OK) /* a write that was taken may still fail when it is synced */
+        store->log_bytes = size;
     return (result & 0xff) == SQLITE_FULL ? SQLITE_OK : result;
 }
 
@@ -67,7 +68,10 @@ static struct sqlite_log *log_of(sqlite3_file *file)
     return (struct sqlite_log *)(uintptr_t)file->pMethods;
 }
 
-/* What could not be written is not tried again: the transaction that it was of fails with it. */
+/*
+ * What could not be written is not tried again: the transaction that it was of fails with it, or, if that was rolled back
+ * with its pages still here, the next one.
+ */
 static int gathered_write(struct sqlite_log *log, sqlite3_file *file)
 {
     int len = log->len;
@@ -125,9 +129,23 @@ static int log_close(sqlite3_file *file)
     return file->pMethods->xClose(file);
 }
 
+/*
+ * Where a write may damage what is beside it, SQLite fills up the sector behind a commit with more frames, syncs within
+ * the last of them and announces it whole: there a part would still be here when readers look for it.
+ */
+static bool may_gather(struct sqlite_store *store)
+{
+    sqlite3_file *file = NULL;
+    int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    return result == SQLITE_OK && file && file->pMethods &&
+           (file->pMethods->xDeviceCharacteristics(file) & SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0;
+}
+
 enum status sqlite_log_gather(struct sqlite_store *store, struct error *err)
 {
     sqlite3_file *file = NULL;
+    if (!may_gather(store))
+        return STATUS_OK;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
     if (result != SQLITE_OK || !file || !file->pMethods)
         return error_set(err, STATUS_IO, "the write-ahead log is not open: %s", sqlite3_errstr(result));

@@ -24,7 +24,7 @@ static void collect(struct curl_loop *loop)
 struct curl_watch {
     struct event *event; /* NULL: none yet */
     short wanted;        /* what the event is registered for; 0: it is not */
-    bool kept;           /* opened by curl_loop_open: closed by curl_loop_close, and not without it */
+    bool kept;           /* of a connection that was made: it is closed by curl_loop_close, and not without it */
     bool idle;           /* libcurl has no use for it at present */
 };
 
@@ -96,15 +96,31 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
     return 0;
 }
 
+/*
+ * Before a connection is made libcurl (7.88) closes its socket without a word and says farewell to the number only
+ * afterwards, or not at all if the next socket has got the same one by then. So such a socket is never kept; and what is
+ * still registered for a number that is new again goes for the new socket: the kernel forgot it with the old one.
+ */
 curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address)
 {
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    struct curl_watch *watch = fd >= 0 ? watch_at(loop, fd) : NULL;
-    if (watch) { /* without memory for it the socket is one of those that are not kept */
-        watch_drop(watch);
-        watch->kept = true;
+    struct curl_watch *watch = fd >= 0 && (size_t)fd < loop->watch_count ? &loop->watches[fd] : NULL;
+    if (watch && watch->wanted != 0) {
+        event_del(watch->event);
+        if (event_add(watch->event, NULL) != 0)
+            watch->wanted = 0;
     }
     return fd;
+}
+
+void curl_loop_keep(struct curl_loop *loop, CURL *curl)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    struct curl_watch *watch;
+    if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD)
+        return;
+    if ((watch = watch_at(loop, fd)))
+        watch->kept = true;
 }
 
 int curl_loop_close(void *loop, curl_socket_t fd)

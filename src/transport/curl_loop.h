@@ -3,8 +3,8 @@
  *
  * Add handles to `multi`, with CURLOPT_PRIVATE set. What `done` is told of is still in `multi`: it removes it.
  *
- * libcurl says farewell to a socket after each answer and greets it again with the next request. Sockets that were
- * opened by curl_loop_open stay registered in between, which saves the kernel most of a request's changes.
+ * libcurl says farewell to a socket after each answer and greets it again with the next request. Those of which
+ * curl_loop_keep was told stay registered in between, which saves the kernel most of a request's changes.
  */
 #ifndef TRANSPORT_CURL_LOOP_H
 #define TRANSPORT_CURL_LOOP_H
@@ -29,9 +29,11 @@ bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done
 /* Without a handle in it. */
 void curl_loop_release(struct curl_loop *loop);
 
-/* A socket that stays registered until curl_loop_close; for CURLOPT_OPENSOCKETFUNCTION. Negative: errno says why. */
+/* A new socket, for CURLOPT_OPENSOCKETFUNCTION. Negative: errno says why. */
 curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address);
-/* CURLOPT_CLOSESOCKETFUNCTION of every handle whose sockets come from curl_loop_open; the loop is its data. */
+/* CURLOPT_CLOSESOCKETFUNCTION of every handle that is given to curl_loop_keep; the loop is its data. */
 int curl_loop_close(void *loop, curl_socket_t fd);
+/* From `done`, before the handle is removed: its connection, if libcurl has put it by for the next request, is kept. */
+void curl_loop_keep(struct curl_loop *loop, CURL *curl);
 
 #endif

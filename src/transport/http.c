@@ -45,6 +45,7 @@ struct exchange {
     struct http_request request;
     struct buffer headers, body;
     bool body_cut;   /* the answer was longer than allowed */
+    bool opened;     /* a socket, for a connection of its own */
     bool connected;  /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
     bool repeated;   /* libcurl wanted to send it a second time, and was not let */
     bool private_address;
@@ -104,6 +105,7 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
         return CURL_SOCKET_BAD;
     }
     curl_socket_t fd = curl_loop_open(&exchange->http->loop, address);
+    exchange->opened = exchange->opened || fd >= 0;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
         exchange->starved = true;
     return fd;
@@ -242,7 +244,7 @@ static void exchange_reset(struct exchange *exchange)
     buffer_recycle(&exchange->headers);
     buffer_recycle(&exchange->body);
     exchange->send = NULL;
-    exchange->body_cut = exchange->connected = exchange->repeated = exchange->private_address = false;
+    exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
     exchange->starved = exchange->unset = false;
     exchange->curl_error[0] = '\0';
 }
@@ -290,6 +292,8 @@ static void exchange_done(void *private_data, CURLcode result)
     struct exchange *exchange = private_data;
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
     struct words words;
+    if (exchange->opened)
+        curl_loop_keep(&exchange->http->loop, exchange->curl);
     curl_multi_remove_handle(exchange->http->loop.multi, exchange->curl);
     words_init(&words);
     if (result == CURLE_OK || exchange->body_cut)

@@ -51,6 +51,8 @@ static struct {
     enum power_call fault;
     int fault_nth, fault_errno, fault_calls;
     bool fault_once, fault_happened;
+    enum power_rest fault_rest;
+    bool unsafe;
     int last_errno;
 } power;
 
@@ -197,13 +199,25 @@ static int file_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
     return real->pMethods->xRead(real, bytes, len, at);
 }
 
+static int rest_of(int len)
+{
+    switch (power.fault_rest) {
+    case POWER_REST_NOTHING:
+        return 0;
+    case POWER_REST_ALMOST_ALL:
+        return len - 1;
+    default:
+        return len / 2;
+    }
+}
+
 static int file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
 {
     struct power_file *self = file_of(file);
     int done = len;
     if (self->disk) {
         if (fails(POWER_WRITE))
-            done = len / 2; /* a write that fails may have written something */
+            done = rest_of(len); /* a write that fails may have written something */
         for (int i = 0; i == 0 || i < done; i += PIECE_BYTES) { /* the power may go in the middle of a long one */
             watched(POWER_WRITE);
             size_t piece = (size_t)(done - i < PIECE_BYTES ? done - i : PIECE_BYTES);
@@ -295,7 +309,7 @@ static int file_sector_size(sqlite3_file *file)
 static int file_characteristics(sqlite3_file *file)
 {
     (void)file;
-    return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+    return power.unsafe ? 0 : SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
 static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **memory)
@@ -541,6 +555,16 @@ void power_fail(enum power_call call, int nth, int errno_value, bool once)
     power.fault_calls = 0;
     if (nth > 0)
         power.fault_happened = false;
+}
+
+void power_fail_leaves(enum power_rest rest)
+{
+    power.fault_rest = rest;
+}
+
+void power_unsafe(bool unsafe)
+{
+    power.unsafe = unsafe;
 }
 
 bool power_failed(void)

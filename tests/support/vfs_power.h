@@ -39,6 +39,9 @@ void power_off(void);
 /* For a moment: connections opened meanwhile are plain ones. */
 void power_plain(bool plain);
 
+/* A disk that may damage what is beside the bytes it writes: SQLite fills up the sector behind each commit. */
+void power_unsafe(bool unsafe);
+
 /* Where the disk itself has its memory from, for tests in which realloc fails; what it gives can be freed. */
 void power_memory(void *(*source)(void *memory, size_t size));
 
@@ -52,6 +55,13 @@ uint64_t power_cut_fingerprint(const char *from, enum power_loss loss, uint64_t 
 
 /* From the `nth` (1, 2, ...) call of a kind on, it fails with `errno_value`; only that one when `once`. 0: no faults. */
 void power_fail(enum power_call call, int nth, int errno_value, bool once);
+/* What a write that fails leaves of itself: half of it, unless said otherwise. */
+enum power_rest {
+    POWER_REST_HALF,
+    POWER_REST_NOTHING,
+    POWER_REST_ALMOST_ALL, /* but for the last byte */
+};
+void power_fail_leaves(enum power_rest rest);
 /* Whether a fault has happened since the last ones were asked for. */
 bool power_failed(void);
 

@@ -204,7 +204,8 @@ static int free_port(void)
     return port;
 }
 
-static pid_t nginx_start(int port)
+/* At the second port it ends a connection after three requests. */
+static pid_t nginx_start(int port, int short_port)
 {
     char path[CERTIFICATE_PATH_BYTES * 2];
     snprintf(path, sizeof path, "%s/nginx.conf", files.folder);
@@ -214,9 +215,11 @@ static pid_t nginx_start(int port)
             "http { access_log off; client_body_temp_path %s/b; proxy_temp_path %s/b; fastcgi_temp_path %s/b;\n"
             "uwsgi_temp_path %s/b; scgi_temp_path %s/b; server { listen 127.0.0.1:%d ssl http2;\n"
             "ssl_certificate %s; ssl_certificate_key %s;\n"
-            "location / { return 200 '$server_protocol $connection'; } location /lost { return 444; } } }\n",
+            "location / { return 200 '$server_protocol $connection'; } location /lost { return 444; } }\n"
+            "server { listen 127.0.0.1:%d ssl http2; keepalive_requests 3; ssl_certificate %s; ssl_certificate_key %s;\n"
+            "location / { return 200 '$server_protocol $connection'; } } }\n",
             files.folder, files.folder, files.folder, files.folder, files.folder, files.folder, port, files.server,
-            certificate_key(files.server));
+            certificate_key(files.server), short_port, files.server, certificate_key(files.server));
     fclose(file);
     pid_t pid = fork();
     if (pid == 0) {
@@ -260,10 +263,12 @@ static void test_http2(void **state)
 {
     (void)state;
     enum { SENDS = 60 };
-    int port = free_port();
+    int port = free_port(), short_port = free_port();
+    while (short_port == port)
+        short_port = free_port();
     if (access("/usr/sbin/nginx", X_OK) != 0)
         skip();
-    pid_t pid = nginx_start(port);
+    pid_t pid = nginx_start(port, short_port);
     assert_true(nginx_await(pid, port));
     struct rig_send first, *sends = calloc(SENDS, sizeof *sends);
     rig_configure(&rig, "url: 'https://127.0.0.1:%d/', allow_private: true, tls: { ca: '%s' }", port, files.ca);
@@ -283,6 +288,18 @@ static void test_http2(void **state)
     rig_configure(&rig, "url: 'https://127.0.0.1:%d/lost', allow_private: true, tls: { ca: '%s' }", port, files.ca);
     rig_send(&rig, &first);
     check(first.answer.outcome == OUTCOME_IN_DOUBT, "%s %s", first.code, first.text);
+    /* One after the other, over connections that the server ends while they are idle. */
+    rig_configure(&rig, "url: 'https://127.0.0.1:%d/', allow_private: true, tls: { ca: '%s' }", short_port, files.ca);
+    char before[64] = "";
+    int connections = 0;
+    for (int i = 0; i < 20; i++) {
+        rig_send(&rig, &first);
+        check(strncmp(first.text, "HTTP 200: HTTP/2.0 ", 19) == 0, "send %d: %s", i, first.text);
+        connections += strcmp(first.text, before) != 0;
+        snprintf(before, sizeof before, "%.60s", first.text);
+        rig_run(&rig, i % 3 ? 0 : 20);
+    }
+    check(connections >= 4 && connections <= 10, "%d connections", connections);
     nginx_stop(pid);
 }
 

@@ -38,6 +38,7 @@ enum { PATH_BYTES = 256, CHECKPOINT_PAGES_SMALL = 30, RESERVE_PAGES_SMALL = 4, R
 
 static char folder[64], path[PATH_BYTES];
 static int reserve_pages = RESERVE_PAGES_SMALL;
+static bool small_cache; /* pages go to the log before their commit, and come back from there */
 static unsigned char digests[SCRIPT_BATCHES + 1][RECOUNT_DIGEST_BYTES]; /* before batch i */
 
 /* ---- Memory that fails ---- */
@@ -112,6 +113,8 @@ static enum status store_try(struct store **ret_store, struct error *err)
     if (status == STATUS_OK) {
         ((struct sqlite_store *)*ret_store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
         ((struct sqlite_store *)*ret_store)->reserve_pages = reserve_pages;
+        if (small_cache)
+            sqlite3_exec(((struct sqlite_store *)*ret_store)->db, "PRAGMA cache_size = 1", NULL, NULL, NULL);
     }
     return status;
 }
@@ -230,15 +233,19 @@ static void test_disk(void **state)
         enum power_call call;
         int errno_value;
         int step; /* every so many */
+        bool small_cache;
     } faults[] = {
-        { "write, no space", POWER_WRITE, ENOSPC, 3 },
-        { "write, error", POWER_WRITE, EIO, 3 },
-        { "sync, error", POWER_SYNC, EIO, 1 },
-        { "truncate, error", POWER_TRUNCATE, EIO, 1 },
-        { "read, error", POWER_READ, EIO, 1 },
-        { "open, error", POWER_OPEN, EMFILE, 1 },
-        { "shared memory, error", POWER_SHM_MAP, ENOMEM, 1 },
-        { "delete, error", POWER_DELETE, EACCES, 1 },
+        { "write, no space", POWER_WRITE, ENOSPC, 3, false },
+        { "write, error", POWER_WRITE, EIO, 3, false },
+        { "sync, error", POWER_SYNC, EIO, 1, false },
+        { "truncate, error", POWER_TRUNCATE, EIO, 1, false },
+        { "read, error", POWER_READ, EIO, 1, false },
+        { "open, error", POWER_OPEN, EMFILE, 1, false },
+        { "shared memory, error", POWER_SHM_MAP, ENOMEM, 1, false },
+        { "delete, error", POWER_DELETE, EACCES, 1, false },
+        { "small cache, write, no space", POWER_WRITE, ENOSPC, 11, true },
+        { "small cache, write, error", POWER_WRITE, EIO, 11, true },
+        { "small cache, read, error", POWER_READ, EIO, 41, true },
     };
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
@@ -249,6 +256,7 @@ static void test_disk(void **state)
             for (int nth = 1; happened; nth += step, count++) {
                 char where[96];
                 snprintf(where, sizeof where, "%s, call %d%s", faults[i].name, nth, once ? ", once" : "");
+                small_cache = faults[i].small_cache;
                 power_on();
                 power_fail(faults[i].call, nth, faults[i].errno_value, once);
                 script_survives(where);
@@ -256,6 +264,7 @@ static void test_disk(void **state)
                 power_off();
                 files_remove();
             }
+            small_cache = false;
             assert_true(count > 1); /* else this call is never made and nothing was tested */
         }
     }
@@ -267,7 +276,7 @@ static void test_disk_full_ahead_of_use(void **state)
     bool happened = true;
     (void)state;
     reserve_pages = RESERVE_PAGES_LARGE;
-    for (int nth = 1; happened; nth += 7) {
+    for (int nth = 1; happened; nth += 2) { /* few: a commit is one write */
         char where[48];
         snprintf(where, sizeof where, "write, no space, call %d, long reserve", nth);
         power_on();
