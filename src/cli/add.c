@@ -7,6 +7,9 @@
 #include "core/job.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#define PAYLOAD_MISSING "name the payload's file, or - for standard input, or give it with --data"
 
 /* What was typed. */
 struct wish {
@@ -115,7 +118,9 @@ static int add(const struct cli *cli, struct wish *wish, const struct arguments 
     if (code == EXIT_DONE && wish->data)
         buffer_append_text(&payload, wish->data);
     else if (code == EXIT_DONE)
-        code = input_read(arguments->items[1], &payload);
+        code = input_read(arguments->count > 1 ? arguments->items[1] : "-", &payload);
+    if (code == EXIT_DONE && arguments->count == 1 && payload.len == 0 && !wish->data) /* nobody meant that */
+        code = cli_usage("add", PAYLOAD_MISSING);
     if (code == EXIT_DONE)
         code = append_job(&body, wish, arguments, buffer_slice(&payload));
     if (code == EXIT_DONE && buffer_status(&body) != STATUS_OK)
@@ -166,8 +171,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return run_batch(cli, &wish, &arguments);
     if (arguments.count == 0)
         return cli_usage("add", "name the destination");
-    if (arguments.count == 1 && !wish.data)
-        return cli_usage("add", "name the payload's file, or - for standard input");
+    if (arguments.count == 1 && !wish.data && isatty(STDIN_FILENO))
+        return cli_usage("add", PAYLOAD_MISSING);
     if (arguments.count == 2 && wish.data)
         return cli_usage("add", "the payload is --data or a file, not both");
     wish.destination = arguments.items[0];
@@ -177,11 +182,11 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_add = {
     .name = "add",
     .summary = "enqueue a job, or a batch of them",
-    .help = "usage: insist add DEST [options] FILE | -\n"
+    .help = "usage: insist add DEST [options] [FILE | -]\n"
             "       insist add DEST [options] --data TEXT\n"
             "       insist add [DEST] --batch [FILE] < jobs.ndjson\n\n"
             "Stores a job for the destination and prints its id once it is durable. The payload is sent byte for\n"
-            "byte. The same id with the same content again changes nothing and succeeds.\n\n"
+            "byte; without FILE it comes from standard input. The same id with the same content again changes nothing and succeeds.\n\n"
             "Options:\n"
             "      --id ID              the job's id, unique in its tenant; without it one is made\n"
             "  -t, --tenant T           on whose behalf\n"

@@ -47,7 +47,7 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
     problems_print(&problems);
     if (status == STATUS_OK) {
         struct error error;
-        status = daemon_check(config, &error);
+        status = daemon_check(config, store_backends, &error);
         if (status != STATUS_OK)
             fprintf(stderr, "%s: %s\n", path ? path : "built-in defaults", error.text);
     }

@@ -65,7 +65,7 @@ static struct config *check_configuration(struct doctor *doctor, const char *giv
     enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
     if (status == STATUS_OK) {
         struct error error;
-        if (daemon_check(config, &error) != STATUS_OK)
+        if (daemon_check(config, store_backends, &error) != STATUS_OK)
             doctor_tell(doctor, FINDING_FAIL, "configuration", "%s: %s; the daemon does not start with it",
                         path ? path : "built-in defaults", error.text);
         else

@@ -206,7 +206,7 @@ static void on_terminate(evutil_socket_t fd, short what, void *context)
     event_add(daemon->drain_event, &every);
 }
 
-enum status daemon_check(const struct config *config, struct error *err)
+enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err)
 {
     static const char *const names[] = { [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
                                          [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull" };
@@ -220,14 +220,14 @@ enum status daemon_check(const struct config *config, struct error *err)
         if (status != STATUS_OK)
             return status;
     }
-    return STATUS_OK;
+    return store_check(backends, slice_from(config->store), err);
 }
 
 /* All of it or nothing: what may fail comes first. */
 static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
 {
     struct api_order *order;
-    enum status status = daemon_check(config, err);
+    enum status status = daemon_check(config, daemon->settings->backends, err);
     if (status == STATUS_OK)
         status = api_prepare(daemon->api, config, &order, err);
     if (status != STATUS_OK)
@@ -471,7 +471,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
 
-    enum status status = daemon_check(daemon.config, err);
+    enum status status = daemon_check(daemon.config, settings->backends, err);
     if (status == STATUS_OK)
         status = open_loop(&daemon, err);
     if (status == STATUS_OK)
@@ -491,7 +491,10 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
             status = daemon.failure.status;
         }
     }
+    bool stopped = daemon.drain_until != INSTANT_NONE && status == STATUS_OK;
     close_all(&daemon);
     curl_global_cleanup();
+    if (stopped)
+        log_event(LOG_INFO, "stopped", FIELD_CSTR("version", INSIST_VERSION)); /* everything is on the disk */
     return status;
 }

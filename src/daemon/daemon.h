@@ -18,8 +18,8 @@ struct daemon_settings {
     void *context;
 };
 
-/* Whether this version can do what a valid configuration asks of its destinations; `err` names the first that it cannot. */
-enum status daemon_check(const struct config *config, struct error *err) MUST_CHECK;
+/* Whether this version can do what a valid configuration asks of it; `err` names the first thing that it cannot. */
+enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err) MUST_CHECK;
 
 /*
  * Runs until SIGTERM or SIGINT, then drains. STATUS_OK: everything was stopped in order. Else `err` says why: it

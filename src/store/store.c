@@ -22,16 +22,30 @@ static const unsigned char base32_values[256] = {
     ['R'] = 25, ['S'] = 26, ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
 };
 
+/* NULL: there is none. */
+static const struct store_backend *find_backend(const struct store_backend *backends, struct slice address)
+{
+    while (backends->scheme && !slice_has_prefix(address, slice_from(backends->scheme)))
+        backends++;
+    return backends->scheme ? backends : NULL;
+}
+
+enum status store_check(const struct store_backend *backends, struct slice address, struct error *err)
+{
+    if (find_backend(backends, address))
+        return STATUS_OK;
+    return error_set(err, STATUS_UNSUPPORTED,
+                     "store \"%.*s\" is of no kind that this version has; use sqlite:PATH or memory:", SLICE_ARG(address));
+}
+
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err)
 {
-    for (; backends->scheme; backends++) {
-        struct slice scheme = slice_from(backends->scheme);
-        if (slice_has_prefix(address, scheme))
-            return backends->open(slice_from_offset(address, scheme.len), settings, ret_store, err);
-    }
-    return error_set(err, STATUS_UNSUPPORTED, "store \"%.*s\" is of no known kind; use sqlite:PATH or memory:",
-                     SLICE_ARG(address));
+    enum status status = store_check(backends, address, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct store_backend *backend = find_backend(backends, address);
+    return backend->open(slice_from_offset(address, strlen(backend->scheme)), settings, ret_store, err);
 }
 
 static enum status visited(enum status status, struct error *err)

@@ -394,6 +394,8 @@ struct store_backend {
                         struct error *err);
 };
 
+/* Whether there is a backend for an address; STATUS_UNSUPPORTED: none. */
+enum status store_check(const struct store_backend *backends, struct slice address, struct error *err) MUST_CHECK;
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err) MUST_CHECK;

@@ -107,6 +107,9 @@ a question|url: "https://a/", poll: { url: "https://a/", error_code: ["xpath:f(1
 a header|url: "https://a/", headers: { Content-Length: "5" }|headers: Content-Length cannot be set
 a transport|transport: exec, argv: [a]|transport exec is not available in this version
 END
+printf 'store: "postgres://a/b"\n' >"$work/refused.yaml"
+ask check -c "$work/refused.yaml"
+check "check finds a store that this version does not have" ended 2 'store "postgres://a/b" is of no kind that this version has' 'is not valid'
 ask check --reference
 check "the reference of settings" ended 0 'max_retries' 'jitter'
 finish

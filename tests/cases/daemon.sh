@@ -38,6 +38,8 @@ check "add prints the id" ended 0 'A-1'
 check "the id and nothing else" test "$(cat "$work/out")" = A-1
 run "$insist" add orders --id A-1 - <"$work/in"
 check "the same again is fine" ended 0 'A-1'
+run "$insist" add orders --id A-1 <"$work/in"
+check "without a file it reads standard input" ended 0 'A-1'
 ask add orders --id A-1 --data other
 check "the same id with another content is refused" ended 1 'insist: ' 'another body'
 check "it is delivered byte for byte" until_true received 68656c6c6f0a

@@ -86,6 +86,7 @@ def stop_drains(tap, folder):
         ends = sorted(states(daemon.database).values())
         tap.check(arrived and alive and code == 0, f"{name} waits for the send under way and ends with 0",
                   f"arrived {arrived}, alive {alive}, code {code}\n{daemon.said()[-1500:]}")
+        tap.check('"event":"stopped"' in daemon.said().splitlines()[-1], f"{name}: its last line says so", daemon.said()[-500:])
         tap.check(ends.count(process.STATE_COMPLETED) == 1 and 2 not in ends and len(ends) == 5,
                   f"{name}: that one is completed, none is left running, four wait", ends)
         daemon.start()
