@@ -52,13 +52,14 @@ static bool tells_of_attempt(const struct event *event)
     }
 }
 
-static void write_attempt(struct json_writer *json, const struct event *event, instant began_at)
+static void write_attempt(struct json_writer *json, const struct event *event, instant began_at, int64_t generation)
 {
     struct slice duration = json_text_member(event->data, SLICE("duration_ms"));
     struct slice code = json_text_member(event->data, SLICE("code"));
     instant at = began_at != INSTANT_NONE ? began_at : event->at;
     json_object_begin(json);
     json_member_int(json, "attempt", event->attempt);
+    json_member_int(json, "generation", generation);
     json_member_instant(json, "at", at);
     json_name(json, "duration_ms");
     if (duration.len > 0)
@@ -76,18 +77,29 @@ static void write_attempt(struct json_writer *json, const struct event *event, i
     json_object_end(json);
 }
 
-static void write_attempts(struct json_writer *json, const struct job_view *view)
+/* Of the first event that is still kept. */
+static int64_t first_generation(const struct job *job, const struct job_view *view)
+{
+    int64_t generation = job->generation;
+    for (size_t i = 0; i < view->event_count; i++)
+        generation -= view->events[i].type == EVENT_TYPE_REDRIVEN;
+    return generation;
+}
+
+static void write_attempts(struct json_writer *json, const struct job *job, const struct job_view *view)
 {
     instant claimed_at = INSTANT_NONE;
+    int64_t generation = first_generation(job, view);
     json_name(json, "attempts");
     json_array_begin(json);
     for (size_t i = 0; i < view->event_count; i++) {
         const struct event *event = &view->events[i];
         if (event->type == EVENT_TYPE_CLAIMED)
             claimed_at = event->at;
+        generation += event->type == EVENT_TYPE_REDRIVEN;
         if (!tells_of_attempt(event))
             continue;
-        write_attempt(json, event, claimed_at);
+        write_attempt(json, event, claimed_at, generation);
         claimed_at = INSTANT_NONE;
     }
     json_array_end(json);
@@ -156,7 +168,7 @@ void job_json_members(struct json_writer *json, const struct job *job, const str
     write_times(json, job);
     write_texts(json, job);
     if (view->attempts)
-        write_attempts(json, view);
+        write_attempts(json, job, view);
     if (view->payload)
         json_member_bytes(json, "payload", "payload_base64", job->payload);
 }

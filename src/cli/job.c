@@ -39,9 +39,12 @@ static const struct shown facts[] = {
     { "metadata", "metadata", SHOW_TEXT },
 };
 
-/* Questions about a job stand among its sends; the first column tells them apart where there are any. */
+/*
+ * Questions about a job stand among its sends, and each generation counts its attempts from 1: the first columns tell them
+ * apart where there are any.
+ */
 static const struct shown attempt_columns[] = {
-    { "STEP", "step", SHOW_TEXT },
+    { "GENERATION", "generation", SHOW_NUMBER }, { "STEP", "step", SHOW_TEXT },
     { "ATTEMPT", "attempt", SHOW_NUMBER }, { "AT", "at", SHOW_TIME },     { "TOOK", "duration_ms", SHOW_MS },
     { "CLASS", "class", SHOW_TEXT },       { "CODE", "code", SHOW_TEXT }, { "NEXT", "next_at", SHOW_TIME },
     { "ERROR", "error", SHOW_BRIEF },
@@ -62,7 +65,8 @@ static int show(const struct cli *cli, json_t *job, struct buffer *out)
     if (json_array_size(attempts) == 0)
         return EXIT_DONE;
     buffer_append_byte(out, '\n');
-    size_t from = has_questions(attempts) ? 0 : 1;
+    bool several = json_integer_value(json_object_get(job, "generation")) > 1;
+    size_t from = several ? 0 : has_questions(attempts) ? 1 : 2;
     show_table(cli, attempts, attempt_columns + from, sizeof attempt_columns / sizeof *attempt_columns - from, out);
     return EXIT_DONE;
 }

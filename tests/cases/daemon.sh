@@ -121,6 +121,8 @@ check "dead export to a file" cmp "$work/exported" "$work/dead.ndjson"
 echo 'good order' >"$work/in"
 run "$insist" retry D-1 -t t2 --payload - <"$work/in"
 check "retry with another payload" ended 0 'D-1: '
+ask job D-1 -t t2
+check "attempts tell their generation" ended 0 'GENERATION'
 check "and it arrives" until_true state_is completed D-1 -t t2
 ask dest pause held --reason 'a certificate'
 check "pause" ended 0 'held: paused'

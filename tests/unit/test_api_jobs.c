@@ -394,6 +394,9 @@ static void one_job_is_acted_upon(void **state)
     assert_int_equal(json_array_size(reply_at(&reply, "attempts")), 2);
     assert_string_equal(reply_text(&reply, "attempts.0.class"), "permanent");
     assert_string_equal(reply_text(&reply, "attempts.1.class"), "delivered");
+    assert_int_equal(reply_int(&reply, "attempts.0.generation"), 1);
+    assert_int_equal(reply_int(&reply, "attempts.1.generation"), 2);
+    assert_int_equal(reply_int(&reply, "attempts.1.attempt"), 1);
     reply_release(&reply);
 }
 
