@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { REMIND_MS = 250 };
+
 static void collect(struct curl_loop *loop)
 {
     CURLMsg *message;
@@ -51,6 +53,27 @@ static void watch_drop(struct curl_watch *watch)
     *watch = (struct curl_watch){ .event = NULL };
 }
 
+/*
+ * Of a name with several addresses libcurl gives up a silent one when half of the time to connect has passed. 7.88 closes
+ * its socket then and waits to be called before it tries the next, but has nothing left that would call it: so every
+ * handle gets a turn soon after a socket went that was never connected.
+ */
+static void on_reminder(evutil_socket_t fd, short what, void *context)
+{
+    struct curl_loop *loop = context;
+    int running;
+    (void)fd;
+    (void)what;
+    CURL_IGNORE_DEPRECATION(curl_multi_socket_all(loop->multi, &running);) /* no other call runs a handle without a socket */
+    collect(loop);
+}
+
+static void remind_later(struct curl_loop *loop)
+{
+    if (!event_pending(loop->reminder, EV_TIMEOUT, NULL))
+        event_add(loop->reminder, &(struct timeval){ .tv_usec = REMIND_MS * 1000 });
+}
+
 static void on_socket_ready(evutil_socket_t fd, short what, void *context)
 {
     struct curl_loop *loop = context;
@@ -78,6 +101,8 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
     if (watch->idle && watch->kept)
         return 0;
     if (watch->idle) {
+        if (watch->wanted & EV_WRITE)
+            remind_later(loop);
         watch_drop(watch);
         return 0;
     }
@@ -159,7 +184,8 @@ bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done
 {
     *loop = (struct curl_loop){ .base = base, .multi = curl_multi_init(), .done = done };
     loop->timer = event_new(base, -1, 0, on_timer, loop);
-    if (!loop->multi || !loop->timer)
+    loop->reminder = event_new(base, -1, 0, on_reminder, loop);
+    if (!loop->multi || !loop->timer || !loop->reminder)
         return false;
     curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_multi_socket);
     curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
@@ -177,4 +203,6 @@ void curl_loop_release(struct curl_loop *loop)
     free(loop->watches);
     if (loop->timer)
         event_free(loop->timer);
+    if (loop->reminder)
+        event_free(loop->reminder);
 }

@@ -19,6 +19,7 @@ struct curl_loop {
     struct event_base *base;
     CURLM *multi;
     struct event *timer;
+    struct event *reminder; /* to look at handles whose sockets were never connected */
     struct curl_watch *watches; /* by descriptor */
     size_t watch_count;
     void (*done)(void *private_data, CURLcode result);

@@ -309,6 +309,30 @@ static void test_two_addresses(void **state)
     receiver_free(first);
 }
 
+/* Two of one family: when the first stays silent for half of the time, the second is tried. */
+static void test_silent_first_address(void **state)
+{
+    (void)state;
+    struct receiver_settings deaf = { .deaf = true };
+    struct receiver *first = receiver_new(&deaf);
+    struct server second = { .fd = -1 };
+    struct transfer transfer = { .curl = curl_easy_init() };
+    char url[64], resolved[96];
+    int port = server_open(&second, "127.0.0.2", receiver_port(first));
+    assert_int_equal(port, receiver_port(first));
+    snprintf(url, sizeof url, "http://two.test:%d/", port);
+    snprintf(resolved, sizeof resolved, "two.test:%d:127.0.0.1,127.0.0.2", port);
+    transfer.addresses = curl_slist_append(NULL, resolved);
+    curl_easy_setopt(transfer.curl, CURLOPT_RESOLVE, transfer.addresses);
+    curl_easy_setopt(transfer.curl, CURLOPT_CONNECTTIMEOUT_MS, 4000L); /* the second is tried after 2000 */
+    transfer_start(&transfer, &loops[0], url);
+    await(&transfer);
+    check(transfer.result == CURLE_OK, "%s", curl_easy_strerror(transfer.result));
+    transfer_release(&transfer);
+    server_close(&second);
+    receiver_free(first);
+}
+
 /* A socket of the same number in place of the one that is being connected, without a word to the loop. */
 static void test_number_reopened(void **state)
 {
@@ -553,6 +577,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_given_up_before_connected),
         TEST(test_two_addresses),
+        TEST(test_silent_first_address),
         TEST(test_number_reopened),
         TEST(test_stray_bytes),
         TEST(test_crowd),
