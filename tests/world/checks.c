@@ -229,6 +229,21 @@ static int64_t lane_of(const struct world *world, const struct shadow *shadow)
     return 0;
 }
 
+/* From here on it waits for the store, and no longer for its turn to be sent. */
+void check_given_back(struct world *world, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct op_settle *settle = &batch->ops[i].settle;
+        if (batch->ops[i].kind != OP_SETTLE)
+            continue;
+        struct shadow *shadow = &world->jobs[world->job_of_seq[settle->seq]];
+        if (!shadow->unsent || settle->token != shadow->token)
+            continue;
+        seen(world, FEATURE_UNSENT);
+        turns_unsent(world, shadow, lane_of(world, shadow));
+    }
+}
+
 /* `before`: the last event before this transaction. */
 static void check_settled(struct world *world, const struct store_op *op, int64_t before)
 {
@@ -243,9 +258,6 @@ static void check_settled(struct world *world, const struct store_op *op, int64_
                  (int)(shadow - world->jobs), settle->token);
     if (op->status != STATUS_OK)
         return;
-    if (shadow->unsent)
-        seen(world, FEATURE_UNSENT);
-    turns_unsent(world, shadow, lane_of(world, shadow));
     if (shadow->last_event <= before) /* it may have been claimed again in the same transaction, but its end was told */
         violated(world, INVARIANT_STATE, "job %d was settled as %s, but no event says so", (int)(shadow - world->jobs),
                  job_state_name(job_state_after(STATE_RUNNING, settle->event)));

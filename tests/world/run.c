@@ -192,6 +192,7 @@ static void port_submit(void *context, struct batch *batch)
     for (size_t i = 0; i < batch->count && world->sabotage != SABOTAGE_NONE; i++)
         sabotage_alert(world, &batch->ops[i]);
     check_claims_submitted(world, batch);
+    check_given_back(world, batch);
     alerts_submitted(world, batch);
     commit_soon(world);
 }

@@ -372,6 +372,7 @@ void purge_dead(struct world *world, int dest);
 
 /* checks*.c: the invariants. */
 void check_claims_submitted(struct world *world, const struct batch *batch);
+void check_given_back(struct world *world, const struct batch *batch);
 void check_claims_refused(struct world *world, const struct batch *batch);
 void check_rates_claimed(struct world *world, const struct claim_out *out, int64_t count);
 void check_before_apply(struct world *world, const struct store_op *ops, size_t count);
