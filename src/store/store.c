@@ -22,29 +22,31 @@ static const unsigned char base32_values[256] = {
     ['R'] = 25, ['S'] = 26, ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
 };
 
-/* NULL: there is none. */
-static const struct store_backend *find_backend(const struct store_backend *backends, struct slice address)
+static enum status find_backend(const struct store_backend *backends, struct slice address,
+                                const struct store_backend **ret_backend, struct error *err)
 {
     while (backends->scheme && !slice_has_prefix(address, slice_from(backends->scheme)))
         backends++;
-    return backends->scheme ? backends : NULL;
-}
-
-enum status store_check(const struct store_backend *backends, struct slice address, struct error *err)
-{
-    if (find_backend(backends, address))
+    *ret_backend = backends;
+    if (backends->scheme)
         return STATUS_OK;
     return error_set(err, STATUS_UNSUPPORTED,
                      "store \"%.*s\" is of no kind that this version has; use sqlite:PATH or memory:", SLICE_ARG(address));
 }
 
+enum status store_check(const struct store_backend *backends, struct slice address, struct error *err)
+{
+    const struct store_backend *backend;
+    return find_backend(backends, address, &backend, err);
+}
+
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err)
 {
-    enum status status = store_check(backends, address, err);
+    const struct store_backend *backend;
+    enum status status = find_backend(backends, address, &backend, err);
     if (status != STATUS_OK)
         return status;
-    const struct store_backend *backend = find_backend(backends, address);
     return backend->open(slice_from_offset(address, strlen(backend->scheme)), settings, ret_store, err);
 }
 

@@ -225,10 +225,7 @@ def main():
         stop.set()
         daemon.end()
         receiver.close()
-        if options.keep or tap.failed:
-            process.note(f"the files are in {os.path.relpath(folder)}")
-        else:
-            process.remove(folder)
+        process.clear(tap, folder, options.keep)
     return tap.end()
 
 

@@ -306,10 +306,7 @@ def main():
                 os.mkdir(os.path.join(place, name))
             case(tap, place)
     finally:
-        if tap.failed:
-            process.note(f"the files are in {os.path.relpath(folder)}")
-        else:
-            process.remove(folder)
+        process.clear(tap, folder)
     return tap.end()
 
 

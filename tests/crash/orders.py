@@ -111,10 +111,7 @@ def main():
         process.check_database(tap, daemon.database).close()
     finally:
         daemon.end()
-        if tap.failed:
-            process.note(f"the files are in {os.path.relpath(folder)}")
-        else:
-            process.remove(folder)
+        process.clear(tap, folder)
     return tap.end()
 
 

@@ -276,3 +276,11 @@ def check_database(tap, path):
 
 def remove(folder):
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear(tap, folder, keep=False):
+    """What a failed run left is kept for whoever looks into it."""
+    if keep or tap.failed:
+        note(f"the files are in {os.path.relpath(folder)}")
+    else:
+        remove(folder)

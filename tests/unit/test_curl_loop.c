@@ -536,29 +536,28 @@ static void test_numbers_of_another_loop(void **state)
     receiver_free(receiver);
 }
 
-static int setup(void **state)
+static int loops_open(struct event_base *on, uint32_t seed)
 {
-    (void)state;
     signal(SIGPIPE, SIG_IGN);
-    chance_state = 1;
-    base = loop_new();
+    chance_state = seed;
+    base = on;
     assert_non_null(base);
     for (size_t i = 0; i < LOOPS; i++)
         assert_true(curl_loop_init(&loops[i], base, on_done));
     return 0;
 }
 
+static int setup(void **state)
+{
+    (void)state;
+    return loops_open(loop_new(), 1);
+}
+
 /* With a base that tells the kernel of each change at once. */
 static int setup_plain(void **state)
 {
     (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    chance_state = 7;
-    base = event_base_new();
-    assert_non_null(base);
-    for (size_t i = 0; i < LOOPS; i++)
-        assert_true(curl_loop_init(&loops[i], base, on_done));
-    return 0;
+    return loops_open(event_base_new(), 7);
 }
 
 static int teardown(void **state)
