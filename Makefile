@@ -262,6 +262,12 @@ core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard s
 stage-memcheck: $(core_programs)
 	@$(runtests) --stage memcheck --limit 300 --wrap "$(memcheck)" $(core_programs)
 
+# What takes too long for `make test`: tests/trials.
+.PHONY: trials
+trials: $(B)/insist $(B)/worlds
+	@tools/deps test
+	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
+
 .PHONY: unit-programs
 unit-programs: $(unit_programs) $(B)/worlds
 
@@ -381,6 +387,7 @@ help:
 	@echo "make coverage        branches of the unit tests, build/coverage"
 	@echo "make fuzz            libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) for each target"
 	@echo "make build/worlds    simulated worlds from their seeds: see tests/world/README.md"
+	@echo "make trials          long tests, resumable by seed: see tests/trials/README.md"
 	@echo "make bench           measurements"
 	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
 	@echo "make lint            clang-tidy, cppcheck, shellcheck, tools/tidy"
