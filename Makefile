@@ -59,7 +59,11 @@ WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-pr
             -Wcast-qual -Wwrite-strings -Wvla -Werror=implicit-function-declaration $(if $(CI)$(WERROR),-Werror)
 OPTIMIZE ?= -O2 -g
 instrumented := $(SANITIZE)$(COVERAGE)
-HARDENING := -fstack-protector-strong $(if $(instrumented),,-D_FORTIFY_SOURCE=2)
+# Jumps and returns that the processor checks; each has its own flag. tests/tools/test_hardening.sh holds all of it.
+machine := $(shell $(CC) -dumpmachine 2>/dev/null)
+machine_hardening := $(if $(filter x86_64-% i%86-%,$(machine)),-fcf-protection=full -fstack-clash-protection) \
+                     $(if $(filter aarch64-%,$(machine)),-mbranch-protection=standard)
+HARDENING := -fstack-protector-strong $(machine_hardening) $(if $(instrumented),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing $(WARNINGS) $(OPTIMIZE) $(HARDENING) \
              -Iinclude -Isrc -I$(B)/gen -DINSIST_VERSION='"$(VERSION)"' $(package_cflags) \
              $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
