@@ -210,6 +210,14 @@ struct slice error_text_cut(struct slice text)
     return (struct slice){ text.data, len };
 }
 
+void job_note_failure(struct job *job, const struct op_settle *settle)
+{
+    if (settle->failed_at != 0 && job->failed_at == INSTANT_NONE)
+        job->failed_at = settle->failed_at;
+    if (settle->look_failed_at != 0)
+        job->look_failed_at = settle->look_failed_at;
+}
+
 instant dead_expires_at(instant now, int64_t ttl_ms)
 {
     return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;

@@ -30,6 +30,7 @@
 enum {
     STORE_BATCH_OPS_MAX = 4096,
     STORE_PAGE_MAX = 1000,   /* rows of one read */
+    CLAIM_LOOKS_MAX = 1000,  /* ready jobs among which a claim looks for one that has not failed */
     EVENT_HASH_BYTES = 32,   /* SHA-256 */
     EVENT_DATA_BYTES_MAX = 16 * 1024,
     ERROR_TEXT_STORED_BYTES_MAX = 4096, /* of an attempt's error text; the rest is cut off */
@@ -63,6 +64,8 @@ struct job {
     instant run_at;   /* when it is due; of a waiting job the next try */
     instant deadline; /* INSTANT_NONE: none */
     instant updated_at;
+    instant failed_at;      /* first failure of this generation, or INSTANT_NONE */
+    instant look_failed_at; /* last failure that was to show how its destination is; INSTANT_NONE: none */
     instant dead_at;       /* INSTANT_NONE unless dead */
     instant expires_at;    /* when the dead letter goes away */
     int64_t lease_token;   /* 0: no lease */
@@ -97,12 +100,15 @@ struct op_insert {
 
 /*
  * OP_CLAIM: leases up to `max` ready jobs of a lane, and of payloads up to `bytes_max`, but always one job. Counts the
- * attempt of those whose step is STEP_SEND. A lane that never was has none ready.
+ * attempt of those whose step is STEP_SEND. A lane that never was has none ready. In order of (rank, seq), but with
+ * `failed_last` those whose look_failed_at is not before that come after the others, the one that failed longest ago first;
+ * of lanes with more than CLAIM_LOOKS_MAX ready jobs, among the first so many.
  */
 struct op_claim {
     int64_t lane;
     size_t max;
     size_t bytes_max; /* 0: any */
+    instant failed_last; /* 0: by rank alone */
     instant lease_until;
     struct slice owner; /* "engine", or the name of a pull worker */
     /* results, with payload */
@@ -124,6 +130,8 @@ struct op_settle {
     int64_t rank;
     int64_t retry_count, step_count;
     bool doubted;
+    instant failed_at;      /* it failed then: kept when it is the generation's first failure; 0: it did not */
+    instant look_failed_at; /* the same of a look at its destination: kept; 0: it was none, or went well */
     bool attempt_undone; /* the attempt that the claim counted never began: take it back */
     enum outcome outcome;
     struct slice code, error; /* `error` is not empty for EVENT_GIVE_UP and EVENT_EXPIRE (kept in last_error) */
@@ -424,6 +432,8 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
 enum event_type settle_event_type(enum job_event event);
 /* What is stored of an error's text: so much, and no UTF-8 sequence in part. */
 struct slice error_text_cut(struct slice text);
+/* What a settlement says of the job's failures. */
+void job_note_failure(struct job *job, const struct op_settle *settle);
 /* When a dead letter of now goes away by itself. */
 instant dead_expires_at(instant now, int64_t ttl_ms);
 /* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */

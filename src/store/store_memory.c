@@ -109,6 +109,22 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
     return memory_job_copy(job, true, memory, ret_job);
 }
 
+/* The one that a claim takes next; there is one. */
+static struct memory_job *claim_next(const struct memory_lane *lane, instant failed_last, size_t looks)
+{
+    struct tree_node *node = tree_first(&lane->ready);
+    struct memory_job *first = CONTAINER_OF(node, struct memory_job, by_place), *longest_ago = NULL;
+    for (size_t i = 0; failed_last != 0 && node && i < looks; i++) {
+        struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
+        if (job->job.look_failed_at < failed_last)
+            return job; /* INSTANT_NONE is before everything */
+        if (!longest_ago || job->job.look_failed_at < longest_ago->job.look_failed_at)
+            longest_ago = job;
+        node = tree_after(&lane->ready, node->key, node->tie);
+    }
+    return longest_ago ? longest_ago : first;
+}
+
 static enum status apply_claim(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
     struct op_claim *claim = &op->claim;
@@ -125,7 +141,8 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     if (!claim->ret_jobs)
         return STATUS_NO_MEMORY;
     for (; claim->ret_count < count; claim->ret_count++) {
-        struct memory_job *job = CONTAINER_OF(tree_first(&lane->ready), struct memory_job, by_place);
+        size_t looks = count > CLAIM_LOOKS_MAX ? count : CLAIM_LOOKS_MAX;
+        struct memory_job *job = claim_next(lane, claim->failed_last, looks - claim->ret_count);
         bytes += job->job.payload.len;
         if (claim->bytes_max > 0 && claim->ret_count > 0 && bytes > claim->bytes_max)
             break;
@@ -175,6 +192,7 @@ static void settle_numbers(struct memory_job *job, instant now, const struct op_
     job->job.retry_count = settle->retry_count;
     job->job.step_count = settle->step_count;
     job->job.doubted = settle->doubted;
+    job_note_failure(&job->job, settle);
     if (settle->outcome != OUTCOME_NONE)
         job->job.last_class = settle->outcome;
     if (job->job.state == STATE_WAITING) {
@@ -280,6 +298,8 @@ static void start_over(struct memory_job *job, instant now)
     job->job.step = STEP_SEND;
     job->job.doubted = false;
     job->job.first_at = INSTANT_NONE;
+    job->job.failed_at = INSTANT_NONE;
+    job->job.look_failed_at = INSTANT_NONE;
     job->job.dead_at = INSTANT_NONE;
     job->job.expires_at = INSTANT_NONE;
     if (is_due(job->job.deadline, now))

@@ -322,6 +322,8 @@ static void job_fill(struct memory_job *job, const struct op_insert *insert, int
         .rank = insert->rank,
         .generation = 1,
         .first_at = INSTANT_NONE,
+        .failed_at = INSTANT_NONE,
+        .look_failed_at = INSTANT_NONE,
         .run_at = insert->run_at,
         .deadline = insert->deadline,
         .dead_at = INSTANT_NONE,

@@ -94,6 +94,8 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
             .run_at = insert->run_at == INSTANT_NONE ? batch->now : insert->run_at,
             .deadline = insert->deadline,
             .updated_at = batch->now,
+            .failed_at = INSTANT_NONE,
+            .look_failed_at = INSTANT_NONE,
             .dead_at = INSTANT_NONE,
             .expires_at = INSTANT_NONE,
         },
@@ -189,11 +191,12 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
  * All are read before the first is changed: a statement is not stepped over rows that move. Of `max` rows fewer come only
  * where bytes_max is reached, and *ret_more tells.
  */
-static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max, size_t bytes_max,
-                              struct sqlite_row *rows, size_t *ret_count, bool *ret_more)
+static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max,
+                              const struct op_claim *claim, struct sqlite_row *rows, size_t *ret_count, bool *ret_more)
 {
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_CLAIM];
-    size_t count = 0, bytes = 0;
+    enum statement which = claim->failed_last != 0 ? STATEMENT_JOB_CLAIM_FAILED_LAST : STATEMENT_JOB_CLAIM;
+    sqlite3_stmt *statement = batch->store->statements[which];
+    size_t count = 0, bytes = 0, bytes_max = claim->bytes_max;
     bool more;
     enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY);
     *ret_count = 0;
@@ -201,7 +204,11 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
         return status;
     sqlite3_bind_int64(statement, 1, lane->lane.id);
     sqlite3_bind_int64(statement, 2, (int64_t)max);
-    status = sqlite_next(batch, STATEMENT_JOB_CLAIM, &more);
+    if (claim->failed_last != 0) {
+        sqlite3_bind_int64(statement, 3, claim->failed_last);
+        sqlite3_bind_int64(statement, 4, max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX);
+    }
+    status = sqlite_next(batch, which, &more);
     while (status == STATUS_OK && more) {
         assert(count < max);
         bytes += (size_t)sqlite3_column_bytes(statement, COLUMN_PAYLOAD);
@@ -212,7 +219,7 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
         rows[count].job.tenant = lane->lane.tenant;
         count++;
         if (status == STATUS_OK)
-            status = sqlite_next(batch, STATEMENT_JOB_CLAIM, &more);
+            status = sqlite_next(batch, which, &more);
     }
     sqlite3_reset(statement);
     *ret_count = count;
@@ -245,13 +252,14 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
         return no_memory(batch);
     size_t count;
     bool more;
-    enum status status = claim_read(batch, lane, max, claim->bytes_max, rows, &count, &more);
+    enum status status = claim_read(batch, lane, max, claim, rows, &count, &more);
     if (status == STATUS_OK && count < max && !more)
         status =
             error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
-    if (status == STATUS_OK)
+    bool in_order = claim->failed_last == 0; /* else each is taken out for itself */
+    if (status == STATUS_OK && in_order)
         status = sqlite_ready_take(batch, &rows[count - 1].job);
-    batch->ready_taken = true;
+    batch->ready_taken = in_order;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = claim_one(batch, op, &rows[i], &jobs[i]);
         if (status == STATUS_OK)
@@ -304,6 +312,7 @@ static void settled_row(const struct op_settle *settle, enum job_state state, in
     job->retry_count = settle->retry_count;
     job->step_count = settle->step_count;
     job->doubted = settle->doubted;
+    job_note_failure(job, settle);
     job->lease_token = 0;
     job->lease_until = INSTANT_NONE;
     row->lease_owner = SLICE("");
@@ -372,6 +381,8 @@ static void start_over(struct job *job, instant now)
     job->step = STEP_SEND;
     job->doubted = false;
     job->first_at = INSTANT_NONE;
+    job->failed_at = INSTANT_NONE;
+    job->look_failed_at = INSTANT_NONE;
     job->dead_at = INSTANT_NONE;
     job->expires_at = INSTANT_NONE;
     job->dead_code = SLICE("");

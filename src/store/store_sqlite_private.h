@@ -44,6 +44,7 @@ enum statement {
     STATEMENT_JOB_BY_MADE_ID,
     STATEMENT_JOB_BY_SEQ,
     STATEMENT_JOB_CLAIM,
+    STATEMENT_JOB_CLAIM_FAILED_LAST,
     STATEMENT_JOB_ORPHANS,
     STATEMENT_JOB_INSERT,
     STATEMENT_JOB_UPDATE,
@@ -160,8 +161,8 @@ struct sqlite_row {
 };
 
 /*
- * Every SELECT that sqlite_row_read takes gives these columns in this order. The first 29 are the job
- * table's own; JOB_INSERT and JOB_UPDATE bind them as parameters 1 to 29.
+ * Every SELECT that sqlite_row_read takes gives these columns in this order. The first 31 are the job
+ * table's own; JOB_UPDATE binds them as parameters 1 to 31.
  */
 enum row_column {
     COLUMN_SEQ,
@@ -193,6 +194,8 @@ enum row_column {
     COLUMN_DEAD_CODE,
     COLUMN_REFERENCE,
     COLUMN_LAST_EVENT,
+    COLUMN_FAILED_AT,
+    COLUMN_LOOK_FAILED_AT,
     COLUMN_READY,
     COLUMN_LEASE_TOKEN,
     COLUMN_LEASE_UNTIL,
@@ -215,7 +218,7 @@ enum row_column {
     "j.seq, j.key, j.lane, j.id, j.digest, j.state, j.priority, j.step, j.rank, j.generation, j.attempts, "                 \
     "j.attempts_total, j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, j.first_at, j.run_at, "       \
     "j.deadline, j.updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code, j.last_error, j.dead_code, "             \
-    "j.reference, j.last_event"
+    "j.reference, j.last_event, j.failed_at, j.look_failed_at"
 
 #define SQL_LEASE_COLUMNS "e.token, e.until, e.owner, e.at, e.first_at, e.attempts, e.attempts_total, e.event"
 

@@ -29,19 +29,25 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
         "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
         " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
         " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
+    /* Whose turn it is is found without the payloads; the join keeps its order. */
+    [STATEMENT_JOB_CLAIM_FAILED_LAST] =
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        " FROM (SELECT f.seq FROM (SELECT rank, seq FROM ready WHERE lane = ?1 ORDER BY rank, seq LIMIT ?4) f"
+        " CROSS JOIN job n ON n.seq = f.seq ORDER BY CASE WHEN n.look_failed_at >= ?3 THEN n.look_failed_at END, f.rank, f.seq"
+        " LIMIT ?2) r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq",
     [STATEMENT_JOB_ORPHANS] =
         "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
         " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] =
         "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
-        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10 FROM rows_job",
+        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10, NULL, NULL FROM rows_job",
     [STATEMENT_JOB_UPDATE] =
         "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
         " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
         " first_at = ?18, run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22,"
         " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
-        " reference = ?28, last_event = ?29 WHERE seq = ?1",
+        " reference = ?28, last_event = ?29, failed_at = ?30, look_failed_at = ?31 WHERE seq = ?1",
     [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
     [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5 FROM rows_payload",
     [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
@@ -224,6 +230,8 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
     job->updated_at = sqlite3_column_int64(statement, COLUMN_UPDATED_AT);
     job->dead_at = sqlite_column_instant(statement, COLUMN_DEAD_AT);
     job->last_event = sqlite3_column_int64(statement, COLUMN_LAST_EVENT);
+    job->failed_at = sqlite_column_instant(statement, COLUMN_FAILED_AT);
+    job->look_failed_at = sqlite_column_instant(statement, COLUMN_LOOK_FAILED_AT);
     job->lease_until = INSTANT_NONE;
 }
 
@@ -563,6 +571,8 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite_bind_slice(statement, COLUMN_DEAD_CODE + 1, job->dead_code);
     sqlite_bind_slice(statement, COLUMN_REFERENCE + 1, job->reference);
     sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
+    sqlite_bind_instant(statement, COLUMN_FAILED_AT + 1, job->failed_at);
+    sqlite_bind_instant(statement, COLUMN_LOOK_FAILED_AT + 1, job->look_failed_at);
 }
 
 /* A claim, or a longer lease, changes nothing but what the lease's row says. */

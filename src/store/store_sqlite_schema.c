@@ -65,6 +65,15 @@ static const char *const migrations[] = {
     " j.run_at, j.deadline, coalesce(e.at, j.updated_at) AS updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code,"
     " j.last_error, j.dead_code, j.reference, coalesce(e.event, j.last_event) AS last_event"
     " FROM job j LEFT JOIN lease e ON e.seq = j.seq;",
+    /* A job's first failure, and whether it has failed in this outage of its destination. */
+    "ALTER TABLE job ADD COLUMN failed_at INTEGER; ALTER TABLE job ADD COLUMN look_failed_at INTEGER;"
+    "DROP VIEW job_now; CREATE VIEW job_now AS SELECT j.seq, j.key, j.lane, j.id, j.digest,"
+    " CASE WHEN e.seq IS NULL THEN j.state ELSE " SQL_STATE_RUNNING " END AS state, j.priority, j.step, j.rank, j.generation,"
+    " coalesce(e.attempts, j.attempts) AS attempts, coalesce(e.attempts_total, j.attempts_total) AS attempts_total,"
+    " j.retry_count, j.step_count, j.redrives_auto, j.doubted, j.created_at, coalesce(e.first_at, j.first_at) AS first_at,"
+    " j.run_at, j.deadline, coalesce(e.at, j.updated_at) AS updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code,"
+    " j.last_error, j.dead_code, j.reference, coalesce(e.event, j.last_event) AS last_event, j.failed_at, j.look_failed_at"
+    " FROM job j LEFT JOIN lease e ON e.seq = j.seq;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

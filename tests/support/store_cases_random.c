@@ -82,6 +82,7 @@ static void make_claim(struct dice *dice, const struct model *model, struct stor
     int64_t lane = model->lanes[between(dice, 0, MODEL_LANES - 1)].id;
     op->claim = (struct op_claim){ .lane = lane > 0 ? lane : 1000,
                                    .max = (size_t)between(dice, 0, MODEL_CLAIM_MAX),
+                                   .failed_last = percent(dice, 40) ? model->now - between(dice, 0, 100) : 0,
                                    .lease_until = model->now + between(dice, 1, 100),
                                    .owner = one_of(dice, owners, 3) };
 }
@@ -107,6 +108,8 @@ static void make_settle(struct dice *dice, const struct model *model, const stru
         .retry_count = between(dice, 0, 5),
         .step_count = between(dice, 0, 5),
         .doubted = percent(dice, 20),
+        .failed_at = event == EVENT_RETRY ? model->now - between(dice, 0, 3) : 0,
+        .look_failed_at = percent(dice, 50) ? model->now - between(dice, 0, 3) : 0,
         .attempt_undone = untried && percent(dice, 70),
         .outcome = untried ? OUTCOME_NONE : event == EVENT_DELIVER ? OUTCOME_DELIVERED : OUTCOME_THROTTLED,
         .code = untried ? SLICE("") : event == EVENT_DELIVER ? SLICE("http:200") : SLICE("http:429"),

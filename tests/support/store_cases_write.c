@@ -238,6 +238,47 @@ static void claims_follow_rank_then_arrival(void **state)
     assert_string_equal(order, "abcdef");
 }
 
+/* In an outage those that have failed in it come last, whatever their rank; those of an earlier one are as all others. */
+static void who_failed_in_an_outage_comes_last(void **state)
+{
+    struct store_fixture *f = *state;
+    static const struct {
+        const char *id;
+        int64_t look_failed_ms; /* after the outage began; 0: not */
+    } jobs[] = { { "a", 30 }, { "b", 0 }, { "c", 10 }, { "d", -5 }, { "e", 20 }, { "f", 0 } };
+    instant since = f->now + 1000;
+    int64_t lane = 0;
+    for (size_t i = 0; i < 6; i++) {
+        struct store_op op = insert_op(f, "d", "t", jobs[i].id);
+        op.insert.rank = (int64_t)i;
+        assert_run(f, &op, STATUS_OK);
+        lane = op.insert.ret_lane;
+    }
+    for (size_t i = 0; i < 6; i++) {
+        struct job job = take(f, lane);
+        struct store_op op = settle_op(&job, EVENT_RETRY);
+        op.settle.rank = job.rank;
+        op.settle.failed_at = f->now;
+        op.settle.look_failed_at = jobs[i].look_failed_ms != 0 ? since + jobs[i].look_failed_ms : 0;
+        op.settle.run_at = f->now + 1; /* not ready before all have had their turn */
+        assert_run(f, &op, STATUS_OK);
+    }
+    f->now += 1;
+    promote(f);
+    char order[7] = "";
+    for (size_t i = 0; i < 6; i += 2) {
+        struct store_op op = claim_op(f, lane, 2);
+        op.claim.failed_last = since;
+        assert_run(f, &op, STATUS_OK);
+        assert_int_equal(op.claim.ret_count, 2);
+        for (size_t k = 0; k < 2; k++)
+            order[i + k] = op.claim.ret_jobs[k].id.data[0];
+    }
+    assert_string_equal(order, "bdfcea");
+    assert_int_equal(read_job(f, "t", "d").look_failed_at, since - 5);
+    assert_true(read_job(f, "t", "b").look_failed_at == INSTANT_NONE && read_job(f, "t", "b").failed_at != INSTANT_NONE);
+}
+
 /* S3-023 S3-025 S3-027 S3-036 */
 static void priority_goes_first_until_age_overtakes(void **state)
 {
@@ -491,7 +532,6 @@ static void a_retry_that_is_due_is_ready_at_once(void **state)
     int64_t lane = put(f, "a");
     struct job job = take(f, lane);
     struct store_op op = settle_op(&job, EVENT_RETRY);
-    op.settle.run_at = f->now;
     assert_run(f, &op, STATUS_OK);
     assert_state(f, "a", STATE_WAITING);
     assert_int_equal(ready_in(f, lane), 1);
@@ -660,6 +700,7 @@ const struct store_case store_cases_write[] = {
     { "what cannot be is refused", what_cannot_be_is_refused },
     { "an unknown lane has nothing", an_unknown_lane_has_nothing },
     { "claims follow rank, then arrival", claims_follow_rank_then_arrival },
+    { "who failed in an outage comes last", who_failed_in_an_outage_comes_last },
     { "priority goes first until age overtakes", priority_goes_first_until_age_overtakes },
     { "a deadline goes first when it is near", a_deadline_goes_first_when_it_is_near },
     { "a claim is bounded in bytes", a_claim_is_bounded_in_bytes },

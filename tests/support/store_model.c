@@ -110,6 +110,8 @@ static void apply_insert(struct model *model, const struct store_op *op, struct 
                  .generation = 1,
                  .created_at = model->now,
                  .first_at = INSTANT_NONE,
+                 .failed_at = INSTANT_NONE,
+                 .look_failed_at = INSTANT_NONE,
                  .run_at = insert->run_at,
                  .deadline = insert->deadline,
                  .dead_at = INSTANT_NONE,
@@ -128,13 +130,26 @@ static void apply_insert(struct model *model, const struct store_op *op, struct 
     job_changed(model, job, EVENT_TYPE_ACCEPTED, op->data);
 }
 
+/* Its place among the others; CLAIM_LOOKS_MAX is more than a model ever has. */
+static instant behind(const struct model_job *job, instant failed_last)
+{
+    return failed_last != 0 && job->job.look_failed_at >= failed_last ? job->job.look_failed_at : INSTANT_NONE;
+}
+
+static bool goes_before(const struct model_job *a, const struct model_job *b, instant failed_last)
+{
+    instant a_behind = behind(a, failed_last), b_behind = behind(b, failed_last);
+    return a_behind != b_behind ? a_behind < b_behind : a->job.rank < b->job.rank;
+}
+
 /* The ready job of the lane that comes first, or NULL. */
-static struct model_job *first_ready(struct model *model, int64_t lane)
+static struct model_job *first_ready(struct model *model, int64_t lane, instant failed_last)
 {
     struct model_job *first = NULL;
     for (size_t i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
-        if (job->exists && job->ready && job->job.lane == lane && (!first || job->job.rank < first->job.rank))
+        if (job->exists && job->ready && job->job.lane == lane &&
+            (!first || goes_before(job, first, failed_last)))
             first = job;
     }
     return first;
@@ -146,7 +161,7 @@ static void apply_claim(struct model *model, const struct store_op *op, struct e
     while (lane < MODEL_LANES && (model->lanes[lane].id == 0 || model->lanes[lane].id != op->claim.lane))
         lane++;
     assert_true(op->claim.max <= MODEL_CLAIM_MAX);
-    for (struct model_job *job; expected->count < op->claim.max && (job = first_ready(model, (int64_t)lane));) {
+    for (struct model_job *job; expected->count < op->claim.max && (job = first_ready(model, (int64_t)lane, op->claim.failed_last));) {
         job->ready = false;
         job->job.state = STATE_RUNNING;
         job->job.lease_until = op->claim.lease_until;
@@ -195,6 +210,10 @@ static void apply_settle(struct model *model, const struct store_op *op, struct 
     job->job.retry_count = settle->retry_count;
     job->job.step_count = settle->step_count;
     job->job.doubted = settle->doubted;
+    if (settle->failed_at != 0 && job->job.failed_at == INSTANT_NONE)
+        job->job.failed_at = settle->failed_at;
+    if (settle->look_failed_at != 0)
+        job->job.look_failed_at = settle->look_failed_at;
     enum event_type type = EVENT_TYPE_COMPLETED;
     if (settle->event == EVENT_RETRY || settle->event == EVENT_RELEASE) {
         type = settle->event == EVENT_RETRY ? EVENT_TYPE_RETRY_SCHEDULED : EVENT_TYPE_RELEASED;
@@ -236,6 +255,7 @@ static void redrive(struct model *model, const struct store_op *op, struct model
         job->job.step = STEP_SEND;
         job->job.doubted = false;
         job->job.first_at = job->job.dead_at = job->job.expires_at = INSTANT_NONE;
+        job->job.failed_at = job->job.look_failed_at = INSTANT_NONE;
         job->job.dead_code = SLICE("");
         if (job->job.deadline <= model->now)
             job->job.deadline = INSTANT_NONE;
@@ -507,6 +527,8 @@ static void check_job(const struct model *model, const struct model_job *expecte
         { "run_at", job->run_at, e->run_at },
         { "deadline", job->deadline, e->deadline },
         { "updated_at", job->updated_at, e->updated_at },
+        { "failed_at", job->failed_at, e->failed_at },
+        { "look_failed_at", job->look_failed_at, e->look_failed_at },
         { "dead_at", job->dead_at, e->dead_at },
         { "expires_at", job->expires_at, e->expires_at },
         { "lease_token", job->lease_token, running ? expected->token : 0 },

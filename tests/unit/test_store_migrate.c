@@ -54,6 +54,8 @@ static int check_whole(const char *file, const char *where)
     static const char kept[] = "SELECT count(*) FROM sqlite_master WHERE name = 'kept'";
     static const char destination[] = "SELECT count(*) FROM sqlite_master WHERE name = 'destination'";
     static const char partial[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_key' AND sql LIKE '%WHERE%'";
+    static const char failures[] =
+        "SELECT count(*) FROM pragma_table_info('job') WHERE name IN ('failed_at', 'look_failed_at')";
     static const char view[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_now'";
     static const char index[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_key'";
     sqlite3 *db = NULL;
@@ -62,6 +64,7 @@ static int check_whole(const char *file, const char *where)
     check(version >= 1 && version <= store_sqlite_schema_version(), "%s: version %d", where, version);
     check(number_of(db, kept) == (version >= 2) && number_of(db, destination) == (version < 2), "%s: not all of version %d",
           where, version);
+    check(number_of(db, failures) == (version >= 5 ? 2 : 0), "%s: not all of version %d", where, version);
     check(number_of(db, view) == (version >= 4), "%s: not all of version %d", where, version);
     check(number_of(db, index) == 1 && number_of(db, partial) == (version >= 3), "%s: not all of version %d", where, version);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
