@@ -40,6 +40,12 @@ enum transport_kind {
 };
 
 /* What is held when an answer says that credentials are refused. */
+/* What an answer must have to be a delivery. */
+enum delivered_when {
+    DELIVERED_BY_CODE,      /* one of `success` */
+    DELIVERED_BY_REFERENCE, /* and the destination's own name of the job */
+};
+
 enum blocked_scope {
     BLOCKED_DESTINATION,
     BLOCKED_TENANT, /* they are the tenant's own */
@@ -145,6 +151,7 @@ struct destination_config {
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
     struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */
+    enum delivered_when delivered_when;
     struct query_config verify;
     struct query_config poll;
     struct sign_config sign;

@@ -146,6 +146,9 @@ static void doubt_finish(const struct finish *finish)
         FINISH_PROBLEM(
             finish, &policy->in_doubt,
             "in_doubt is verify, but nothing tells where to ask; give verify.url, or set in_doubt: resend or park");
+    if (finish->real && config->delivered_when == DELIVERED_BY_REFERENCE && config->reference.count == 0)
+        FINISH_PROBLEM(finish, &config->delivered_when,
+                       "delivered_when is reference, but nothing tells where it is; give reference, such as [\"json:/id\"]");
 }
 
 static void health_finish(const struct finish *finish)

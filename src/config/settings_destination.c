@@ -18,6 +18,9 @@ static const struct choice unknowns[] = {
 static const struct choice doubts[] = {
     { "verify", DOUBT_VERIFY }, { "resend", DOUBT_RESEND }, { "park", DOUBT_PARK }, { NULL, 0 },
 };
+static const struct choice delivered_when[] = {
+    { "success", DELIVERED_BY_CODE }, { "reference", DELIVERED_BY_REFERENCE }, { NULL, 0 },
+};
 static const struct choice blocked_scopes[] = {
     { "destination", BLOCKED_DESTINATION }, { "tenant", BLOCKED_TENANT }, { NULL, 0 },
 };
@@ -377,6 +380,11 @@ static const struct setting destination_rows[] = {
           "Where an answer has the destination's own name of the job, such as a protocol number: places as of error_code. "
           "`{reference}` of verify and poll is filled in with it.",
       .check = check_error_code },
+    { "delivered_when", SETTING_ENUM, AT(delivered_when), "success",
+      .meaning =
+          "What makes an answer a delivery. `success`: its code is one of success. `reference`: it also has a reference; "
+          "without one a good status is judged by its text, and in doubt where no rule of errors knows that.",
+      .choices = delivered_when },
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
     { "blocked", SETTING_ENUM, AT(blocked), "destination",

@@ -33,6 +33,11 @@ bool verdict_goes_on(enum verdict verdict)
     return verdicts[verdict].goes_on;
 }
 
+bool verdict_resends(enum verdict verdict)
+{
+    return verdict_goes_on(verdict) && verdict != VERDICT_POLL;
+}
+
 static enum decide_problem request_check(const struct policy *policy, const struct decide_request *request)
 {
     if (policy_id_problem(policy, request->id))
@@ -42,6 +47,21 @@ static enum decide_problem request_check(const struct policy *policy, const stru
     if (request->retry_count < 0)
         return PROBLEM_RETRY_COUNT;
     return PROBLEM_NONE;
+}
+
+static bool is_good(enum outcome outcome)
+{
+    return outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED;
+}
+
+/* Its code says that all is well and is not to be believed: what is left is the text, without the status in it. */
+static void judge_unconfirmed(const struct policy *policy, struct slice text, struct decision *decision)
+{
+    struct classification found = classify(policy->classifier, (struct evidence){ SLICE("insist:unconfirmed"), text });
+    bool said = found.outcome != OUTCOME_NONE && !is_good(found.outcome);
+    decision->known = true;
+    decision->outcome = said ? found.outcome : OUTCOME_IN_DOUBT;
+    decision->rule = said ? found.rule : SLICE("");
 }
 
 static void judge(const struct policy *policy, const struct decide_request *request, struct decision *decision)
@@ -55,6 +75,8 @@ static void judge(const struct policy *policy, const struct decide_request *requ
     decision->known = found.outcome != OUTCOME_NONE;
     decision->outcome = decision->known ? found.outcome : policy->unknown;
     decision->rule = found.rule;
+    if (request->unconfirmed && (is_good(decision->outcome) || !decision->known))
+        judge_unconfirmed(policy, request->text, decision);
 }
 
 /* The verdict of the class, before the limits are looked at. */

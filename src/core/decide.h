@@ -49,6 +49,7 @@ struct decide_request {
     struct slice code; /* "http:503"; empty: none is known */
     struct slice text; /* what was seen, for people and for the text rules */
     enum outcome outcome; /* known without asking the rules; OUTCOME_NONE: ask them */
+    bool unconfirmed;     /* a good answer without what makes it a delivery: in doubt unless a rule says that it failed */
     bool doubted;         /* an earlier attempt was in doubt */
     int64_t retry_count; /* retries already scheduled */
     enum priority priority;
@@ -75,7 +76,9 @@ enum decide_problem decide(const struct policy *policy, const struct decide_requ
 
 /* "retry", "hold", "verify"...: the `action` of the JSON answer. */
 const char *verdict_name(enum verdict verdict);
-/* Whether a try follows. */
+/* Whether something follows: a try, or a question. */
 bool verdict_goes_on(enum verdict verdict);
+/* Whether it may be sent again, which is `shouldRetry`: what was accepted is only asked about. */
+bool verdict_resends(enum verdict verdict);
 
 #endif

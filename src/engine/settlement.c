@@ -69,6 +69,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .code = code,
         .text = slice_is_blank(text) ? SLICE("UNKNOWN_ERROR") : text,
         .outcome = outcome,
+        .unconfirmed = outcome == OUTCOME_NONE && input->answer->unconfirmed,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
         .priority = job->priority,
@@ -177,7 +178,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
         json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
         if (decision->rule.len > 0)
             json_member_string(&json, "rule", cut(decision->rule, EVENT_CODE_BYTES_MAX));
-        json_member_bool(&json, "shouldRetry", verdict_goes_on(decision->verdict));
+        json_member_bool(&json, "shouldRetry", verdict_resends(decision->verdict));
         json_member_int(&json, "retryCount", decision->retry_count);
         json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
         json_member_string(&json, "retryReason", decision_reason(&input->destination->policy, decision, reason));

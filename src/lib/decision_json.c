@@ -68,7 +68,7 @@ static void write_next(struct json_writer *json, const struct policy *policy, st
                        const struct decision *decision)
 {
     char reason[DECISION_REASON_BYTES_MAX];
-    json_member_bool(json, "shouldRetry", decision->verdict != VERDICT_POLL);
+    json_member_bool(json, "shouldRetry", verdict_resends(decision->verdict));
     json_member_int(json, "retryCount", decision->retry_count);
     json_member_int(json, "maxRetries", policy->retry.retries_max);
     json_member_int(json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);

@@ -186,11 +186,16 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     if (!asking)
         http_reference_find(&destination->reference, &response, &words->reference);
 
+    bool success = http_code_is(&destination->success, buffer_slice(&words->code));
+    answer->unconfirmed = !asking && destination->delivered_when == DELIVERED_BY_REFERENCE && words->reference.len == 0 &&
+                          (success || response.status / 100 == 2);
     struct slice shown = slice_trim(response.body);
     if (shown.len > TEXT_BODY_BYTES_MAX)
         shown.len = TEXT_BODY_BYTES_MAX;
     buffer_append(&words->text, SLICE("HTTP "));
     buffer_append_int64(&words->text, response.status);
+    if (answer->unconfirmed)
+        buffer_append(&words->text, SLICE(" without a reference"));
     if (!slice_is_blank(shown)) {
         buffer_append(&words->text, SLICE(": "));
         buffer_append(&words->text, shown);
@@ -200,7 +205,7 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     answer->slow_all = response.status == 429 || response.status == 503;
     if (asking)
         answer->query = query_of(query, buffer_slice(&words->code));
-    else if (http_code_is(&destination->success, buffer_slice(&words->code)))
+    else if (success && !answer->unconfirmed)
         answer->outcome = OUTCOME_DELIVERED;
 }
 

@@ -201,6 +201,36 @@ static void doubt(void **state)
     assert_true(decision.delay_ms >= 16 * MINUTE_MS && decision.delay_ms <= 24 * MINUTE_MS);
 }
 
+/* A good answer that lacks what makes it a delivery: its text may say what went wrong, its code not that all is well. */
+static void an_unconfirmed_answer_is_no_delivery(void **state)
+{
+    (void)state;
+    static const struct { const char *code, *text; enum outcome outcome; const char *rule; } rows[] = {
+        { "http:200", "HTTP 200", OUTCOME_IN_DOUBT, "" },
+        { "http:200", "HTTP 200: <html>back soon</html>", OUTCOME_IN_DOUBT, "" },
+        { "http:200", "HTTP 200: E_PERMANENT", OUTCOME_PERMANENT, "E_PERMANENT" },
+        { "http:200", "HTTP 200: E_TRANSIENT", OUTCOME_TRANSIENT, "E_TRANSIENT" },
+        { "http:200", "HTTP 200: E_ACCEPTED", OUTCOME_IN_DOUBT, "" },
+        { "x:done", "HTTP 200: E_TRANSIENT", OUTCOME_TRANSIENT, "E_TRANSIENT" }, /* whatever the code says */
+        { "x:done", "HTTP 200", OUTCOME_IN_DOUBT, "" },
+        { "http:503", "HTTP 503", OUTCOME_WAIT, "http:503" },
+    };
+    static const struct rule more[] = { { TIER_MAIN, OUTCOME_DELIVERED, { "x:done", 6 } } };
+    struct rule all[COUNT_OF(rules) + 1];
+    memcpy(all, rules, sizeof rules);
+    all[COUNT_OF(rules)] = more[0];
+    classifier_free(policy.classifier);
+    policy.classifier = rules_compiled(all, COUNT_OF(all), "");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct decide_request request = request_of(rows[i].text, 0);
+        request.code = slice_from(rows[i].code);
+        request.unconfirmed = true;
+        struct decision decision = decided(&request);
+        check(decision.outcome == rows[i].outcome, "%s: %s", rows[i].text, outcome_name(decision.outcome));
+        check(slice_equal(decision.rule, slice_from(rows[i].rule)), "%s: %.*s", rows[i].text, SLICE_ARG(decision.rule));
+    }
+}
+
 /* A transport or a query that knows better than the rules. */
 static void a_known_outcome_is_not_looked_up(void **state)
 {
@@ -461,6 +491,7 @@ int main(void)
         TEST(the_count_of_retries),
         TEST(bad_requests_are_refused),
         TEST(doubt),
+        TEST(an_unconfirmed_answer_is_no_delivery),
         TEST(a_known_outcome_is_not_looked_up),
         TEST(duplicates),
         TEST(polling),
