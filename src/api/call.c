@@ -1,6 +1,7 @@
 #include "api/call.h"
 
 #include "api/api_private.h"
+#include "api/confined.h"
 #include "base/log.h"
 
 #include <event2/buffer.h>
@@ -360,7 +361,7 @@ static const char *keep_text(struct call *call, const char *text)
 
 static void ask_tenants(struct call *call, const struct engine *engine, struct standing *standing)
 {
-    size_t max = standing->status.tenants_paused;
+    size_t max = engine_destination(engine, standing->name).tenants_paused;
     standing->holds = max > 0 ? arena_alloc_array(&call->memory, max, sizeof *standing->holds) : NULL;
     if (!standing->holds)
         return;
@@ -369,6 +370,8 @@ static void ask_tenants(struct call *call, const struct engine *engine, struct s
         standing->holds[i].tenant = keep_text(call, standing->holds[i].tenant);
         standing->holds[i].hold.reason = keep_text(call, standing->holds[i].hold.reason);
     }
+    if (call->tenant_bound.data)
+        standing->hold_count = holds_confine(standing->holds, standing->hold_count, call->tenant_bound);
 }
 
 static void ask_engine(struct call *call, struct engine *engine)
@@ -382,6 +385,8 @@ static void ask_engine(struct call *call, struct engine *engine)
         struct destination_status status = engine_destination(engine, call->standings[i].name);
         status.pause_reason = keep_text(call, status.pause_reason);
         status.fallback_reason = keep_text(call, status.fallback_reason);
+        if (call->tenant_bound.data)
+            status_confine(&status);
         call->standings[i].status = status;
     }
     if (call->standing_count == 1)

@@ -20,22 +20,16 @@ static const char *transport_name(enum transport_kind kind)
     return names[kind];
 }
 
-/* Who is held, when one destination is shown; only how many, when many are. */
-static void write_tenants_paused(struct json_writer *json, const struct call *call, size_t paused)
+/* Who is held, when one destination is shown. */
+static void write_holds(struct json_writer *json, const struct tenant_hold *holds, size_t count)
 {
-    size_t count;
-    const struct tenant_hold *holds = call_tenant_holds(call, &count);
-    json_member_int(json, "tenants_paused", (int64_t)paused);
-    if (count == 0)
-        return;
     json_name(json, "paused");
     json_array_begin(json);
     for (size_t i = 0; i < count; i++) {
         json_object_begin(json);
         json_member_text(json, "tenant", holds[i].tenant ? holds[i].tenant : "");
         json_member_instant(json, "since", holds[i].hold.since);
-        if (holds[i].hold.reason)
-            json_member_text(json, "reason", holds[i].hold.reason);
+        json_member_given(json, "reason", slice_from(holds[i].hold.reason));
         json_object_end(json);
     }
     json_array_end(json);
@@ -69,54 +63,75 @@ static void write_concurrency(struct json_writer *json, const struct destination
     json_member_instant(json, "concurrency_more_at", status->more_at);
 }
 
-static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
+/* What everybody may see; for a confined token the status has nothing else in it. See confined.h. */
+static void write_shared(struct json_writer *json, const struct call *call, const struct destination_counts *counts,
+                         const struct destination_config *config, const struct destination_status *status)
 {
-    const struct destination_config *config = config_destination(call->api->config, counts->name);
-    const struct destination_status *status = call_standing(call, counts->name);
-    bool known = status && status->known;
-    json_object_begin(json);
+    size_t count;
     json_member_string(json, "name", counts->name);
-    json_member_text(json, "mode", known ? status->mode : "normal");
-    if (known && status->cause) {
-        json_member_text(json, "mode_cause", status->cause);
+    if (config && config->description)
+        json_member_text(json, "description", config->description);
+    json_member_text(json, "mode", status->known ? status->mode : "normal");
+    if (status->known && status->cause) {
+        if (!call->tenant_bound.data)
+            json_member_text(json, "mode_cause", status->cause);
         json_member_instant(json, "mode_since", status->mode_since);
     }
-    json_member_bool(json, "configured", config != NULL);
-    if (config) {
-        json_member_text(json, "transport", transport_name(config->transport));
-        if (config->preset)
-            json_member_text(json, "preset", config->preset);
-    }
-    if (known && status->fallback)
-        json_member_bool(json, "fallback", true);
-    if (known && status->fallback_blocked)
-        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
-    if (known && status->held_by)
+    if (status->known && status->held_by)
         json_member_text(json, "held_by", status->held_by);
-    if (known) {
+    if (status->known) {
         json_member_instant(json, "held_since", status->held_since);
         json_member_instant(json, "held_until", status->held_until);
         json_member_instant(json, "next_look_at", status->look_at);
     }
-    if (known && status->pause_reason && *status->pause_reason)
-        json_member_text(json, "pause_reason", status->pause_reason);
     counts_write(json, &counts->counts);
-    json_member_int(json, "tenants", (int64_t)counts->tenants);
-    json_member_int(json, "under_way", known ? status->under_way : 0);
-    json_member_int(json, "concurrency", config ? config->concurrency : 0);
-    if (known && config) {
-        if (config->transport != TRANSPORT_PULL) /* its workers decide */
-            write_concurrency(json, status);
+    const struct tenant_hold *holds = call_tenant_holds(call, &count);
+    if (status->tenants_paused > 0)
+        json_member_int(json, "tenants_paused", (int64_t)status->tenants_paused);
+    if (count > 0)
+        write_holds(json, holds, count);
+}
+
+static void write_standing(struct json_writer *json, const struct call *call, const struct destination_config *config,
+                           const struct destination_status *status)
+{
+    if (status->fallback)
+        json_member_bool(json, "fallback", true);
+    if (status->fallback_blocked)
+        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
+    if (status->pause_reason && *status->pause_reason)
+        json_member_text(json, "pause_reason", status->pause_reason);
+    if (config && config->transport != TRANSPORT_PULL) /* its workers decide */
+        write_concurrency(json, status);
+    if (config)
         json_member_text(json, "breaker", status->breaker);
-    }
-    if (known && status->tenants_paused > 0)
-        write_tenants_paused(json, call, status->tenants_paused);
-    if (known && status->cycle.number > 0)
+    if (status->cycle.number > 0)
         cycle_write(json, &status->cycle);
-    if (known && !call->tenant_bound.data) { /* it is about all tenants */
-        if (counts->counts.ready > 0)
+    write_pace(json, &status->pace, api_now(call->api));
+}
+
+static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
+{
+    static const struct destination_status unknown = { 0 };
+    const struct destination_config *config = config_destination(call->api->config, counts->name);
+    const struct destination_status *found = call_standing(call, counts->name);
+    const struct destination_status *status = found ? found : &unknown;
+    json_object_begin(json);
+    write_shared(json, call, counts, config, status);
+    if (!call->tenant_bound.data) {
+        json_member_bool(json, "configured", config != NULL);
+        if (config) {
+            json_member_text(json, "transport", transport_name(config->transport));
+            json_member_given(json, "preset", slice_from(config->preset));
+            json_member_given(json, "url", slice_from(config->url_shown));
+        }
+        json_member_int(json, "tenants", (int64_t)counts->tenants);
+        json_member_int(json, "under_way", status->known ? status->under_way : 0);
+        json_member_int(json, "concurrency", config ? config->concurrency : 0);
+        if (status->known && counts->counts.ready > 0)
             json_member_instant(json, "oldest_at", status->next_since);
-        write_pace(json, &status->pace, api_now(call->api));
+        if (status->known)
+            write_standing(json, call, config, status);
     }
     json_object_end(json);
 }

@@ -229,6 +229,8 @@ static void append_curve(struct buffer *out, const struct incident_view *view)
 {
     const struct incident *incident = &view->record.incident;
     int64_t most = highest(incident);
+    if (view->confined)
+        return;
     buffer_append_text(out, "\n## The way back\n\nHow many jobs could be under way at once, step by step:\n\n```text\n");
     for (size_t i = 0; i < incident->curve_count; i++) {
         append_moment(out, incident->curve[i].at);

@@ -259,11 +259,11 @@ void incident_json(struct json_writer *json, const struct incident_view *view, b
         write_signs(json, incident);
         write_jobs(json, view);
     }
-    if (whole) {
-        write_curve(json, incident);
+    if (whole)
         write_changes(json, record);
-    }
-    if (whole && !view->confined)
+    if (whole && !view->confined) {
+        write_curve(json, incident);
         write_lessons(json, view);
+    }
     json_object_end(json);
 }

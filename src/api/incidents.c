@@ -3,6 +3,7 @@
  */
 #include "api/api_private.h"
 #include "api/body.h"
+#include "api/confined.h"
 #include "api/counts.h"
 #include "api/incident_report.h"
 #include "api/job_read.h"
@@ -48,16 +49,18 @@ static bool take_stock(struct call *call, struct counts **counts, struct inciden
 
 static struct incident_view view_of(const struct call *call, struct slice id, const struct incident_record *record)
 {
-    return (struct incident_view){
+    struct incident_view view = {
         .id = id,
         .record = *record,
-        .confined = call->tenant_bound.data != NULL,
         .lessons = SLICE(""),
         .lessons_by = SLICE(""),
         .lessons_at = INSTANT_NONE,
         .config = config_destination(call->api->config, record->destination),
         .now = api_now(call->api),
     };
+    if (call->tenant_bound.data)
+        incident_confine(&view);
+    return view;
 }
 
 /* ---- the list ---- */
@@ -181,7 +184,7 @@ static bool find_incident(struct call *call, struct incident_view *ret_view)
     *ret_view = view_of(call, id, &record);
     if (!take_stock(call, &counts, ret_view))
         return false;
-    status = read_lessons(call, ret_view, &error);
+    status = ret_view->confined ? STATUS_OK : read_lessons(call, ret_view, &error);
     if (status == STATUS_OK)
         return true;
     call_store_problem(call, status, &error);

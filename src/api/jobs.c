@@ -3,6 +3,7 @@
  */
 #include "api/api_private.h"
 #include "api/body.h"
+#include "api/confined.h"
 #include "api/counts.h"
 #include "api/job_json.h"
 #include "api/job_read.h"
@@ -129,6 +130,8 @@ static void find_place(struct call *call, struct engine *engine)
 {
     struct why_call *why = call->context;
     why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
+    if (call->tenant_bound.data)
+        place_confine(&why->place);
     call_return(call);
 }
 

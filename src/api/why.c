@@ -144,8 +144,12 @@ static void say_all_under_way(struct why *why)
     const struct destination_status *status = why->status;
     bool learnt = status->ceiling > 0 && status->limit >= status->ceiling;
     int64_t limit = status->limit > 0 && status->limit < status->concurrency ? status->limit : status->concurrency;
-    buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s %s are under way", limit,
-                  SLICE_ARG(why->job->destination), learnt ? "was found to bear at once" : "allows");
+    if (limit == 0) /* not for the eyes of who asks */
+        buffer_printf(&why->reason, "as many sends as destination %.*s allows at once are under way",
+                      SLICE_ARG(why->job->destination));
+    else
+        buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s %s are under way", limit,
+                      SLICE_ARG(why->job->destination), learnt ? "was found to bear at once" : "allows");
     buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
     if (learnt && status->more_at != INSTANT_NONE) {
         buffer_append_text(&why->next, "; one more at once is tried at ");
@@ -202,7 +206,7 @@ static void say_ready(struct why *why)
     }
     buffer_append_text(&why->next, "it is sent when its turn comes");
     append_expected(&why->next, why, ", at about ");
-    if (why->status)
+    if (why->status && why->status->concurrency > 0)
         buffer_printf(&why->next, "; %" PRId64 " of %" PRId64 " sends are under way", why->status->under_way,
                       why->status->concurrency);
 }

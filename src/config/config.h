@@ -131,6 +131,7 @@ struct destination_config {
     const char *name;
     const char *preset; /* NULL: none */
     const char *description; /* NULL: none */
+    const char *url_shown; /* url without what may be a secret; NULL: it has none */
     enum transport_kind transport;
     const char *url;
     const char *region;   /* ses */

@@ -114,6 +114,32 @@ static void transport_finish(const struct finish *finish)
                     finish->settings->subject);
 }
 
+/* Without user, password, query and, when it came from a reference, path: hooks have their secret there. */
+static void url_shown_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    struct slice url = slice_from(config->url);
+    size_t host = slice_search(url, SLICE("://"));
+    if (host == url.len)
+        return;
+    host += 3;
+    size_t end = host, at = host;
+    while (end < url.len && !strchr("/?#", url.data[end]))
+        end++;
+    for (size_t i = host; i < end; i++)
+        at = url.data[i] == '@' ? i + 1 : at;
+    bool private = settings_private(finish->settings, &config->url);
+    size_t shown = end;
+    while (!private && shown < url.len && !strchr("?#", url.data[shown]))
+        shown++;
+    char *text = settings_alloc(finish->settings, host + shown - at + 1, 1);
+    if (!text)
+        return;
+    memcpy(text, url.data, host);
+    memcpy(text + host, url.data + at, shown - at);
+    config->url_shown = text;
+}
+
 static void bounds_check(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
@@ -342,6 +368,7 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     if (draft->config.deadline_lead_ms == 0)
         draft->config.deadline_lead_ms = draft->config.aging_ms;
     transport_finish(&finish);
+    url_shown_finish(&finish);
     smtp_finish(&finish);
     bounds_check(&finish);
     doubt_finish(&finish);

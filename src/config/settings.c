@@ -34,6 +34,15 @@ struct place settings_place_of(const struct settings *settings, const void *fiel
     return otherwise;
 }
 
+bool settings_private(const struct settings *settings, const void *field)
+{
+    size_t offset = (size_t)((const char *)field - (const char *)settings->root);
+    for (const struct placed *placed = settings->placed ? *settings->placed : NULL; placed; placed = placed->next)
+        if (placed->offset == offset)
+            return placed->private;
+    return false;
+}
+
 static void *alloc_in(struct settings *settings, struct arena *arena, size_t count, size_t size)
 {
     void *memory = arena_alloc_array(arena, count, size);
@@ -69,6 +78,7 @@ static void place_keep(struct settings *settings, const struct node *node, const
         return;
     *placed = (struct placed){ .offset = (size_t)((const char *)field - (const char *)settings->root),
                                .place = settings_place(settings, node),
+                               .private = node->private,
                                .next = *settings->placed };
     *settings->placed = placed;
 }

@@ -85,6 +85,7 @@ struct section {
 struct placed {
     size_t offset;
     struct place place;
+    bool private; /* it came from a reference */
     const struct placed *next;
 };
 
@@ -113,6 +114,8 @@ bool settings_over(const struct settings *settings);
 struct place settings_place(const struct settings *settings, const struct node *node);
 /* Where the value at `field` was written in this very file, or `otherwise`. */
 struct place settings_place_of(const struct settings *settings, const void *field, struct place otherwise);
+/* Whether the value at `field` came from a reference, so that it may not be shown. */
+bool settings_private(const struct settings *settings, const void *field);
 /* A terminated copy; "" when memory is out, which is remembered. */
 const char *settings_copy(struct settings *settings, struct slice text);
 /* Zeroed, in `memory`; NULL when it is out, which is remembered. */

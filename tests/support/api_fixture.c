@@ -224,6 +224,7 @@ static struct config *config_of(struct api_fixture *fixture, const struct api_fi
     }
     if (config_parse(buffer_slice(&text), "test.yaml", &config, &problems) != STATUS_OK)
         check(false, "%s", problems.data);
+    config->listen.port = 0; /* a free one: a daemon may be running on the usual one */
     buffer_release(&text);
     buffer_release(&problems);
     return config;

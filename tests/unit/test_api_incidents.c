@@ -6,9 +6,11 @@
 #include "support/api_fixture.h"
 #include "support/check.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const char config[] = "destinations:\n"
@@ -310,6 +312,20 @@ static void who_may(void **state)
     reply_release(&reply);
 }
 
+/* All the tests here have a configuration that says nothing of where to listen. */
+static void a_daemon_on_the_usual_port_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    const struct sockaddr_in usual = { .sin_family = AF_INET, .sin_port = htons(7878), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(fd, (const struct sockaddr *)&usual, sizeof usual) == 0) /* else there is one already */
+        assert_int_equal(listen(fd, 1), 0);
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .config = config });
+    assert_int_not_equal(api_fixture_port(fixture), 7878);
+    api_fixture_free(fixture);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +334,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_report_is_markdown, setup, teardown),
         cmocka_unit_test_setup_teardown(lessons_are_written_down, setup, teardown),
         cmocka_unit_test_setup_teardown(who_may, setup_tokens, teardown),
+        cmocka_unit_test(a_daemon_on_the_usual_port_is_in_nobodys_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

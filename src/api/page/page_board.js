@@ -179,7 +179,7 @@ function drawDestination(row, destination) {
   attribute(row.oldest, "title", destination.oldest_at ? `the job that is next waits since about ${clock(destination.oldest_at)}` : null);
   attribute(row.figures[3], "data-tone", destination.dead > 0 ? "bad" : null);
   const limit = destination.concurrency_now ?? destination.concurrency;
-  set(row.flight, destination.transport === "pull" ? number(destination.under_way) : `${number(destination.under_way)} of ${number(limit)}`);
+  set(row.flight, destination.under_way === undefined ? "" : destination.transport === "pull" ? number(destination.under_way) : `${number(destination.under_way)} of ${number(limit)}`);
   attribute(row.flight, "title", destination.concurrency_now !== undefined && destination.concurrency_now !== destination.concurrency
     ? `of ${destination.concurrency} configured; so many it has been found to bear` : null);
   const flows = destination.delivered_by_minute !== undefined;

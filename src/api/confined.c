@@ -1,0 +1,49 @@
+#include "api/confined.h"
+
+void status_confine(struct destination_status *status)
+{
+    *status = (struct destination_status){
+        .known = status->known,
+        .mode = status->mode,
+        .mode_since = status->mode_since,
+        .cause = status->cause, /* a word of ours: whether somebody must act */
+        .held_by = status->held_by,
+        .held_since = status->held_since,
+        .held_until = status->held_until,
+        .look_at = status->look_at,
+        .ceiling_since = INSTANT_NONE,
+        .more_at = INSTANT_NONE,
+        .next_since = INSTANT_NONE,
+    };
+}
+
+size_t holds_confine(struct tenant_hold *holds, size_t count, struct slice tenant)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(slice_from(holds[i].tenant), tenant))
+            holds[kept++] = holds[i];
+    return kept;
+}
+
+/* The tenant as if it were alone; the time is its own job's. */
+void place_confine(struct why_place *place)
+{
+    place->queue = (struct queue_place){
+        .known = place->queue.known,
+        .tenants = 1,
+        .before = (int64_t)place->ahead,
+        .tenant_until = place->queue.tenant_until,
+        .at = place->queue.at,
+    };
+}
+
+void incident_confine(struct incident_view *view)
+{
+    view->confined = true;
+    view->record.reason = SLICE("");
+    view->record.health_reason = SLICE("");
+    view->lessons = SLICE("");
+    view->lessons_by = SLICE("");
+    view->config = NULL; /* the limits that all share */
+}
