@@ -5,11 +5,14 @@
 #include "transport/curl_loop.h"
 #include "transport/http_answer.h"
 #include "transport/http_request.h"
+#include "transport/searcher.h"
 
 #include <assert.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <libxml/parser.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -23,18 +26,26 @@ enum {
     KEPT_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
     PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
     KEEPALIVE_S = 30,
+    SEARCHED_HERE_BYTES_MAX = 4 * 1024, /* of a body that the loop itself searches; longer ones go to the searcher */
+    SEARCH_WAIT_MS_MAX = 5000,
 };
 
 struct http_transport {
     struct transport transport; /* first */
     struct curl_loop loop;
     struct http_settings settings;
+    struct searcher *searcher;
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
     uint64_t generation; /* of the configuration: what was prepared before is not used again */
     struct exchange *unstarted; /* failed before they began; reported from the loop */
     struct send *starved;       /* likewise, without memory even for an exchange */
     struct event *unstarted_event;
+};
+
+/* What an answer's slices point to. */
+struct words {
+    struct buffer code, text, reference;
 };
 
 /* One request and its answer. */
@@ -44,6 +55,11 @@ struct exchange {
     struct send *send;
     struct http_request request;
     struct buffer headers, body;
+    long status; /* of the response */
+    struct words words;
+    struct search search;
+    bool searching;
+    const char *not_searched; /* why; NULL: it was, as far as the destination asks for it */
     bool body_cut;   /* the answer was longer than allowed */
     bool opened;     /* a socket, for a connection of its own */
     bool connected;  /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
@@ -162,11 +178,6 @@ static enum query_answer query_of(const struct query_config *query, struct slice
     return QUERY_UNCLEAR;
 }
 
-/* What an answer's slices point to. */
-struct words {
-    struct buffer code, text, reference;
-};
-
 static void words_init(struct words *words)
 {
     buffer_init(&words->code, CODE_WORD_BYTES_MAX);
@@ -174,37 +185,77 @@ static void words_init(struct words *words)
     buffer_init(&words->reference, REFERENCE_BYTES_MAX);
 }
 
+static bool is_asking(const struct exchange *exchange)
+{
+    return exchange->send->job->step != STEP_SEND;
+}
+
+static const struct query_config *query_asked(const struct exchange *exchange)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    return exchange->send->job->step == STEP_VERIFY ? &destination->verify : &destination->poll;
+}
+
+static const struct text_list *code_places(const struct exchange *exchange)
+{
+    const struct text_list *asked = &query_asked(exchange)->error_code;
+    return is_asking(exchange) && asked->count > 0 ? asked : &exchange->send->destination->error_code;
+}
+
+/* Code and reference. In the loop's thread or in the searcher's: it touches nothing but the exchange. */
+static void search_run(struct search *search)
+{
+    struct exchange *exchange = (struct exchange *)((char *)search - offsetof(struct exchange, search));
+    const struct destination_config *destination = exchange->send->destination;
+    struct http_reading reading = { .xml = NULL };
+    struct http_response response = { .status = exchange->status,
+                                      .headers = buffer_slice(&exchange->headers),
+                                      .body = buffer_slice(&exchange->body),
+                                      .body_cut = exchange->body_cut,
+                                      .reading = &reading };
+    http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),
+                   &exchange->words.code);
+    if (!is_asking(exchange))
+        http_reference_find(&destination->reference, &response, &exchange->words.reference);
+    exchange->not_searched = reading.refused;
+    http_reading_release(&reading);
+}
+
+/* Where the search was left out: what the status says. */
+static void search_left_out(struct exchange *exchange)
+{
+    exchange->not_searched = "too many others were waiting to be";
+    buffer_append(&exchange->words.code, SLICE("http:"));
+    buffer_append_int64(&exchange->words.code, exchange->status);
+}
+
 static void judge_response(const struct exchange *exchange, struct answer *answer, struct words *words)
 {
     const struct destination_config *destination = exchange->send->destination;
-    struct http_response response = { .headers = buffer_slice(&exchange->headers), .body = buffer_slice(&exchange->body) };
-    const struct query_config *query = exchange->send->job->step == STEP_VERIFY ? &destination->verify : &destination->poll;
-    bool asking = exchange->send->job->step != STEP_SEND;
-    const struct text_list *places = asking && query->error_code.count > 0 ? &query->error_code : &destination->error_code;
-    curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &response.status);
-    http_code_find(places, &response, classifier_namespace(destination->policy.classifier), &words->code);
-    if (!asking)
-        http_reference_find(&destination->reference, &response, &words->reference);
-
+    struct slice headers = buffer_slice(&exchange->headers);
     bool success = http_code_is(&destination->success, buffer_slice(&words->code));
-    answer->unconfirmed = !asking && destination->delivered_when == DELIVERED_BY_REFERENCE && words->reference.len == 0 &&
-                          (success || response.status / 100 == 2);
-    struct slice shown = slice_trim(response.body);
+    bool unreferenced = destination->delivered_when == DELIVERED_BY_REFERENCE && words->reference.len == 0;
+    answer->unconfirmed = !is_asking(exchange) && ((unreferenced && (success || exchange->status / 100 == 2)) ||
+                                                   (exchange->not_searched && success));
+    struct slice shown = slice_trim(buffer_slice(&exchange->body));
     if (shown.len > TEXT_BODY_BYTES_MAX)
         shown.len = TEXT_BODY_BYTES_MAX;
     buffer_append(&words->text, SLICE("HTTP "));
-    buffer_append_int64(&words->text, response.status);
-    if (answer->unconfirmed)
+    buffer_append_int64(&words->text, exchange->status);
+    if (exchange->not_searched)
+        buffer_printf(&words->text, " (answer not searched: %s)", exchange->not_searched);
+    else if (answer->unconfirmed)
         buffer_append(&words->text, SLICE(" without a reference"));
     if (!slice_is_blank(shown)) {
         buffer_append(&words->text, SLICE(": "));
         buffer_append(&words->text, shown);
     }
-    answer->retry_after_ms = http_retry_after_ms(http_header(response.headers, SLICE("Retry-After")),
+    answer->retry_after_ms = http_retry_after_ms(http_header(headers, SLICE("Retry-After")),
                                                  exchange->http->settings.now(exchange->http->settings.context));
-    answer->slow_all = response.status == 429 || response.status == 503;
-    if (asking)
-        answer->query = query_of(query, buffer_slice(&words->code));
+    answer->slow_all = exchange->status == 429 || exchange->status == 503;
+    if (is_asking(exchange)) /* a code that was not sought may be any: the status alone says nothing of the job */
+        answer->query = exchange->not_searched ? QUERY_UNCLEAR
+                                               : query_of(query_asked(exchange), buffer_slice(&words->code));
     else if (success && !answer->unconfirmed)
         answer->outcome = OUTCOME_DELIVERED;
 }
@@ -249,6 +300,8 @@ static void exchange_reset(struct exchange *exchange)
     buffer_recycle(&exchange->headers);
     buffer_recycle(&exchange->body);
     exchange->send = NULL;
+    exchange->searching = false;
+    exchange->not_searched = NULL;
     exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
     exchange->starved = exchange->unset = false;
     exchange->curl_error[0] = '\0';
@@ -277,9 +330,10 @@ static void exchange_recycle(struct exchange *exchange)
     http->idle_count++;
 }
 
-static void report(struct exchange *exchange, struct answer *answer, struct words *words)
+static void report(struct exchange *exchange, struct answer *answer)
 {
     struct send *send = exchange->send;
+    struct words *words = &exchange->words;
     answer->code = buffer_slice(&words->code);
     answer->text = buffer_slice(&words->text);
     answer->reference = buffer_slice(&words->reference);
@@ -292,20 +346,53 @@ static void report(struct exchange *exchange, struct answer *answer, struct word
     exchange_recycle(exchange);
 }
 
+static void report_response(struct exchange *exchange)
+{
+    struct answer answer = { .attempted = true, .retry_after_ms = -1 };
+    judge_response(exchange, &answer, &exchange->words);
+    report(exchange, &answer);
+}
+
+static void on_searched(struct search *search)
+{
+    struct exchange *exchange = (struct exchange *)((char *)search - offsetof(struct exchange, search));
+    exchange->searching = false;
+    if (search->late)
+        search_left_out(exchange);
+    report_response(exchange);
+}
+
+/* A long body is searched elsewhere: other destinations' answers do not wait for it, only its own slot does. */
+static void search_start(struct exchange *exchange)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    bool sought = http_places_search(code_places(exchange)) ||
+                  (!is_asking(exchange) && http_places_search(&destination->reference));
+    exchange->search = (struct search){ .owner = destination, .run = search_run, .done = on_searched };
+    exchange->searching = sought && !exchange->body_cut && exchange->body.len > SEARCHED_HERE_BYTES_MAX;
+    if (exchange->searching) {
+        searcher_give(exchange->http->searcher, &exchange->search);
+        return;
+    }
+    search_run(&exchange->search);
+    report_response(exchange);
+}
+
 static void exchange_done(void *private_data, CURLcode result)
 {
     struct exchange *exchange = private_data;
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
-    struct words words;
     if (exchange->opened)
         curl_loop_keep(&exchange->http->loop, exchange->curl);
     curl_multi_remove_handle(exchange->http->loop.multi, exchange->curl);
-    words_init(&words);
-    if (result == CURLE_OK || exchange->body_cut)
-        judge_response(exchange, &answer, &words);
-    else
-        judge_failure(exchange, result, &answer, &words);
-    report(exchange, &answer, &words);
+    words_init(&exchange->words);
+    if (result == CURLE_OK || exchange->body_cut) {
+        curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &exchange->status);
+        search_start(exchange);
+        return;
+    }
+    judge_failure(exchange, result, &answer, &exchange->words);
+    report(exchange, &answer);
 }
 
 static const struct answer starved_answer = { .code = { "curl:27", 7 },
@@ -500,11 +587,10 @@ static void on_unstarted(evutil_socket_t fd, short what, void *context)
     while (http->unstarted) {
         struct exchange *exchange = http->unstarted;
         struct answer answer = { .retry_after_ms = -1 };
-        struct words words;
         http->unstarted = exchange->next;
-        words_init(&words);
-        judge_unstarted(exchange, &answer, &words);
-        report(exchange, &answer, &words);
+        words_init(&exchange->words);
+        judge_unstarted(exchange, &answer, &exchange->words);
+        report(exchange, &answer);
     }
     while (http->starved) {
         struct send *send = http->starved;
@@ -564,9 +650,13 @@ static void http_abort(struct transport *transport, struct send *send)
     struct http_transport *http = (struct http_transport *)transport;
     struct exchange *exchange = send->transport;
     struct answer answer = { .retry_after_ms = -1 };
-    struct words words;
     if (!exchange) {
         abort_starved(http, send);
+        return;
+    }
+    if (exchange->searching) { /* the answer is there */
+        searcher_take_back(http->searcher, &exchange->search);
+        on_searched(&exchange->search);
         return;
     }
     for (struct exchange **link = &http->unstarted; *link; link = &(*link)->next)
@@ -577,10 +667,10 @@ static void http_abort(struct transport *transport, struct send *send)
     answer.attempted = request_went_out(exchange);
     answer.outcome = answer.attempted && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
     curl_multi_remove_handle(http->loop.multi, exchange->curl);
-    words_init(&words);
-    buffer_append(&words.code, SLICE("curl:42"));
-    buffer_append(&words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
-    report(exchange, &answer, &words);
+    words_init(&exchange->words);
+    buffer_append(&exchange->words.code, SLICE("curl:42"));
+    buffer_append(&exchange->words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    report(exchange, &answer);
 }
 
 static void http_free(struct transport *transport)
@@ -592,6 +682,7 @@ static void http_free(struct transport *transport)
         http->idle = next;
     }
     curl_loop_release(&http->loop);
+    searcher_free(http->searcher);
     if (http->unstarted_event)
         event_free(http->unstarted_event);
     curl_global_cleanup();
@@ -618,9 +709,15 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
     http->transport.ops = &http_ops;
     http->settings = *settings;
     http->unstarted_event = event_new(loop, -1, 0, on_unstarted, http);
+    xmlInitParser(); /* before there are two threads that parse */
     if (!curl_loop_init(&http->loop, loop, exchange_done) || !http->unstarted_event) {
         http_free(&http->transport);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
+    }
+    enum status status = searcher_new(loop, SEARCH_WAIT_MS_MAX, &http->searcher, err);
+    if (status != STATUS_OK) {
+        http_free(&http->transport);
+        return status;
     }
     curl_multi_setopt(http->loop.multi, CURLMOPT_MAXCONNECTS, settings->connections_max);
     curl_multi_setopt(http->loop.multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);

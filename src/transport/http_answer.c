@@ -1,12 +1,20 @@
 #include "transport/http_answer.h"
 
+#include "transport/xml_limits.h"
+
 #include <curl/curl.h>
 #include <jansson.h>
 #include <libxml/parser.h>
 #include <libxml/xpath.h>
 #include <string.h>
 
-enum { CODE_TEXT_MAX = 64, JSON_POINTER_DEPTH_MAX = 32, XPATH_BYTES_MAX = 1024, XPATH_STEPS_MAX = 10000000 };
+enum {
+    CODE_TEXT_MAX = 64,
+    JSON_POINTER_DEPTH_MAX = 32,
+    XPATH_BYTES_MAX = 1024,
+    XPATH_STEPS_MAX = 1000000,
+    SEARCHED_BYTES_MAX = 4 << 20,
+};
 
 /* What may stand at a place: a code, or what the destination calls the job. */
 struct wanted {
@@ -97,24 +105,79 @@ enum status http_place_check(struct slice place, struct error *err)
     return STATUS_OK;
 }
 
-static bool find_xpath(struct slice expression, struct slice body, const struct wanted *wanted, struct buffer *out)
+/* ---- reading a body ---- */
+
+void http_reading_release(struct http_reading *reading)
+{
+    xmlFreeDoc(reading->xml); /* both accept NULL */
+    json_decref(reading->json);
+    *reading = (struct http_reading){ .xml = NULL };
+}
+
+static bool is_readable(const struct http_response *response, struct http_reading *reading)
+{
+    if (response->body_cut)
+        reading->refused = "it is longer than response_max";
+    else if (response->body.len > SEARCHED_BYTES_MAX)
+        reading->refused = "it is longer than 4 MB";
+    return !reading->refused && response->body.len > 0;
+}
+
+/* NULL: it is no XML, or was not read. */
+static xmlDoc *xml_of(const struct http_response *response, struct http_reading *reading)
+{
+    struct xml_found xml;
+    if (reading->xml_tried || !is_readable(response, reading))
+        return reading->xml;
+    reading->xml_tried = true;
+    enum xml_verdict verdict = xml_limits_check(response->body, &xml);
+    reading->xml_nodes = xml.nodes;
+    if (verdict == XML_REFUSED)
+        reading->refused = xml.why;
+    if (verdict != XML_FIT)
+        return NULL;
+    /* No network, no entities, no recovery: the text comes from outside. */
+    reading->xml = xmlReadMemory(response->body.data, (int)response->body.len, NULL, xml.encoding,
+                                 XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
+                                     XML_PARSE_IGNORE_ENC | XML_PARSE_COMPACT);
+    if (reading->xml)
+        xmlXPathOrderDocElems(reading->xml); /* else which of two comes first is counted out, whenever results are sorted */
+    return reading->xml;
+}
+
+static json_t *json_of(const struct http_response *response, struct http_reading *reading)
+{
+    if (!reading->json_tried && is_readable(response, reading)) {
+        reading->json_tried = true;
+        reading->json = json_loadb(response->body.data, response->body.len, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
+    }
+    return reading->json;
+}
+
+/* ---- places ---- */
+
+static bool find_xpath(struct slice expression, const struct http_response *response, const struct wanted *wanted,
+                       struct buffer *out)
 {
     char path[XPATH_BYTES_MAX];
     bool found = false;
-    if (body.len == 0 || body.len > INT_MAX || expression.len >= sizeof path)
+    xmlDoc *document = expression.len < sizeof path ? xml_of(response, response->reading) : NULL;
+    if (!document)
         return false;
+    if (response->reading->xml_nodes > XML_UNITED_MAX && slice_find(expression, '|') < expression.len) {
+        response->reading->refused = "it has more than 5000 elements and attributes, and the place unites some";
+        return false;
+    }
     memcpy(path, expression.data, expression.len);
     path[expression.len] = '\0';
-    /* No network, no entities, no recovery: the text comes from outside. */
-    xmlDoc *document = xmlReadMemory(body.data, (int)body.len, NULL, NULL,
-                                     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA);
-    /* Entities of its own can make a small text very large; no protocol with codes has them. */
-    xmlXPathContext *context = document && !document->intSubset ? xmlXPathNewContext(document) : NULL;
+    xmlXPathContext *context = xmlXPathNewContext(document);
     if (context) {
         context->error = ignore_error;
         context->opLimit = XPATH_STEPS_MAX;
     }
     xmlXPathObject *result = context ? xmlXPathEvalExpression((const xmlChar *)path, context) : NULL;
+    if (context && !result && context->lastError.code == XML_XPATH_EXPRESSION_OK + XPATH_OP_LIMIT_EXCEEDED)
+        response->reading->refused = "the search would take too many steps";
     bool nothing = result && result->type == XPATH_NODESET && xmlXPathNodeSetIsEmpty(result->nodesetval);
     xmlChar *text = result && !nothing ? xmlXPathCastToString(result) : NULL;
     if (text)
@@ -122,7 +185,6 @@ static bool find_xpath(struct slice expression, struct slice body, const struct 
     xmlFree(text);
     xmlXPathFreeObject(result);
     xmlXPathFreeContext(context);
-    xmlFreeDoc(document);
     return found;
 }
 
@@ -144,10 +206,10 @@ static const json_t *pointer_step(const json_t *value, struct slice step)
     return json_object_get(value, name);
 }
 
-static bool find_json(struct slice pointer, struct slice body, const struct wanted *wanted, struct buffer *out)
+static bool find_json(struct slice pointer, const struct http_response *response, const struct wanted *wanted,
+                      struct buffer *out)
 {
-    json_t *root = json_loadb(body.data, body.len, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
-    const json_t *value = root;
+    const json_t *value = json_of(response, response->reading);
     for (int depth = 0; value && pointer.len > 0; depth++) {
         if (depth == JSON_POINTER_DEPTH_MAX)
             value = NULL;
@@ -167,7 +229,6 @@ static bool find_json(struct slice pointer, struct slice body, const struct want
         found = append_word(out, wanted, buffer_slice(&number));
         buffer_release(&number);
     }
-    json_decref(root);
     return found;
 }
 
@@ -189,9 +250,9 @@ static bool find_at(struct slice place, const struct http_response *response, co
 {
     struct slice rest = slice_from_offset(place, slice_find(place, ':') + 1);
     if (slice_has_prefix(place, SLICE("xpath:")))
-        return find_xpath(rest, response->body, wanted, out);
+        return find_xpath(rest, response, wanted, out);
     if (slice_has_prefix(place, SLICE("json:")))
-        return find_json(rest, response->body, wanted, out);
+        return find_json(rest, response, wanted, out);
     if (slice_has_prefix(place, SLICE("header:")))
         return append_word(out, wanted, http_header(response->headers, rest));
     if (slice_has_prefix(place, SLICE("pattern:")))
@@ -202,11 +263,27 @@ static bool find_at(struct slice place, const struct http_response *response, co
 static bool find_first(const struct text_list *places, const struct http_response *response, const struct wanted *wanted,
                        struct buffer *out)
 {
-    for (size_t i = 0; i < places->count; i++) {
+    struct http_reading reading = { .xml = NULL };
+    struct http_response read = *response;
+    bool found = false;
+    if (!read.reading)
+        read.reading = &reading;
+    for (size_t i = 0; i < places->count && !found; i++) {
         struct slice place = slice_from(places->items[i]);
         if (slice_equal(place, SLICE("http.status")))
-            return false;
-        if (find_at(place, response, wanted, out))
+            break;
+        found = find_at(place, &read, wanted, out);
+    }
+    http_reading_release(&reading);
+    return found;
+}
+
+bool http_places_search(const struct text_list *places)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        struct slice place = slice_from(places->items[i]);
+        if (slice_has_prefix(place, SLICE("xpath:")) || slice_has_prefix(place, SLICE("json:")) ||
+            slice_has_prefix(place, SLICE("pattern:")))
             return true;
     }
     return false;

@@ -8,12 +8,31 @@
 
 enum { REFERENCE_BYTES_MAX = 255 };
 
+struct _xmlDoc;
+struct json_t;
+
+/* The body as its kinds of places see it: read once for all of them, and not at all where that would cost too much. */
+struct http_reading {
+    struct _xmlDoc *xml;
+    struct json_t *json;
+    size_t xml_nodes;
+    bool xml_tried, json_tried;
+    const char *refused; /* why it was not searched; NULL: it was, as far as anybody asked */
+};
+
 /* What came back. */
 struct http_response {
     long status;
-    struct slice headers; /* "Name: value" lines of the last response */
-    struct slice body;    /* perhaps cut off at the destination's limit */
+    struct slice headers;         /* "Name: value" lines of the last response */
+    struct slice body;            /* perhaps cut off at the destination's limit */
+    struct http_reading *reading; /* zeros at first, and released; NULL: none is kept from place to place */
+    bool body_cut;                /* half of a document is none: nothing was searched */
 };
+
+void http_reading_release(struct http_reading *reading);
+
+/* Whether a place of the list looks into the body. */
+bool http_places_search(const struct text_list *places);
 
 /* The value of the first header of that name, trimmed; empty: none. */
 struct slice http_header(struct slice headers, struct slice name);

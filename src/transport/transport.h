@@ -24,7 +24,7 @@ struct answer {
     bool attempted;       /* false: nothing left this machine for a reason of our own (no descriptors, shutdown) */
     enum outcome outcome; /* what is certain: delivered (one of `success`), in doubt (the request went out, at least in
                              part, and no answer came), blocked (our own configuration); else NONE: the rules judge */
-    bool unconfirmed;       /* it looks like success, but lacks what makes it a delivery (`delivered_when`) */
+    bool unconfirmed;       /* it looks like success, but lacks what makes it one (`delivered_when`), or was not searched */
     struct slice code;      /* namespaced: "http:503", "curl:28", "tiss:1308"; empty: none */
     struct slice text;      /* for people and the text rules; never blank unless delivered */
     struct slice reference; /* what the destination calls the job, where it accepted it; may be empty */

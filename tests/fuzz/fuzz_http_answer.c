@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice all = { (const char *)data, size };
     size_t end = slice_search(all, SLICE("\n\n"));
-    struct http_response response = { 200, { all.data, end }, slice_from_offset(all, end < all.len ? end + 2 : end) };
+    struct http_response response = { .status = 200, .headers = { all.data, end }, .body = slice_from_offset(all, end < all.len ? end + 2 : end) };
     struct buffer reference;
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
         struct text_list one = { &items[i], 1 };

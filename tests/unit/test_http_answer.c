@@ -58,7 +58,7 @@ static void test_codes(void **state)
         struct text_list places = { items, 0 };
         while (places.count < 3 && items[places.count])
             places.count++;
-        struct http_response response = { 500, slice_from(codes[i].headers), slice_from(codes[i].body) };
+        struct http_response response = { .status = 500, .headers = slice_from(codes[i].headers), .body = slice_from(codes[i].body) };
         struct buffer code;
         buffer_init(&code, 256);
         http_code_find(&places, &response, SLICE(""), &code);
@@ -84,7 +84,7 @@ static void test_entities(void **state)
         buffer_append_text(&body, "\">");
     }
     buffer_append_text(&body, "]><a><code>&e9;</code></a>");
-    struct http_response response = { 200, SLICE(""), buffer_slice(&body) };
+    struct http_response response = { .status = 200, .headers = SLICE(""), .body = buffer_slice(&body) };
     http_code_find(&places, &response, SLICE("x"), &code);
     assert_string_equal(code.data, "http:200");
     buffer_release(&body);
@@ -122,7 +122,7 @@ static void test_reference_limits(void **state)
         memset(longest, '7', sizeof longest);
         memcpy(longest, "<a>", 3);
         memcpy(longest + 3 + len, "</a>", 4);
-        struct http_response response = { 200, SLICE(""), { longest, len + 7 } };
+        struct http_response response = { .status = 200, .headers = SLICE(""), .body = { longest, len + 7 } };
         buffer_init(&reference, REFERENCE_BYTES_MAX);
         http_reference_find(&places, &response, &reference);
         check(buffer_status(&reference) == STATUS_OK && reference.len == (len <= REFERENCE_BYTES_MAX ? len : 0), "%zu: %zu", len, reference.len);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct rig rig;
@@ -132,6 +133,117 @@ static void test_retry_after(void **state)
         check(send.answer.slow_all == cases[i].slow_all, "%s", cases[i].name);
     }
     receiver_free(receiver);
+}
+
+/* --- answers that cost ------------------------------------------------------------------------- */
+
+static char *megabyte_of(const char *head, const char *piece, const char *tail)
+{
+    struct buffer text;
+    buffer_init(&text, 1 << 20);
+    buffer_append_text(&text, head);
+    for (int64_t i = 0; text.len < 950000; i++)
+        for (const char *at = piece; *at; at++)
+            if (*at == '%')
+                buffer_append_int64(&text, i);
+            else
+                buffer_append_byte(&text, *at);
+    buffer_append_text(&text, tail);
+    assert_int_equal(buffer_status(&text), STATUS_OK);
+    return text.data; /* with its end, and the caller's now */
+}
+
+#define LONG_ANSWERS "url: 'http://127.0.0.1:%d/x', allow_private: true, timeout: 60s, "
+
+/* What was not searched is not called delivered, and says so; a status that says enough is believed. */
+static void test_not_searched(void **state)
+{
+    static const struct { const char *name, *settings; int status; bool delivered, unconfirmed; const char *code; } cases[] = {
+        { "a good status may hide a failure", XPATH ", response_max: 2MB", 200, false, true, "http:200" },
+        { "a bad one is one", XPATH ", response_max: 2MB", 503, false, false, "http:503" },
+        { "half an answer", XPATH ", response_max: 100KB", 200, false, true, "http:200" },
+        { "nobody wants to know", "response_max: 2MB", 200, true, false, "http:200" },
+        { "only a header", "error_code: ['header:X-Code', http.status], response_max: 10KB", 200, true, false, "http:200" },
+    };
+    char *body = megabyte_of("<r ", "a%='' ", "/>");
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct receiver *receiver = receiver_new(NULL);
+        struct receiver_reply reply = { .status = cases[i].status, .body = body };
+        struct rig_send send;
+        receiver_script(receiver, &reply, 1);
+        rig_configure(&rig, LONG_ANSWERS "%s", receiver_port(receiver), cases[i].settings);
+        rig_send(&rig, &send);
+        check(send.answer.outcome == (cases[i].delivered ? OUTCOME_DELIVERED : OUTCOME_NONE) &&
+                  send.answer.unconfirmed == cases[i].unconfirmed && strcmp(send.code, cases[i].code) == 0,
+              "%s: %d %s", cases[i].name, (int)send.answer.outcome, send.code);
+        bool sought = strstr(cases[i].settings, "xpath") != NULL;
+        check(!strstr(send.text, "answer not searched: ") == !sought, "%s: %.80s", cases[i].name, send.text);
+        receiver_free(receiver);
+    }
+    free(body);
+}
+
+static double loop_spent_ms(void)
+{
+    struct timespec spent;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return (double)spent.tv_sec * 1e3 + (double)spent.tv_nsec / 1e6;
+}
+
+/* With twenty long answers to be searched the loop's own time is what they cost without: the work is another thread's. */
+static void test_searched_elsewhere(void **state)
+{
+    static const char *const settings[] = { "http.status", "'xpath:count(//e[@a][. != ..])', http.status" };
+    char *body = megabyte_of("<r>", "<e a='%'>this is one of them</e>", "</r>");
+    struct receiver_reply reply = { .body = body };
+    static struct rig_send sends[20];
+    double spent[2], worked[2];
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct receiver *receiver = receiver_new(NULL);
+        receiver_script(receiver, &reply, 1);
+        rig_configure(&rig, LONG_ANSWERS "response_max: 2MB, error_code: [%s]", receiver_port(receiver), settings[k]);
+        double before = loop_spent_ms();
+        clock_t all_before = clock();
+        for (size_t i = 0; i < COUNT_OF(sends); i++) {
+            rig_prepare(&rig, &sends[i]);
+            rig_start(&rig, &sends[i]);
+        }
+        for (size_t i = 0; i < COUNT_OF(sends); i++)
+            rig_wait(&rig, &sends[i]);
+        spent[k] = loop_spent_ms() - before;
+        worked[k] = (double)(clock() - all_before) * 1e3 / CLOCKS_PER_SEC;
+        receiver_free(receiver);
+    }
+    double searching = worked[1] - worked[0];
+    check(searching < 100 || spent[1] - spent[0] < searching / 2, "the loop spent %.0f ms, %.0f without the search of %.0f",
+          spent[1], spent[0], searching);
+    free(body);
+}
+
+/* A stop while answers wait to be searched: each is answered for once. */
+static void test_abort_while_searching(void **state)
+{
+    char *body = megabyte_of("<r>", "<e a='%'>this is one of them</e>", "</r>");
+    struct receiver_reply reply = { .body = body };
+    struct receiver *receiver = receiver_new(NULL);
+    static struct rig_send sends[8];
+    (void)state;
+    receiver_script(receiver, &reply, 1);
+    rig_configure(&rig, LONG_ANSWERS "response_max: 2MB, " XPATH, receiver_port(receiver));
+    for (size_t i = 0; i < COUNT_OF(sends); i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    rig_wait(&rig, &sends[0]);
+    for (size_t i = 0; i < COUNT_OF(sends); i++)
+        if (sends[i].times == 0)
+            rig.transport->ops->abort(rig.transport, &sends[i].send);
+    for (size_t i = 0; i < COUNT_OF(sends); i++)
+        check(sends[i].times == 1 && sends[i].answer.attempted, "%zu was answered %d times", i, sends[i].times);
+    receiver_free(receiver);
+    free(body);
 }
 
 /* --- failures ---------------------------------------------------------------------------------- */
@@ -517,6 +629,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_answers),
         TEST(test_retry_after),
+        TEST(test_not_searched),
+        TEST(test_searched_elsewhere),
+        TEST(test_abort_while_searching),
         TEST(test_failures),
         TEST(test_lost_question),
         TEST(test_before_the_request),
