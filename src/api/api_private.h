@@ -66,6 +66,7 @@ struct api {
     struct decisions *decisions; /* made at the first question, anew after a reload */
     int64_t acked;               /* jobs that pull workers completed */
     instant disk_checked_at;
+    int64_t damage_told_ns; /* when the log last heard of a page that cannot be read; 0: never */
     bool disk_low;
     instant began_at;
     time_t date_s; /* the second that `date` tells */

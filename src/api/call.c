@@ -241,8 +241,21 @@ void *call_alloc(struct call *call, size_t size)
     return memory;
 }
 
+/* A page that cannot be read is met again and again; once a minute is enough to be heard. */
+static void tell_damage(struct api *api, const struct error *err)
+{
+    int64_t now_ns = clock_ticks_ns();
+    if (api->damage_told_ns > 0 && now_ns - api->damage_told_ns < (int64_t)MINUTE_MS * 1000000)
+        return;
+    api->damage_told_ns = now_ns;
+    log_event(LOG_ERROR, "store_damaged", FIELD_CSTR("error", err->text),
+              FIELD_CSTR("advice", "stop the daemon; insist doctor says what is damaged, a backup mends it"));
+}
+
 void call_store_problem(struct call *call, enum status status, const struct error *err)
 {
+    if (status == STATUS_CORRUPT || status == STATUS_IO)
+        tell_damage(call->api, err);
     if (status == STATUS_FULL)
         call_problem(call, 503, "store_full", "%s; nothing was changed, try again later", err->text);
     else

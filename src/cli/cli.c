@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "config/problems.h"
+#include "daemon/daemon.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -141,6 +143,8 @@ int cli_main(int argc, char **argv)
     const struct command *command = command_find(slice_from(argv[first]));
     if (!command)
         return unknown_command(argv[first]);
+    if (command != &command_serve)
+        daemon_let_reload(); /* no daemon: it ends by it, as everything does */
     return command->run(&cli, argc - first, argv + first);
 }
 

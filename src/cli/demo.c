@@ -129,7 +129,7 @@ static int start_all(struct demo *demo, int64_t port)
     const char *const receiver[] = { "listen", "--port",   "0",    "--quiet",  "--fail", "5%", "--latency",
                                      "20ms",   "--jitter", "80ms", "--outage", outage,   NULL };
     const char *const strict[] = { "listen", "--port", "0", "--quiet", "--status", "422", NULL };
-    const char *const daemon[] = { "serve", "-c", demo->config, NULL };
+    const char *const daemon[] = { "serve", "--init", "-c", demo->config, NULL };
     if (child_start(&demo->strict, demo->folder, "strict", strict, &err) != STATUS_OK ||
         child_start(&demo->receiver, demo->folder, "receiver", receiver, &err) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", err.text);

@@ -376,6 +376,19 @@ enum status config_parse(struct slice text, const char *name, struct config **re
     return loading_end(&loading, loaded, status, name, ret_config);
 }
 
+/* Nothing but blanks and comments. A file that an editor or a copy has just begun to write looks like that. */
+static bool content_is_empty(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '#')
+            while (i < text.len && text.data[i] != '\n')
+                i++;
+        else if (!strchr(" \t\r\n-.", text.data[i]))
+            return false;
+    }
+    return true;
+}
+
 enum status config_load(const char *path, struct config **ret_config, struct buffer *problems)
 {
     struct problems list = { .out = problems };
@@ -386,7 +399,14 @@ enum status config_load(const char *path, struct config **ret_config, struct buf
         problem_add(&list, (struct place){ .file = path }, "cannot be read: %s", err.text);
         return status;
     }
-    status = config_parse(buffer_slice(&content), path, ret_config, problems);
+    if (content_is_empty(buffer_slice(&content))) {
+        problem_add(&list, (struct place){ .file = path },
+                    "is empty; write the settings into it (docs/configuration.md), or name no file to use the "
+                    "built-in defaults");
+        status = STATUS_INVALID;
+    } else {
+        status = config_parse(buffer_slice(&content), path, ret_config, problems);
+    }
     buffer_release(&content);
     return status;
 }

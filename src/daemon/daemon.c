@@ -29,7 +29,8 @@ enum {
 
 struct daemon {
     const struct daemon_settings *settings;
-    struct config *config;
+    struct config *config;  /* of the start */
+    struct config *running; /* of the last reload */
     struct event_base *loop;
     struct store *store;
     struct store_reader *reader;
@@ -223,11 +224,23 @@ enum status daemon_check(const struct config *config, const struct store_backend
     return store_check(backends, slice_from(config->store), err);
 }
 
+/* Producers take "no such destination" for good, so a file that was cut off must not say it of all of them. */
+static enum status keeps_a_destination(const struct config *running, const struct config *config, struct error *err)
+{
+    if (config->destination_count > 0 || running->destination_count == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID,
+                     "it names no destination, and %zu are running; if all are to go, stop the daemon and start it anew",
+                     running->destination_count);
+}
+
 /* All of it or nothing: what may fail comes first. */
 static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
 {
     struct api_order *order;
     enum status status = daemon_check(config, daemon->settings->backends, err);
+    if (status == STATUS_OK)
+        status = keeps_a_destination(daemon->running, config, err);
     if (status == STATUS_OK)
         status = api_prepare(daemon->api, config, &order, err);
     if (status != STATUS_OK)
@@ -241,6 +254,8 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
         if (daemon->transports[i])
             daemon->transports[i]->ops->forget(daemon->transports[i]);
     api_reload(order);
+    config_unref(daemon->running);
+    daemon->running = config_ref(config);
     return STATUS_OK;
 }
 
@@ -331,7 +346,8 @@ static enum status open_store(struct daemon *daemon, struct error *err)
 {
     const struct config *config = daemon->config;
     bool always = config->durability == DURABILITY_ALWAYS;
-    struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate };
+    struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate,
+                                       .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER };
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)
         return status;
@@ -440,6 +456,7 @@ static void close_all(struct daemon *daemon)
         event_free(daemon->drain_event);
     if (daemon->loop)
         event_base_free(daemon->loop);
+    config_unref(daemon->running);
     config_unref(daemon->config);
 }
 
@@ -460,10 +477,19 @@ static void raise_descriptors(void)
     }
 }
 
+void daemon_let_reload(void)
+{
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
+}
+
 enum status daemon_run(const struct daemon_settings *settings, struct error *err)
 {
     struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
     daemon.config = config_ref(settings->config);
+    daemon.running = config_ref(settings->config);
     signal(SIGPIPE, SIG_IGN); /* both are told by the call that failed, and handled there */
     signal(SIGXFSZ, SIG_IGN);
     event_set_log_callback(on_libevent_log);
@@ -481,6 +507,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     if (status == STATUS_OK)
         status = open_api(&daemon, err);
     if (status == STATUS_OK) {
+        daemon_let_reload(); /* its handler is there */
         log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_CSTR("store", daemon.config->store),
                   FIELD_INT("port", api_port(daemon.api)));
         if (settings->on_ready)

@@ -13,6 +13,7 @@ struct daemon_settings {
     struct config *config;
     const char *config_path; /* read again on SIGHUP; NULL: there is none */
     const struct store_backend *backends;
+    bool init; /* makes a store, and the folders to it, where there is none */
     /* Called once when the API answers, with its port; may be NULL. */
     void (*on_ready)(void *context, int port);
     void *context;
@@ -20,6 +21,9 @@ struct daemon_settings {
 
 /* Whether this version can do what a valid configuration asks of it; `err` names the first thing that it cannot. */
 enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err) MUST_CHECK;
+
+/* main blocks SIGHUP, which ends a process without a handler; daemon_run lets it through when there is one. */
+void daemon_let_reload(void);
 
 /*
  * Runs until SIGTERM or SIGINT, then drains. STATUS_OK: everything was stopped in order. Else `err` says why: it

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNC_EVERY_MS = 1000 };
+enum { SYNC_EVERY_MS = 1000, TEND_EVERY_MS = 1000 };
 
 /* Results of one transaction, for all its batches; the last one frees it. */
 struct batch_group {
@@ -28,6 +28,7 @@ struct writer {
     struct error failure; /* STATUS_OK until the store has failed for good */
     instant synced_at;
     bool unsynced;
+    int64_t tended_ns; /* clock_ticks_ns */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
     atomic_bool busy;
@@ -301,18 +302,33 @@ static void sync_if_due(struct writer *writer, bool now_at_once)
     writer->unsynced = false;
 }
 
+/* By the ticks, not by the clock, which may stand in a test and jump in life. */
+static void tend_if_due(struct writer *writer)
+{
+    struct store *store = writer->settings.store;
+    struct error error;
+    int64_t now_ns = clock_ticks_ns();
+    if (!store->ops->tend || writer->failure.status != STATUS_OK ||
+        now_ns - writer->tended_ns < (int64_t)TEND_EVERY_MS * 1000000)
+        return;
+    writer->tended_ns = now_ns;
+    if (store->ops->tend(store, writer->settings.now(writer->settings.context), &error) != STATUS_OK)
+        fail_for_good(writer, &error);
+}
+
 static void *writer_main(void *context)
 {
     struct writer *writer = context;
     while (!writer->stopping || writer->pending_first) {
         if (!writer->pending_first) {
-            mailbox_wait(writer->mailbox, writer->unsynced ? SYNC_EVERY_MS : -1);
+            mailbox_wait(writer->mailbox, TEND_EVERY_MS);
             atomic_store(&writer->progressed_at, writer->settings.now(writer->settings.context));
         }
         mailbox_drain(writer->mailbox);
         if (writer->pending_first)
             commit_group(writer);
         sync_if_due(writer, false);
+        tend_if_due(writer);
     }
     sync_if_due(writer, true);
     return NULL;

@@ -317,7 +317,14 @@ struct lane {
     struct lane_counts counts;
 };
 
+/* Where there is no store yet. */
+enum store_make {
+    STORE_MAKE, /* with its folders */
+    STORE_MAKE_IN_EMPTY_FOLDER, /* that is there; anywhere else a path may be mistaken: STATUS_INVALID */
+};
+
 struct store_settings {
+    enum store_make make;
     bool sync_always;      /* else the caller calls store_sync each second */
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
@@ -345,6 +352,8 @@ struct store_ops {
                          struct error *err);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
+    /* What the store does by itself, each second, in the thread that writes. NULL: nothing. */
+    enum status (*tend)(struct store *store, instant now, struct error *err);
     enum status (*backup)(struct store *store, const char *path, struct error *err);
     enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
 

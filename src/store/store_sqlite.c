@@ -72,47 +72,6 @@ void sqlite_store_fail(struct sqlite_store *store, const struct error *err)
 
 /* ---- Files ---- */
 
-static enum status folder_sync(const char *folder, struct error *err)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, STATUS_IO, "cannot open folder %s: %s", folder, strerror(errno));
-    enum status status = STATUS_OK;
-    if (fsync(fd) != 0)
-        status = error_set(err, STATUS_IO, "cannot sync folder %s: %s", folder, strerror(errno));
-    close(fd);
-    return status;
-}
-
-/* The folder of `path` and those above it, as far as they are missing. Changes `path` and puts it back. */
-static enum status folders_make(char *path, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (char *slash = strchr(path + 1, '/'); slash && status == STATUS_OK; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            status = error_set(err, STATUS_IO, "cannot make folder %s: %s", path, strerror(errno));
-        *slash = '/';
-    }
-    return status;
-}
-
-static enum status database_make(char *path, struct error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* SQLite gives the log the same mode */
-    if (fd < 0 && errno == EEXIST)
-        return STATUS_OK;
-    if (fd < 0)
-        return error_set(err, STATUS_IO, "cannot make %s: %s", path, strerror(errno));
-    close(fd);
-    char *slash = strrchr(path, '/');
-    assert(slash);
-    *slash = '\0';
-    enum status status = folder_sync(slash == path ? "/" : path, err);
-    *slash = '/';
-    return status;
-}
-
 static enum status lock_busy(int fd, const char *path, struct error *err)
 {
     char pid[24] = "";
@@ -285,8 +244,10 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
         status = progress_load(store, err);
     if (status == STATUS_OK && store->settings.sync_always)
         status = sqlite_log_gather(store, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         sqlite3_wal_hook(store->db, wal_grown, store);
+        sqlite_watch_begin(store);
+    }
     return status;
 }
 
@@ -347,13 +308,17 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     if (status == STATUS_OK)
         status = sqlite_file_check(store->path, err);
     if (status == STATUS_OK)
-        status = folders_make(store->path, err);
+        status = sqlite_make_check(store->path, settings->make != STORE_MAKE_IN_EMPTY_FOLDER, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_folders(store->path, err);
     if (status == STATUS_OK)
         status = lock_take(store, err);
     if (status == STATUS_OK)
-        status = database_make(store->path, err);
+        status = sqlite_make_begin(store->path, err);
     if (status == STATUS_OK)
         status = database_open(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_end(store->path, err);
     if (status != STATUS_OK) {
         if (store->path)
             name_in(store->path, sqlite_explain(store->path, status, err), err);
@@ -398,6 +363,7 @@ const struct store_ops sqlite_store_ops = {
     .close = sqlite_close,
     .apply = sqlite_store_apply,
     .sync = sqlite_sync,
+    .tend = sqlite_store_tend,
     .backup = sqlite_store_backup,
     .reader = sqlite_reader_open,
     .reader_close = sqlite_reader_close,

@@ -85,19 +85,6 @@ static enum status checkpoint_when_long(struct sqlite_store *store, struct error
     return sqlite_failure(store->db, result, "checkpoint", err);
 }
 
-/*
- * Somebody deleted or replaced the file under us: what is written now is gone when the process ends, so it may not be
- * acknowledged.
- */
-static enum status check_place(const struct sqlite_store *store, struct error *err)
-{
-    int moved = 0;
-    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved)
-        return STATUS_OK;
-    return error_set(err, STATUS_IO, "%s was moved, deleted or replaced while in use; put it back and start again",
-                     store->path);
-}
-
 enum status sqlite_store_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                                struct error *err)
 {
@@ -112,7 +99,7 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
     if (count == 0)
         return STATUS_OK;
 
-    enum status status = check_place(store, batch.err);
+    enum status status = sqlite_watch(store, batch.err);
     if (status == STATUS_OK)
         status = checkpoint_when_long(store, batch.err);
     if (status == STATUS_OK)
@@ -122,6 +109,8 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
         status = batch_run(&batch, ops, count);
         if (status != STATUS_OK)
             batch_rollback(&batch);
+        else /* once more: what went into a file that was gone by then may not be acknowledged */
+            status = sqlite_watch(store, batch.err);
         arena_release(&batch.scratch);
     }
     if (status == STATUS_IO || status == STATUS_CORRUPT)

@@ -3,6 +3,8 @@
  *
  *   store_sqlite.c          open, close, lock, checkpoints, sync, failures
  *   store_sqlite_schema.c   pragmas, migrations, the meta table
+ *   store_sqlite_make.c     where a new store may be made, and its files
+ *   store_sqlite_watch.c    whether its files stay in their places
  *   store_sqlite_backup.c   a copy of the whole
  *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
@@ -22,6 +24,7 @@
 #include "store/store_sqlite.h"
 
 #include <sqlite3.h>
+#include <sys/types.h>
 
 enum {
     JOB_DIGEST_BYTES = 16,
@@ -115,6 +118,14 @@ struct sqlite_rows {
     struct sqlite_value *values; /* row after row */
 };
 
+/* A file beside the database. */
+enum watched_file { WATCHED_LOG, WATCHED_INDEX, WATCHED_COUNT };
+struct sqlite_watched {
+    const char *name; /* the end of it; NULL: not watched */
+    dev_t device;
+    ino_t inode;
+};
+
 struct sqlite_store {
     struct store base;
     struct store_settings settings;
@@ -137,6 +148,7 @@ struct sqlite_store {
     int checkpoint_pages; /* with so many the next batch checkpoints first */
     int reserve_pages;    /* the log is made longer by so many at once, and when it has fewer than half of that left */
     int64_t log_bytes;    /* its length, as far as it is known */
+    struct sqlite_watched watched[WATCHED_COUNT];
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
 
@@ -242,6 +254,27 @@ enum status sqlite_explain(const char *path, enum status status, struct error *e
 enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
 /* From here on the store refuses everything; the first failure is the one that is told. */
 void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
+
+/* ---- store_sqlite_make.c ---- */
+
+/*
+ * Whether there is a store, or may be one made: in an empty folder, or wherever the caller says. STATUS_INVALID: an empty
+ * file or a log alone, which are what is left of a store, or a place that may be a mistake.
+ */
+enum status sqlite_make_check(const char *path, bool anywhere, struct error *err) MUST_CHECK;
+/* The folder of `path` and those above it, as far as they are missing. Changes `path` and puts it back. */
+enum status sqlite_make_folders(char *path, struct error *err) MUST_CHECK;
+/* The empty file of a new store, with a mark beside it for as long as the store is not made. */
+enum status sqlite_make_begin(char *path, struct error *err) MUST_CHECK;
+enum status sqlite_make_end(const char *path, struct error *err) MUST_CHECK;
+
+/* ---- store_sqlite_watch.c ---- */
+
+/* From now on the log and its index must stay the files they are. */
+void sqlite_watch_begin(struct sqlite_store *store);
+/* STATUS_IO: one of the store's files is not in its place, and nothing more may be acknowledged. */
+enum status sqlite_watch(struct sqlite_store *store, struct error *err) MUST_CHECK;
+enum status sqlite_store_tend(struct store *store, instant now, struct error *err);
 
 /* ---- store_sqlite_log.c ---- */
 

@@ -42,7 +42,7 @@ destinations:
 END2
 ask check -c "$work/insist.yaml"
 check "the file is valid" ended 0 '2 destinations'
-"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)

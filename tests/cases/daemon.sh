@@ -25,7 +25,7 @@ destinations:
   orders: { url: "$url/orders", allow_private: true, retry: { max_retries: 1, base: 100ms, floor: 50ms, cap: 1s } }
   held: { transport: pull }
 END
-"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
@@ -249,7 +249,7 @@ check "five years are enough" sh -c "! grep -q retention '$work/out'"
 } >"$work/tokens.yaml"
 sed "s|^store|auth: { tokens_file: $work/tokens.yaml }\nstore|" "$work/insist.yaml" >"$work/auth.yaml"
 : >"$work/serve.out" # what the one before said
-"$insist" serve -c "$work/auth.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+"$insist" serve --init -c "$work/auth.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 check "a daemon with tokens" until_true grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)

@@ -7,7 +7,7 @@ trap 'kill $daemon 2>/dev/null; rm -rf "$work"' EXIT
 
 start() {
     rm -f "$work/serve.out" # of the one before
-    "$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+    "$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
     daemon=$!
     wait_for grep -q 'listens on' "$work/serve.out"
     INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)

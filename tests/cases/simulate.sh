@@ -143,7 +143,7 @@ destinations:
   claims: { preset: tiss, url: "http://127.0.0.1:1/", allow_private: true, breaker: { enabled: false } }
   other: { url: "http://127.0.0.1:1/", allow_private: true }
 END
-"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)

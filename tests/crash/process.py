@@ -148,7 +148,7 @@ class Daemon:
 
     def start(self, wait=True, before=None):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([INSIST, "serve", "-c", self.config], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([INSIST, "serve", "--init", "-c", self.config], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, preexec_fn=before)
         return self.ready() if wait else None
 

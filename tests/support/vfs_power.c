@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SECTOR_BYTES = 512, PIECE_BYTES = 4096, FILES_MAX = 8, PATH_BYTES = 512 };
 
@@ -511,11 +512,23 @@ static bool image_store(const struct image *image, const char *path)
     return good;
 }
 
+/* The mark of a store that is being made is not SQLite's: it is there or not, and synced before anything else is. */
+static bool cut_mark(const char *from, const char *to)
+{
+    char path[PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s.new", from);
+    bool marked = access(path, F_OK) == 0;
+    snprintf(path, sizeof path, "%s.new", to);
+    remove(path);
+    FILE *mark = marked ? fopen(path, "w") : NULL;
+    return !marked || (mark && fclose(mark) == 0);
+}
+
 bool power_cut(const char *from, const char *to, enum power_loss loss, uint64_t chance)
 {
     static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
     char path[PATH_BYTES + 8];
-    bool good = true;
+    bool good = cut_mark(from, to);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         snprintf(path, sizeof path, "%s%s", to, endings[i]);
         remove(path);

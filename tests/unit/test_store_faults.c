@@ -127,7 +127,7 @@ static void faults_stop(void)
 
 static void files_remove(void)
 {
-    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock", ".new" };
     char name[PATH_BYTES + 16];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         snprintf(name, sizeof name, "%s%s", path, endings[i]);

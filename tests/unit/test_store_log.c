@@ -53,7 +53,7 @@ static struct store *store_at(int cache_pages)
 
 static void files_remove(const char *of)
 {
-    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock", ".new" };
     char name[PATH_BYTES + 8];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         snprintf(name, sizeof name, "%s%s", of, endings[i]);

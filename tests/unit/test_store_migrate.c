@@ -22,7 +22,7 @@ static unsigned char whole[RECOUNT_DIGEST_BYTES]; /* of the store when nothing b
 
 static void files_remove(const char *file)
 {
-    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock", ".new" };
     for (size_t i = 0; i < COUNT_OF(endings); i++) {
         char name[PATH_BYTES + 16];
         snprintf(name, sizeof name, "%s%s", file, endings[i]);

@@ -87,7 +87,7 @@ static void store_die(struct store *store)
 
 static void files_remove(const char *path)
 {
-    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock" };
+    static const char *const endings[] = { "", "-wal", "-shm", "-journal", ".lock", ".new" };
     char name[PATH_BYTES + 8];
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         snprintf(name, sizeof name, "%s%s", path, endings[i]);
@@ -260,6 +260,38 @@ static void test_cut_everysec(void **state)
     assert_true(run.moment > 300 && run.checked > 600 / MOMENTS_STEP);
 }
 
+/* How many batches a cut at this moment leaves, if everything is lost that was not synced. */
+static int batches_after_cut(void)
+{
+    power_plain(true);
+    assert_true(power_cut(run.path, run.cut, POWER_LOSE_ALL, 0));
+    struct store *store = store_at(run.cut, true);
+    store->ops->close(store);
+    int batches = batches_in(run.cut);
+    power_plain(false);
+    return batches;
+}
+
+/* S2-006 S2-071: what was written last goes with the power unless it was synced. */
+static void test_everysec_syncs(void **state)
+{
+    struct script script = { { 0 } };
+    struct error err = { STATUS_OK, "" };
+    (void)state;
+    run_begin("lazy", false);
+    struct store *store = store_at(run.path, false);
+    assert_int_equal(store->ops->sync(store, &err), STATUS_OK);
+    for (int i = 0; i < 6; i += 2) {
+        batch_run(&script, store, i);
+        batch_run(&script, store, i + 1);
+        assert_in_range(batches_after_cut(), i, i + 1); /* a log that begins or grows syncs, too */
+        assert_int_equal(store->ops->sync(store, &err), STATUS_OK);
+        assert_int_equal(batches_after_cut(), i + 2);
+    }
+    store->ops->close(store);
+    run_end();
+}
+
 /*
  * A sync that fails leaves frames that can be read but are not on the disk. Whoever opens the store next must
  * not build on them: here every later batch is acknowledged, then the power is cut.
@@ -335,6 +367,7 @@ int main(void)
         cmocka_unit_test_teardown(test_cut_always, test_teardown),
         cmocka_unit_test_teardown(test_cut_small_cache, test_teardown),
         cmocka_unit_test_teardown(test_cut_everysec, test_teardown),
+        cmocka_unit_test_teardown(test_everysec_syncs, test_teardown),
         cmocka_unit_test_teardown(test_cut_after_failed_sync, test_teardown),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -305,18 +305,6 @@ static void test_script_equals_after_each_reopen(void **state)
     }
 }
 
-/* S2-006 S2-071 */
-static void test_everysec_syncs(void **state)
-{
-    static const struct store_settings lazy = { .sync_always = false };
-    struct fixture *f = *state;
-    struct error err = { STATUS_OK, "" };
-    assert_int_equal(open_at(f->path, &lazy, &f->store, &err), STATUS_OK);
-    assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_OK);
-    insert(f, "a");
-    assert_int_equal(f->store->ops->sync(f->store, &err), STATUS_OK);
-}
-
 /* ---- Killed ---- */
 
 /* Inserts for ever and tells each acknowledged batch by a byte; ends only by being killed. */
@@ -584,7 +572,6 @@ int main(void)
         TEST(test_numbers_are_not_used_again),
         TEST(test_chain_goes_on_after_trim),
         TEST(test_script_equals_after_each_reopen),
-        TEST(test_everysec_syncs),
         TEST(test_killed_process_loses_nothing),
         TEST(test_migrations),
         TEST(test_version_1_opens),

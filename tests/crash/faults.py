@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""What may happen around a running daemon: signals at its start, files that are cut, moved or emptied.
+
+    tests/crash/faults.py
+"""
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import process  # noqa: E402
+
+PULL = "  d: { transport: pull }\n  e: { transport: pull }\n"
+STARTS = 12
+
+
+def new_daemon(folder, name, destinations=PULL, more=""):
+    place = os.path.join(folder, name)
+    os.mkdir(place)
+    return process.Daemon(place, destinations, more)
+
+
+def mask(pid, name):
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return int(re.search(rf"^{name}:\s*([0-9a-f]+)", status.read(), re.M).group(1), 16)
+    except (OSError, AttributeError):
+        return 0
+
+
+def hangups(tap, folder):
+    """From the program's first instruction on, SIGHUP reads the file and ends nothing."""
+    daemon = new_daemon(folder, "hangups")
+    hangup = 1 << (signal.SIGHUP - 1)
+    alive = held = reloaded = 0
+    for round_ in range(STARTS):
+        daemon.start(wait=False)
+        pid = daemon.process.pid
+        held += process.wait_until(lambda: mask(pid, "SigBlk") & hangup or mask(pid, "SigCgt") & hangup or
+                                   daemon.process.poll() is not None, every=0) and daemon.process.poll() is None
+        generator = random.Random(round_)
+        for _ in range(5):
+            if daemon.process.poll() is None:
+                os.kill(pid, signal.SIGHUP)
+            time.sleep(generator.random() * 0.004)
+        alive += daemon.ready()
+        reloaded += process.wait_until(lambda: daemon.said().count('"reloaded"') > round_)
+        daemon.stop()
+    tap.check(held == STARTS, "SIGHUP is held from the start", held)
+    tap.check(alive == STARTS, f"{STARTS} starts outlive SIGHUPs on their way", alive)
+    tap.check(reloaded == STARTS, "and heed them when they are up", reloaded)
+
+
+def empty_files(tap, folder):
+    daemon = new_daemon(folder, "empty")
+    for name, text in (("empty", ""), ("of comments", "# nothing yet\n---\n")):
+        with open(daemon.config, "w") as out:
+            out.write(text)
+        ended = subprocess.run([process.INSIST, "serve", "--init", "-c", daemon.config], capture_output=True, text=True)
+        tap.check(ended.returncode == 2 and "is empty" in ended.stderr, f"a file {name} is refused", ended)
+    daemon.write_config(PULL)
+    daemon.start()
+    for name, text, reason in (("an empty file", "", "is empty"),
+                               ("a file without destinations", f"listen: 127.0.0.1:{daemon.port}\n", "names no destination")):
+        before = daemon.said().count('"not_reloaded"')
+        with open(daemon.config, "w") as out:
+            out.write(text)
+        daemon.signal(signal.SIGHUP)
+        told = process.wait_until(lambda: daemon.said().count('"not_reloaded"') > before)
+        status, _ = daemon.add("d", f"job-{before}")
+        tap.check(told and reason in daemon.said().splitlines()[-1] and status == 201, f"a reload by {name} changes nothing",
+                  daemon.said()[-600:])
+    daemon.write_config("  d: { transport: pull }\n")
+    daemon.signal(signal.SIGHUP)
+    tap.check(process.wait_until(lambda: '"reloaded"' in daemon.said()) and daemon.add("e", "x")[0] == 422,
+              "one that drops some is taken")
+    daemon.stop()
+
+
+def places(tap, folder):
+    """A mistyped path starts no empty store."""
+    daemon = new_daemon(folder, "places")
+    def serve(*options):
+        return subprocess.run([process.INSIST, "serve", *options, "-c", daemon.config], capture_output=True, text=True)
+    ended = serve()
+    tap.check(ended.returncode == 2 and "--init" in ended.stderr and not os.path.exists(daemon.database),
+              "no store in a folder with other files", ended)
+    daemon.start()
+    daemon.add("d", "kept")
+    daemon.stop()
+    with open(daemon.database, "w"):
+        pass
+    ended = serve("--init")
+    tap.check(ended.returncode == 2 and "the file is empty" in ended.stderr, "a store of no bytes is no new store", ended)
+
+
+def log_removed(tap, folder, name, harm, kept):
+    """After it nothing is acknowledged, and what was, is there: but for a log whose bytes are gone."""
+    daemon = new_daemon(folder, "log-" + name)
+    daemon.start()
+    acknowledged = 0
+    while acknowledged < 60:
+        acknowledged += daemon.add("d", f"job-{acknowledged}")[0] == 201
+    harm(daemon.database + "-wal")
+    taken = [job for job in range(60, 90) if daemon.add("d", f"job-{job}")[0] in (200, 201)]
+    tap.check(not taken, f"log {name}: nothing is acknowledged afterwards", taken)
+    code = daemon.process.wait(process.WAIT_S)
+    said = [json.loads(line) for line in daemon.said().splitlines() if '"store_failed"' in line]
+    tap.check(code == 1 and said and "-wal was " in said[0]["error"], f"log {name}: it says so and ends", daemon.said()[-800:])
+    if kept:
+        daemon.start()
+        found = daemon.counts("d")
+        tap.check(found and found["pending"] == 60, f"log {name}: all that was acknowledged is there", found)
+        daemon.stop()
+        process.check_database(tap, daemon.database).close()
+
+
+def damaged(tap, folder):
+    """A page that cannot be read is told to who asked, and to the log."""
+    daemon = new_daemon(folder, "damaged")
+    daemon.start()
+    for job in range(300):
+        daemon.add("d", f"job-{job}", payload="x" * 2000)
+    daemon.stop()
+    with sqlite3.connect(daemon.database) as database:
+        roots = [row[0] for row in database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'payload'")]
+    database.close()
+    with open(daemon.database, "r+b") as file:
+        file.seek((roots[0] - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    daemon.start()
+    status, body = daemon.call("GET", "/v1/jobs/job-7?tenant=t&payload=true")
+    tap.check(status == 503 and "damaged" in body["detail"], "a damaged page is told to who asks", (status, body))
+    tap.check(process.wait_until(lambda: '"store_damaged"' in daemon.said(), 5), "and to the log", daemon.said()[-500:])
+    daemon.end()
+
+
+def main():
+    tap = process.Tap()
+    folder = process.scratch_folder()
+    hangups(tap, folder)
+    empty_files(tap, folder)
+    places(tap, folder)
+    log_removed(tap, folder, "removed", os.unlink, True)
+    log_removed(tap, folder, "cut", lambda path: os.truncate(path, 0), False)
+    damaged(tap, folder)
+    process.clear(tap, folder)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
