@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { REASON_BYTES_MAX = 1024 };
-
 static const char *transport_name(enum transport_kind kind)
 {
     static const char *const names[] = {
@@ -39,7 +37,7 @@ static void write_holds(struct json_writer *json, const struct tenant_hold *hold
 static void write_pace(struct json_writer *json, const struct pace *pace, instant now)
 {
     static const char *const names[] = { "delivered_by_minute", "failed_by_minute" };
-    struct pace_minute minutes[PACE_MINUTES], last = pace_last_minute(pace, now);
+    struct pace_count minutes[PACE_MINUTES], last = pace_last_minute(pace, now);
     pace_read(pace, now, minutes);
     json_member_int(json, "delivered_last_minute", last.good);
     json_member_int(json, "failed_last_minute", last.bad);
@@ -335,7 +333,7 @@ static void pause_or_resume(struct call *call, enum hold_kind kind)
     if (!body)
         return;
     order.one_tenant = member_get(body, "tenant") != NULL;
-    bool read = body_text(call, body, "reason", REASON_BYTES_MAX, &order.reason) &&
+    bool read = body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &order.reason) &&
                 body_text(call, body, "tenant", JOB_ID_BYTES_MAX, &order.tenant);
     json_decref(body);
     if (read)
@@ -362,7 +360,7 @@ void handle_destination_contingency(struct call *call)
     json_t *body = body_object(call, names);
     if (!body)
         return;
-    bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", REASON_BYTES_MAX, &reason);
+    bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &reason);
     json_decref(body);
     if (read)
         order_hold(call, &(struct hold_order){ .kind = enter ? ORDER_ENTER : ORDER_LEAVE, .reason = reason });

@@ -119,24 +119,20 @@ static void write_numbers(const struct exposition *out, const struct metrics_sce
     each_measured(out, scene, numbers_one);
 }
 
-/* C-83: one family; of "all" the first attempts are no part, for they are no retries. */
+/* C-83: one family. A number is about attempts; "all" about jobs: of those that were retried and ended, who got through. */
 static void success_one(const struct exposition *out, const struct metrics_destination *destination,
                         const struct measures *measures)
 {
     char text[ATTEMPT_BYTES];
-    int64_t answered = 0, delivered = 0;
+    int64_t ended = measures->retried_delivered + measures->retried_dead;
     for (size_t i = 0; i <= MEASURED_ATTEMPTS_MAX; i++) {
         const struct attempt_measure *attempt = &measures->attempts[i];
-        if (i > 0) {
-            answered += attempt->answered;
-            delivered += attempt->delivered;
-        }
         if (attempt->answered > 0)
             tell(out, destination, TEXT("attempt", attempt_name(i, text)),
                  (double)attempt->delivered / (double)attempt->answered);
     }
-    if (answered > 0)
-        tell(out, destination, TEXT("attempt", "all"), (double)delivered / (double)answered);
+    if (ended > 0)
+        tell(out, destination, TEXT("attempt", "all"), (double)measures->retried_delivered / (double)ended);
 }
 
 static void write_success(const struct exposition *out, const struct metrics_scene *scene)
@@ -483,8 +479,8 @@ const struct metric_row metric_rows[] = {
     { HISTOGRAM("backoff_duration_minutes", "destination", "Waits before retries, in minutes."),
       SPREAD(wait, wait_minutes_scale) },
     { GAUGE("retry_success_rate", "destination, attempt",
-            "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the second "
-            "and later ones."),
+            "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
+            "were retried and are delivered or dead."),
       .write = write_success },
     /* The e-mail document */
     { COUNTER("retry_attempts_total", "destination, attempt",

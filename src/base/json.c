@@ -86,6 +86,17 @@ bool utf8_is_valid(struct slice text)
     return true;
 }
 
+struct slice utf8_cut(struct slice text, size_t len_max)
+{
+    if (text.len <= len_max)
+        return text;
+    size_t len = len_max;
+    for (int back = 0; back < 3 && len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80; back++)
+        len--;
+    bool broken = ((unsigned char)text.data[len] & 0xc0) == 0x80; /* no text: cut it anywhere */
+    return (struct slice){ text.data, broken ? len_max : len };
+}
+
 static void append_escaped(struct buffer *out, char c)
 {
     static const char escapes[] = {

@@ -18,7 +18,7 @@ enum {
     ALERT_CLEAR_MS = MINUTE_MS,     /* under nine tenths for so long */
     ALERT_GROWN_MS = MINUTE_MS,     /* a count is not told again sooner */
     ALERT_GROWN_TIMES = 10,         /* nor before it is so many times what was told */
-    ALERT_REASON_BYTES_MAX = 512,
+    ALERT_REASON_BYTES_MAX = 1024,
     SHARE_BUCKETS = 12,
     SHARE_LEAST = 100,              /* ended jobs before a share means something */
     GROWTH_SAMPLES = 11,

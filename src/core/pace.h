@@ -1,8 +1,8 @@
 /*
- * pace.h - how many attempts succeeded and failed, minute by minute.
+ * pace.h - how many attempts succeeded and failed: minute by minute for a chart, second by second for the last minute.
  *
- * A ring of the last PACE_MINUTES minutes, by the clock. Pure: values in, values out. Minutes without a note are 0; a
- * clock that is put back adds to the newest minute until it has caught up.
+ * Two rings, by the clock. Pure: values in, values out. Times without a note are 0; a clock that is put back adds to the
+ * newest slot until it has caught up.
  */
 #ifndef CORE_PACE_H
 #define CORE_PACE_H
@@ -12,22 +12,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PACE_MINUTES = 30 };
+enum { PACE_MINUTES = 30, PACE_SECONDS = 60 };
 
-struct pace_minute {
+struct pace_count {
     uint32_t good, bad;
 };
 
 /* All zero: nothing noted. */
 struct pace {
-    struct pace_minute ring[PACE_MINUTES];
-    int64_t newest; /* the minute, since 1970, of the last note */
+    struct pace_count minutes[PACE_MINUTES], seconds[PACE_SECONDS];
+    int64_t newest_minute, newest_second; /* of the last note, since 1970 */
 };
 
 void pace_note(struct pace *pace, instant now, bool good);
 /* The minutes up to and with the one of `now`, oldest first: PACE_MINUTES of them. */
-void pace_read(const struct pace *pace, instant now, struct pace_minute ret_minutes[PACE_MINUTES]);
-/* Of the last 60 seconds, as far as minutes tell: the one before counts by the part of it that they still cover. */
-struct pace_minute pace_last_minute(const struct pace *pace, instant now);
+void pace_read(const struct pace *pace, instant now, struct pace_count ret_minutes[PACE_MINUTES]);
+/* Of the last 60 seconds, the one of `now` among them. */
+struct pace_count pace_last_minute(const struct pace *pace, instant now);
 
 #endif

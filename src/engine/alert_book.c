@@ -76,9 +76,9 @@ static bool has_room(struct alert_book *book, const struct alert_subject *subjec
 
 static void set_reason(struct alert *alert, struct slice reason)
 {
-    size_t len = reason.len < ALERT_REASON_BYTES_MAX ? reason.len : ALERT_REASON_BYTES_MAX;
+    struct slice whole = utf8_cut(reason, ALERT_REASON_BYTES_MAX);
     free(alert->reason);
-    alert->reason = len > 0 ? strndup(reason.data, len) : NULL; /* without memory it says less */
+    alert->reason = whole.len > 0 ? strndup(whole.data, whole.len) : NULL; /* without memory it says less */
     alert->record.reason = slice_from(alert->reason);
 }
 

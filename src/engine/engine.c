@@ -406,10 +406,31 @@ struct destination_status engine_destination(const struct engine *engine, struct
     };
 }
 
-/* It must fit the event that tells of it. */
-static size_t reason_len(struct slice reason)
+bool hold_reason_set(char **held, struct slice reason)
 {
-    return reason.len < PAUSE_REASON_BYTES_MAX ? reason.len : PAUSE_REASON_BYTES_MAX;
+    struct slice whole = utf8_cut(reason, HOLD_REASON_BYTES_MAX);
+    if (*held && slice_equal(whole, slice_from(*held)))
+        return false;
+    char *copy = whole.len > 0 ? strndup(whole.data, whole.len) : NULL; /* without memory it is held and says less */
+    free(*held);
+    *held = copy;
+    return true;
+}
+
+bool hold_reason_change(char **held, struct slice reason)
+{
+    return reason.len > 0 && hold_reason_set(held, reason);
+}
+
+/* It is held already; a reason without another word leaves the one that was given. */
+static void pause_again(struct engine *engine, struct dest *dest, struct slice reason)
+{
+    if (!hold_reason_change(&dest->pause_reason, reason))
+        return;
+    dest_changed(dest, (struct dest_change){ .change = "pause_reason", .at = engine_now(engine) });
+    log_event(LOG_WARN, "destination_pause_reason", FIELD_CSTR("destination", dest->name),
+              FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
+    engine_wake(engine);
 }
 
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err)
@@ -417,10 +438,11 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
     struct dest *dest = dest_find(engine, destination);
     if (!dest)
         return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
-    if (dest->gate.paused)
+    if (dest->gate.paused) {
+        pause_again(engine, dest, reason);
         return STATUS_OK;
-    free(dest->pause_reason);
-    dest->pause_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
+    }
+    hold_reason_set(&dest->pause_reason, reason);
     dest->gate.paused = true;
     dest->held_since = engine_now(engine);
     dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->held_since });
@@ -467,10 +489,14 @@ enum status engine_enter_contingency(struct engine *engine, struct slice destina
     const struct contingency_kept *kept = &dest->gate.contingency.kept;
     instant now = engine_now(engine);
     bool forced = kept->forced && kept->mode == MODE_CONTINGENCY;
-    if (forced)
+    if (forced) {
+        if (hold_reason_change(&dest->mode_reason, reason)) {
+            dest_changed(dest, (struct dest_change){ .change = "mode_reason", .at = now });
+            engine_wake(engine);
+        }
         return STATUS_OK;
-    free(dest->mode_reason);
-    dest->mode_reason = reason.len > 0 ? strndup(reason.data, reason_len(reason)) : NULL;
+    }
+    hold_reason_set(&dest->mode_reason, reason);
     struct gate_news news = gate_enter_contingency(&dest->gate, now);
     if (news.mode.from == news.mode.to) /* it was held already, but only as long as its checks say */
         news.mode = (struct mode_change){ .from = MODE_COUNT, .to = MODE_CONTINGENCY, .cause = CAUSE_OPERATOR, .at = now };

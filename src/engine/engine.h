@@ -127,7 +127,9 @@ struct queue_place engine_place(struct engine *engine, int64_t lane, int64_t ahe
 /* Writes a member "cycle". */
 void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
 
-/* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people. */
+enum { HOLD_REASON_BYTES_MAX = 1024 }; /* why something is held: longer ones are cut at a character */
+
+/* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people; another one takes the place of one before. */
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
 /*

@@ -33,8 +33,6 @@ enum {
     LEASE_ANSWER_MAX_MS = 13 * 3600 * 1000, /* longer than the longest lease: a lost one is noticed by its own end */
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     AGAIN_MS = 1000,               /* after a batch that failed */
-    PAUSE_REASON_BYTES_MAX = 512,
-    LANE_REASON_BYTES_MAX = 256,   /* of one tenant's hold */
     HELD_LANES_MAX = 256,          /* tenants of one destination that are held for themselves */
     DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
     DEAD_COUNT_LEAST_MS = 250,     /* and not more often than this, whatever is doubted */
@@ -325,6 +323,9 @@ struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, 
 void dests_tick(struct engine *engine);
 /* Tells what has changed, once: a line in the log and an event. */
 void dest_tell(struct dest *dest, const struct gate_news *news);
+/* Why it is held: as much of it as is kept. False: it is as before. The second keeps the one before where none is given. */
+bool hold_reason_set(char **held, struct slice reason);
+bool hold_reason_change(char **held, struct slice reason);
 /* Writes it down with the state, so that a restart does not send to a destination that was held. */
 void dest_changed(struct dest *dest, struct dest_change change);
 void dests_keep(struct engine *engine);

@@ -12,8 +12,7 @@
 
 static void take_reason(struct dest *dest, struct slice reason)
 {
-    free(dest->fallback_reason);
-    dest->fallback_reason = reason.len > 0 ? strndup(reason.data, reason.len) : NULL; /* without memory it says less */
+    hold_reason_set(&dest->fallback_reason, reason);
 }
 
 void fallback_block(struct engine *engine, struct dest *dest, struct slice text)
@@ -21,8 +20,8 @@ void fallback_block(struct engine *engine, struct dest *dest, struct slice text)
     struct buffer reason;
     if (dest->fallback.paused)
         return;
-    buffer_init(&reason, LANE_REASON_BYTES_MAX);
-    redact(&reason, text, LANE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
+    buffer_init(&reason, HOLD_REASON_BYTES_MAX);
+    redact(&reason, text, HOLD_REASON_BYTES_MAX); /* it goes to the log and to the trail */
     take_reason(dest, buffer_slice(&reason));
     buffer_release(&reason);
     dest->fallback.paused = true;

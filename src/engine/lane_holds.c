@@ -13,11 +13,9 @@
 static void link_held(struct lane_state *lane, struct slice reason, instant since)
 {
     struct dest *dest = lane->dest;
-    size_t len = reason.len < LANE_REASON_BYTES_MAX ? reason.len : LANE_REASON_BYTES_MAX;
     assert(!lane->held);
     lane->told = true;
-    free(lane->hold_reason);
-    lane->hold_reason = reason.len > 0 ? strndup(reason.data, len) : NULL; /* without memory it is held and says less */
+    hold_reason_set(&lane->hold_reason, reason);
     lane->held = true;
     lane->held_since = since;
     lane->next_held = dest->held_lanes;
@@ -51,8 +49,13 @@ static struct lane_state *ordered(struct engine *engine, struct slice destinatio
 static enum status hold_lane(struct engine *engine, struct lane_state *lane, struct slice reason, struct error *err)
 {
     struct dest *dest = lane->dest;
-    if (lane->held)
+    if (lane->held) {
+        if (hold_reason_change(&lane->hold_reason, reason)) {
+            dest_changed(dest, (struct dest_change){ "tenant_pause_reason", .lane = lane, .at = engine_now(engine) });
+            engine_wake(engine);
+        }
         return STATUS_OK;
+    }
     if (dest->held_lane_count == HELD_LANES_MAX)
         return error_set(err, STATUS_LIMIT, "%d tenants of %s are held already; pause the destination", HELD_LANES_MAX,
                          dest->name);
@@ -116,8 +119,8 @@ void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, s
     if (dest->gate.paused || (lane && lane->held))
         return;
     *(lane ? &lane->blocked : &dest->blocked) = true; /* before it is told */
-    buffer_init(&reason, PAUSE_REASON_BYTES_MAX);
-    redact(&reason, text, PAUSE_REASON_BYTES_MAX); /* it goes to the log and to the trail */
+    buffer_init(&reason, HOLD_REASON_BYTES_MAX);
+    redact(&reason, text, HOLD_REASON_BYTES_MAX); /* it goes to the log and to the trail */
     enum status status = lane ? hold_lane(engine, lane, buffer_slice(&reason), &error) : STATUS_LIMIT;
     if (status != STATUS_OK) {
         dest->blocked = true;

@@ -183,6 +183,10 @@ void measures_answered(struct engine *engine, struct dest *dest, const struct jo
     tenant->processed++;
     tenant->dead += settlement->dead;
     measures->verdicts[decision->verdict]++;
+    if (job->attempts > 1) {
+        measures->retried_delivered += decision->verdict == VERDICT_COMPLETE;
+        measures->retried_dead += settlement->dead;
+    }
     if (job->step == STEP_SEND)
         note_attempt(measures, job, answer->duration_ms, settlement, taken, now);
     if (decision->verdict == VERDICT_COMPLETE)

@@ -63,6 +63,7 @@ struct measures {
     int64_t unsent;    /* claimed, and given back untouched */
     int64_t recovered; /* attempts that nobody ended */
     int64_t recovered_dead[VERDICT_COUNT];
+    int64_t retried_delivered, retried_dead; /* jobs that ended after more than one attempt */
     int64_t capped; /* waits that had grown to the policy's cap */
     struct attempt_measure attempts[MEASURED_ATTEMPTS_MAX + 1]; /* the first at 0; all above the bound at the end */
     struct histogram duration; /* ms: of a send */

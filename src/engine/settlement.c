@@ -12,11 +12,6 @@ enum {
     EVENT_CODE_BYTES_MAX = 256, /* of a code or a rule: however much a destination answers, the event must fit */
 };
 
-static struct slice cut(struct slice text, size_t len_max)
-{
-    return (struct slice){ text.data, text.len < len_max ? text.len : len_max };
-}
-
 /* What the attempt saw; never blank. */
 static struct slice error_text(const struct answer *answer)
 {
@@ -165,7 +160,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
     json_member_int(&json, "duration_ms", answer->duration_ms);
     json_member_text(&json, "class", outcome_name(decision->outcome));
     if (answer->code.len > 0)
-        json_member_string(&json, "code", cut(answer->code, EVENT_CODE_BYTES_MAX));
+        json_member_string(&json, "code", utf8_cut(answer->code, EVENT_CODE_BYTES_MAX));
     if (job->step != STEP_SEND)
         json_member_text(&json, "step", job->step == STEP_VERIFY ? "verify" : "poll");
     if (failed) {
@@ -177,7 +172,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
         json_member_text(&json, "action", verdict_name(decision->verdict));
         json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
         if (decision->rule.len > 0)
-            json_member_string(&json, "rule", cut(decision->rule, EVENT_CODE_BYTES_MAX));
+            json_member_string(&json, "rule", utf8_cut(decision->rule, EVENT_CODE_BYTES_MAX));
         json_member_bool(&json, "shouldRetry", verdict_resends(decision->verdict));
         json_member_int(&json, "retryCount", decision->retry_count);
         json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
@@ -199,9 +194,9 @@ static enum status keep_texts(const struct settlement_input *input, const struct
                               struct store_op *op)
 {
     struct op_settle *settle = &op->settle;
-    struct slice error = cut(error_text(input->answer), ERROR_TEXT_STORED_BYTES_MAX);
+    struct slice error = utf8_cut(error_text(input->answer), ERROR_TEXT_STORED_BYTES_MAX);
     bool failed = decision->verdict != VERDICT_COMPLETE;
-    settle->code = arena_copy(memory, cut(input->answer->code, EVENT_CODE_BYTES_MAX));
+    settle->code = arena_copy(memory, utf8_cut(input->answer->code, EVENT_CODE_BYTES_MAX));
     settle->error = arena_copy(memory, failed ? error : SLICE(""));
     settle->reference = arena_copy(memory, input->answer->reference);
 

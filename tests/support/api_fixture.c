@@ -68,7 +68,8 @@ static void answer_send(struct send *send)
 {
     struct slice payload = send->job->payload;
     struct answer answer = { .attempted = true, .retry_after_ms = -1, .duration_ms = 5 };
-    if (slice_has_prefix(payload, SLICE("fail"))) {
+    bool first = slice_has_prefix(payload, SLICE("once")) && send->job->attempts == 1;
+    if (first || slice_has_prefix(payload, SLICE("fail"))) {
         answer.code = SLICE("http:503");
         answer.text = SLICE("HTTP 503: Service Unavailable");
     } else if (slice_has_prefix(payload, SLICE("bad"))) {

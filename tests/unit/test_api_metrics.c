@@ -114,7 +114,7 @@ static void run_outcomes(struct api_fixture *fixture)
 }
 
 /*
- * S0-076 S0-135 S0-136 S0-137 S0-138 S1-048 S1-058 S1-109 S1-110 S1-111 S1-112 S1-113 S1-114 S2-040 S2-041 S2-042 S2-090 S2-091
+ * S0-076 S0-135 S0-136 S0-137 S0-138 S1-048 S1-058 S1-109 S1-110 S1-111 S1-112 S1-113 S2-040 S2-041 S2-042 S2-090 S2-091
  * S2-092 S2-093 S2-094 S2-096 S2-097 S3-073 C-83
  */
 static void outcomes_are_counted(void **state)
@@ -202,6 +202,41 @@ static void outcomes_are_counted(void **state)
     assert_true(value_of(text, "insist_commit_operations_sum") >= 19);
     assert_true(value_of(text, "insist_commit_duration_seconds_count") >= 5);
     assert_true(value_of(text, "process_open_fds") > 3 && value_of(text, "process_resident_memory_bytes") > 1 << 20);
+    free(text);
+}
+
+/* S1-114: of the jobs that needed a retry, how many it helped, however many attempts that took. */
+static void a_success_rate_is_of_jobs(void **state)
+{
+    static const struct expected recovered[] = {
+        { "retry_success_rate{destination=\"web\",attempt=\"1\"}", 0 },
+        { "retry_success_rate{destination=\"web\",attempt=\"2\"}", 1 },
+        { "retry_success_rate{destination=\"web\",attempt=\"all\"}", 1 },
+    };
+    static const struct expected lost[] = { { "retry_success_rate{destination=\"web\",attempt=\"all\"}", 4. / 5 },
+                                            { "retry_success_rate{destination=\"web\",attempt=\"3\"}", 0 } };
+    struct api_fixture *fixture = *state;
+    char id[8];
+    for (int i = 0; i < 4; i++) {
+        snprintf(id, sizeof id, "r%d", i);
+        put_job(fixture, "web", "acme", id, "once");
+    }
+    await_number(fixture, "/v1/destinations/web", "waiting", 4);
+    api_fixture_advance(fixture, 3 * 60 * 1000);
+    await_number(fixture, "/v1/destinations/web", "completed", 4);
+    char *text = scrape(fixture);
+    check_values(text, recovered, COUNT_OF(recovered));
+    free(text);
+    put_job(fixture, "web", "acme", "f", "fail");
+    put_job(fixture, "web", "acme", "b", "bad"); /* never retried: no part of it */
+    for (int attempt = 1; attempt < 3; attempt++) {
+        await_number(fixture, "/v1/jobs/f?tenant=acme", "retry_count", attempt);
+        await_state(fixture, "/v1/jobs/f?tenant=acme", "waiting");
+        api_fixture_advance(fixture, 3 * 60 * 1000);
+    }
+    await_number(fixture, "/v1/destinations/web", "dead", 2);
+    text = scrape(fixture);
+    check_values(text, lost, COUNT_OF(lost));
     free(text);
 }
 
@@ -722,6 +757,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(outcomes_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_success_rate_is_of_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(dead_letters_have_an_age, setup, teardown),
         cmocka_unit_test_setup_teardown(tenants_fare_as_the_document_says, setup, teardown),
         cmocka_unit_test_setup_teardown(tenants_are_bounded, setup, teardown),

@@ -1,0 +1,128 @@
+/*
+ * Why something is held: kept whole, and as it was said last.
+ */
+#include "engine/engine_private.h"
+#include "support/check.h"
+#include "support/engine_fixture.h"
+
+#include <jansson.h>
+
+static const char yaml[] = "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, contingency: {} } }\n";
+
+/* A text of `bytes` bytes: two-byte characters, after one of one byte where that is needed. */
+static char *text_of(size_t bytes)
+{
+    char *text = calloc(bytes + 1, 1);
+    size_t at = bytes % 2;
+    memset(text, 'a', at);
+    for (; at < bytes; at += 2)
+        memcpy(text + at, "\xc3\xa7", 2);
+    return text;
+}
+
+static const char *tenant_reason(const struct world *world)
+{
+    static struct tenant_hold hold;
+    assert_int_equal(engine_tenant_holds(world->engine, SLICE("d"), &hold, 1), 1);
+    return hold.hold.reason;
+}
+
+/* As much as the API takes, over a restart too; a longer one ends with a whole character. */
+static void a_reason_is_kept_whole(void **state)
+{
+    static const struct { size_t given, kept; } cases[] = { { 300, 300 }, { 700, 700 }, { 1023, 1023 }, { 1024, 1024 },
+                                                            { 1025, 1023 } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct world world = { .destination = delivers };
+        struct error error;
+        char *given = text_of(cases[i].given);
+        struct slice kept = { given, cases[i].kept };
+        world_begin(&world, yaml, began);
+        world_add(&world, "d", "t", "1", "x");
+        world_run_for(&world, 1000);
+        assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
+        check(slice_equal(slice_from(standing(&world).pause_reason), kept), "mode, %zu", cases[i].given);
+        assert_int_equal(engine_pause(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
+        for (int started = 0; started < 2; started++) {
+            check(slice_equal(slice_from(standing(&world).pause_reason), kept), "pause, %zu", cases[i].given);
+            check(slice_equal(slice_from(tenant_reason(&world)), kept), "tenant, %zu", cases[i].given);
+            world_run_for(&world, 1000);
+            world_crash(&world);
+            world_run_for(&world, 1000);
+        }
+        world_end(&world);
+        free(given);
+    }
+}
+
+/* How many events tell of that change with that reason. */
+static size_t events_of(const struct world *world, const char *change, const char *reason)
+{
+    struct arena memory;
+    struct event *events;
+    struct error error;
+    size_t count, found = 0;
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(world->reader->ops->reader_events(world->reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);
+        const char *is = json_string_value(json_object_get(data, "change"));
+        const char *pause = json_string_value(json_object_get(data, "reason"));
+        const char *mode = json_string_value(json_object_get(data, "mode_reason"));
+        const char *tenant = json_string_value(json_object_get(data, "tenant_reason"));
+        found += is && strcmp(is, change) == 0 && ((pause && strcmp(pause, reason) == 0) ||
+                                                   (mode && strcmp(mode, reason) == 0) ||
+                                                   (tenant && strcmp(tenant, reason) == 0));
+        json_decref(data);
+    }
+    arena_release(&memory);
+    return found;
+}
+
+/* Said twice it is the same; without a word the first one stays; since when does not change. */
+static void another_reason_takes_its_place(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, yaml, began);
+    world_add(&world, "d", "t", "1", "x");
+    world_run_for(&world, 1000);
+    static const char *const said[] = { "first", "first", "second", "" };
+    for (size_t i = 0; i < COUNT_OF(said); i++) {
+        struct slice reason = slice_from(said[i]);
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), reason, &error), STATUS_OK);
+        check(strcmp(standing(&world).pause_reason, i < 2 ? "first" : "second") == 0, "contingency %zu", i);
+        world_run_for(&world, 1000);
+    }
+    for (size_t i = 0; i < COUNT_OF(said); i++) {
+        struct slice reason = slice_from(said[i]);
+        assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
+        assert_int_equal(engine_pause(world.engine, SLICE("d"), reason, &error), STATUS_OK);
+        check(strcmp(standing(&world).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
+        check(strcmp(tenant_reason(&world), i < 2 ? "first" : "second") == 0, "tenant %zu", i);
+        assert_int_equal(standing(&world).held_since, began + 5000);
+        world_run_for(&world, 1000);
+    }
+    assert_int_equal(events_of(&world, "paused", "first"), 1);
+    assert_int_equal(events_of(&world, "pause_reason", "second"), 1);
+    assert_int_equal(events_of(&world, "tenant_paused", "first"), 1);
+    assert_int_equal(events_of(&world, "tenant_pause_reason", "second"), 1);
+    assert_int_equal(events_of(&world, "mode_reason", "second"), 1);
+    world_crash(&world);
+    world_run_for(&world, 1000);
+    assert_string_equal(standing(&world).pause_reason, "second");
+    assert_string_equal(tenant_reason(&world), "second");
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reason_is_kept_whole),
+        cmocka_unit_test(another_reason_takes_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
