@@ -157,6 +157,16 @@ static void say_all_under_way(struct why *why)
     }
 }
 
+static void say_share_used(struct why *why)
+{
+    const struct queue_place *place = &why->place->queue;
+    buffer_append_text(&why->reason, "its share of the slots");
+    if (place->slots > 0) /* else they are not for the eyes of who asks */
+        buffer_printf(&why->reason, " (%" PRId64 " of %" PRId64 ")", place->share, place->slots);
+    buffer_append_text(&why->reason, " is in use");
+    buffer_append_text(&why->next, "it is sent when one of its tenant's sends has ended, or others need less");
+}
+
 static void say_held(struct why *why)
 {
     struct slice name = why->job->destination;
@@ -180,6 +190,8 @@ static void say_held(struct why *why)
         buffer_append_text(&why->next, "it is sent when the pause is over");
     } else if (strcmp(why->held_by, "concurrency") == 0) {
         say_all_under_way(why);
+    } else if (strcmp(why->held_by, HELD_BY_SHARE) == 0) {
+        say_share_used(why);
     } else if (strcmp(why->held_by, "unconfigured") == 0) {
         buffer_printf(reason, "destination %.*s is not in the configuration", SLICE_ARG(name));
         buffer_append_text(&why->next, "it waits until the destination is configured again; cancel it if that will not be");
@@ -324,6 +336,14 @@ static bool is_held_by_own_rate(const struct why *why)
     return !status->held_by || (is_short(status->held_by) && status->held_until != INSTANT_NONE && own > status->held_until);
 }
 
+/* It is due, and nothing of the destination's holds it for longer than a slot becomes free. */
+static bool is_held_by_share(const struct why *why)
+{
+    const char *held_by = why->status->held_by;
+    return why->place && why->place->queue.share_used && !is_pulled(why) &&
+           (!held_by || strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) == 0);
+}
+
 static void hold_by(struct why *why, const char *held_by, instant since, instant until)
 {
     why->held_by = held_by;
@@ -356,6 +376,8 @@ static void find_hold(struct why *why, instant now)
     } else if (job->run_at <= now && is_held_by_own_rate(why)) {
         why->held_by_tenant = true;
         hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);
+    } else if (job->run_at <= now && is_held_by_share(why)) {
+        hold_by(why, HELD_BY_SHARE, INSTANT_NONE, INSTANT_NONE);
     } else if (held_by && (job->run_at <= now || !is_short(held_by))) {
         hold_by(why, held_by, status->held_since, status->held_until);
     }

@@ -156,6 +156,29 @@ bool gate_flows(const struct gate *gate, instant now)
                             gate->breaker.kept.state == BREAKER_CLOSED);
 }
 
+int64_t gate_slots(const struct gate *gate)
+{
+    const struct gate_rules *rules = gate->rules;
+    if (!rules)
+        return gate->concurrency;
+    const struct contingency_rules *ramp = &rules->contingency;
+    int64_t count = rules->fixed_concurrency || gate->adaptive.limit > gate->concurrency ? gate->concurrency
+                                                                                         : gate->adaptive.limit;
+    if (mode_of(gate) == MODE_RECOVERING && ramp->ramp_count > 0) {
+        size_t step = gate->contingency.kept.step < ramp->ramp_count ? gate->contingency.kept.step : ramp->ramp_count - 1;
+        count = ramp->ramp[step] < count ? ramp->ramp[step] : count;
+    }
+    if (rules->cycle_every_ms > 0 && rules->cycle_batch > 0 && rules->cycle_batch < count)
+        count = rules->cycle_batch;
+    return count > 0 ? count : 1;
+}
+
+bool gate_looks(const struct gate *gate)
+{
+    return gate->rules && (mode_of(gate) == MODE_CONTINGENCY ||
+                           (mode_of(gate) == MODE_NORMAL && gate->breaker.kept.state == BREAKER_HALF_OPEN));
+}
+
 bool gate_is_well(const struct gate *gate, instant now)
 {
     return !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&

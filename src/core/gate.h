@@ -132,6 +132,10 @@ void gate_waiting(struct gate *gate, bool waiting, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
 /* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
 bool gate_flows(const struct gate *gate, instant now);
+/* How many may be under way as things are: what was found by trying, the step on the way back, a cycle's batch. */
+int64_t gate_slots(const struct gate *gate);
+/* Whether what goes now is sent to see how the destination is. */
+bool gate_looks(const struct gate *gate);
 /* Whether nothing says that the destination is away or wants to be left alone, full or not. */
 bool gate_is_well(const struct gate *gate, instant now);
 /* How many at once it is known to bear, as learnt from where it gave way; 0: not known. */

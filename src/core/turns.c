@@ -270,6 +270,14 @@ void turns_park(struct turns *turns, struct turn *turn, instant until)
     push(&turns->parked, &turn->parked, until, turn->place);
 }
 
+/* What is left of its credit bounds what it sends in this round, so that nobody is served twice as much before others. */
+void turns_pass_over(struct turns *turns, struct turn *turn)
+{
+    if (turns->holder == turn)
+        turns->holder = NULL;
+    turns_park(turns, turn, INSTANT_MAX);
+}
+
 void turns_unpark(struct turns *turns, struct turn *turn)
 {
     if (turn->parked.position == 0)

@@ -95,6 +95,8 @@ void turns_returned(struct turns *turns, struct turn *turn, int64_t count);
 
 /* The lane has work but must not send before `until`; for one already parked this is the new time. */
 void turns_park(struct turns *turns, struct turn *turn, instant until);
+/* The same without a time, for one that others miss more than it does: it keeps its place also when its turn had begun. */
+void turns_pass_over(struct turns *turns, struct turn *turn);
 /* Ends it before its time; one that is not parked is left alone. */
 void turns_unpark(struct turns *turns, struct turn *turn);
 /* Brings back all whose time has come, and says how many. */

@@ -45,9 +45,9 @@ void ahead_note_death(struct engine *engine)
 }
 
 /* As many as a destination can be sent while a claim is under way, as far as the memory for them is bearable. */
-static int64_t ahead_worth(const struct engine *engine, const struct dest *dest)
+int64_t ahead_worth(const struct engine *engine, const struct dest *dest)
 {
-    int64_t slots = dest->gate.adaptive.limit < dest->gate.concurrency ? dest->gate.adaptive.limit : dest->gate.concurrency;
+    int64_t slots = gate_slots(&dest->gate);
     double answer_ms = dest->answer_ms > 0.5 ? dest->answer_ms : 0.5; /* whole milliseconds are measured */
     double worth = COMMITS_AHEAD * (double)slots * engine->commit_ms / answer_ms;
     double bearable = AHEAD_BYTES_MAX / (dest->payload_bytes + 1);
@@ -74,12 +74,12 @@ static void ring_add(struct dest *dest, struct lane_state *lane)
     dest->ahead_last = lane;
 }
 
-static void ring_remove_front(struct dest *dest)
+static void ring_remove_after(struct dest *dest, struct lane_state *before)
 {
-    struct lane_state *front = dest->ahead_last->ahead_next;
-    dest->ahead_last->ahead_next = front->ahead_next;
-    if (front == dest->ahead_last)
-        dest->ahead_last = NULL;
+    struct lane_state *lane = before->ahead_next;
+    before->ahead_next = lane->ahead_next;
+    if (lane == dest->ahead_last)
+        dest->ahead_last = lane == before ? NULL : before;
 }
 
 void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now)
@@ -107,53 +107,72 @@ void ahead_end_turn(struct lane_state *lane)
     lane->ahead_in_turn = 0;
 }
 
-static struct attempt *take_front(struct dest *dest)
+/* The first job of the lane after `before`. */
+static struct attempt *take_after(struct dest *dest, struct lane_state *before)
 {
-    struct lane_state *lane = dest->ahead_last->ahead_next;
+    struct lane_state *lane = before->ahead_next;
     struct attempt *attempt = lane->ahead_first;
     lane->ahead_first = attempt->next_ahead;
     dest->ahead_count--;
     attempt->engine->ahead_count--;
-    if (!lane->ahead_first)
-        ring_remove_front(dest);
-    else if (attempt->ends_turn)
-        dest->ahead_last = lane;
+    if (!lane->ahead_first || attempt->ends_turn)
+        ring_remove_after(dest, before);
+    if (lane->ahead_first && attempt->ends_turn)
+        ring_add(dest, lane);
     return attempt;
 }
 
 static const char no_slot[] = "no slot became free";
 
-/* Whether the one in front waits on; else *ret_why says why it is not sent at all, or is NULL. */
-static bool front_waits(const struct engine *engine, const struct dest *dest, instant now, const char **ret_why)
+/* Whether the lane waits on; else *ret_why says why its next job is not sent at all, or is NULL. */
+static bool lane_waits(const struct engine *engine, struct lane_state *lane, const struct gate_answer *answer, instant now,
+                       const char **ret_why)
 {
-    const struct lane_state *lane = dest->ahead_last->ahead_next;
-    const struct attempt *front = lane->ahead_first;
+    struct dest *dest = lane->dest;
     *ret_why = why_unsendable(engine, lane);
     if (!*ret_why && dest_dead_full(dest))
         *ret_why = "the destination's dead letters are full";
-    if (*ret_why)
+    bool has_share = !dest_shares(dest, SIDE_FIRST) || shares_ask(&dest->shares, SIDE_FIRST, &lane->share) > 0;
+    if (*ret_why || (answer->room > 0 && has_share))
         return false;
-    struct gate_answer answer = gate_ask(&dest->gate, now);
-    if (answer.room > 0)
-        return false;
+    bool for_a_slot = answer->room > 0 || answer->hold == HOLD_CONCURRENCY;
     /* A clock that was put back makes it wait for longer than that: it is not worth a thought. */
-    if (answer.hold == HOLD_CONCURRENCY && now < front->ahead_until)
+    if (for_a_slot && now < lane->ahead_first->ahead_until)
         return true;
-    *ret_why = answer.hold == HOLD_CONCURRENCY ? no_slot : "the destination is held";
+    *ret_why = for_a_slot ? no_slot : "the destination is held";
     return false;
+}
+
+/* The lane before the one that goes next, as lane_waits says of it; NULL: all wait. Without room one stands for all. */
+static struct lane_state *before_next(const struct engine *engine, struct dest *dest, instant now, const char **ret_why)
+{
+    struct gate_answer answer = gate_ask(&dest->gate, now);
+    struct lane_state *before = dest->ahead_last;
+    do {
+        if (!lane_waits(engine, before->ahead_next, &answer, now, ret_why))
+            return before;
+        before = before->ahead_next;
+    } while (answer.room > 0 && before != dest->ahead_last);
+    return NULL;
 }
 
 void ahead_send(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
     const char *why;
-    while (dest->ahead_last && !front_waits(engine, dest, now, &why)) {
-        struct attempt *attempt = take_front(dest);
+    struct lane_state *before;
+    if (dest->ahead_last)
+        dest_share_out(dest, SIDE_FIRST, gate_slots(&dest->gate), now);
+    while (dest->ahead_last && (before = before_next(engine, dest, now, &why))) {
+        struct attempt *attempt = take_after(dest, before);
         if (why == no_slot)
             average_note(&dest->answer_ms, AHEAD_WAIT_MS); /* no answer came that could tell how slow it has become */
         if (why) {
             attempt_release(attempt, why);
         } else {
+            shares_give_back(&dest->shares, SIDE_AHEAD, &attempt->lane->share, 1, now);
+            shares_take(&dest->shares, SIDE_FIRST, &attempt->lane->share, 1);
+            attempt->side = SIDE_FIRST;
             attempt->gate = &dest->gate;
             attempt->pass = gate_take(&dest->gate, 1, now);
             dest_cycle_selected(dest, attempt->gate, attempt->pass, &attempt->job, 1, now); /* a reload brought cycles */

@@ -21,18 +21,27 @@ void claimed_leave(struct claimed *claimed)
     free(claimed);
 }
 
-/* Claims up to `room` jobs, lane by lane in turn, for a gate or ahead of a free slot. False: the batch is full. */
-static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
+static enum shares_side side_of(const struct dest *dest, const struct gate *gate)
+{
+    return !gate ? SIDE_AHEAD : gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
+}
+
+/*
+ * Claims up to *room jobs, lane by lane in turn, for a gate or ahead of a free slot. `shared` is whose shares bound them.
+ * False: the batch is full.
+ */
+static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate *gate, enum shares_side shared,
+                          int64_t *room, instant now)
 {
     int64_t turn_max;
     struct turn *turn;
-    while (room > 0 && (turn = dest_front(engine, dest, now, &turn_max))) {
+    while (*room > 0 && (turn = dest_front(engine, dest, now, &turn_max))) {
         if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
             return false;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = lane_room(lane, turn_max < room ? turn_max : room, now);
+        int64_t max = lane_room(lane, shared, turn_max < *room ? turn_max : *room, now);
         if (max == 0)
-            continue; /* it is parked: the next one is in front */
+            continue; /* it is parked or passed over: the next one is in front */
         struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = gate });
         if (!op)
             return false;
@@ -48,11 +57,28 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
         };
-        lane_take(lane, max, now);
+        lane_take(lane, side_of(dest, gate), max, now);
         rates_claimed(engine, lane, now);
-        room -= max;
+        *room -= max;
     }
     return true;
+}
+
+/* What nobody takes of a cycle's batch is lost: so whatever their shares leave over goes by turns alone. */
+static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
+{
+    enum shares_side side = side_of(dest, gate);
+    int64_t slots = gate_slots(gate ? gate : &dest->gate);
+    bool is_batch = gate && gate->rules->cycle_every_ms > 0 && gate->rules->cycle_batch == slots;
+    if (room == 0)
+        return true;
+    dest_share_out(dest, side, gate ? slots : slots + ahead_worth(engine, dest), now);
+    if (!claim_in_turn(engine, dest, gate, side, &room, now))
+        return false;
+    if (!is_batch)
+        return true;
+    dest_leave_over(dest);
+    return claim_in_turn(engine, dest, gate, SIDE_COUNT, &room, now);
 }
 
 /* So that people can be told since when nothing goes. */
@@ -232,6 +258,8 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     measures_analysed(engine, attempt->dest, began);
+    shares_give_back(&attempt->dest->shares, attempt->side, &attempt->lane->share, 1, input.now);
+    attempt->lane = NULL;
     if (!attempt->gate) {
         ; /* it never left, and no gate counts it */
     } else if (status == STATUS_OK) {
@@ -286,6 +314,8 @@ static struct attempt *attempt_new(struct engine *engine, const struct purpose *
     attempt->job = *job;
     attempt->gate = purpose->gate;
     attempt->pass = purpose->pass;
+    attempt->lane = purpose->lane;
+    attempt->side = side_of(dest, purpose->gate);
     arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
                                    .use_fallback = purpose->gate == &dest->fallback };
@@ -331,9 +361,10 @@ static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
         ahead_add(lane, attempt, engine_now(attempt->engine));
 }
 
-void dispatch_unclaimed(const struct purpose *purpose, int64_t count)
+void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpose, int64_t count)
 {
     struct dest *dest = purpose->lane->dest;
+    shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, count, engine_now(engine));
     if (purpose->gate)
         gate_give_back(purpose->gate, purpose->pass, count);
     turns_returned(&dest->turns, &purpose->lane->turn, count);
@@ -343,7 +374,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
                       struct claimed **claimed)
 {
     struct dest *dest = purpose->lane->dest;
-    dispatch_unclaimed(purpose, (int64_t)(op->claim.max - op->claim.ret_count));
+    dispatch_unclaimed(engine, purpose, (int64_t)(op->claim.max - op->claim.ret_count));
     if (op->claim.ret_left > 0)
         lane_ready_add(engine, purpose->lane, (int64_t)op->claim.ret_left);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
@@ -359,6 +390,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
         if (!attempt) {
             if (purpose->gate)
                 gate_give_back(purpose->gate, purpose->pass, 1);
+            shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, 1, engine_now(engine));
             dest_cycle_answered(dest, purpose->gate, purpose->pass, NULL, engine_now(engine));
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));

@@ -8,6 +8,7 @@
 #include "core/adaptive.h"
 #include "core/cycle.h"
 #include "core/rate.h"
+#include "core/shares.h"
 #include "core/turns.h"
 #include "engine/alerts.h"
 #include "engine/engine.h"
@@ -88,6 +89,7 @@ struct dest {
     struct probe probe;
     struct config *probe_config; /* the one it began with */
     struct turns turns;
+    struct shares shares; /* of its slots */
     enum return_class return_class; /* that goes now, */
     int64_t return_round;           /* of the turns */
     int64_t return_looks;           /* left for now */
@@ -132,6 +134,7 @@ struct lane_state {
     enum return_class return_class;
     int64_t return_left; /* jobs of that class, as far as they were counted; INT64_MAX: all */
     struct turn turn;
+    struct share share; /* of its destination's slots */
     struct rate_limiter rate; /* of the tenant at this destination */
     instant rate_kept;        /* what the store has of it; INSTANT_NONE: nothing */
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
@@ -165,6 +168,8 @@ struct attempt {
     struct job job;
     struct gate *gate; /* the one that it went through; NULL: not yet through any */
     struct gate_pass pass;
+    struct lane_state *lane; /* whose share it counts in until it is answered, */
+    enum shares_side side;   /* and of what */
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
     int stop_tries;
@@ -269,10 +274,19 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
 void lane_free(struct lane_state *lane);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
-/* How many of `wanted` the lane in front may send now; 0: none yet, and it is parked. */
-int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now);
+/* Before claims for that side: `slots` is what there is in all, and who was passed over and may go on now is back. */
+void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now);
+/* Whoever was passed over is back: what is left goes by turns alone. */
+void dest_leave_over(struct dest *dest);
+/* Whether the slots of that side are shared out at all. */
+bool dest_shares(const struct dest *dest, enum shares_side side);
+/*
+ * How many of `wanted` the lane in front may send now; 0: none yet, and it is parked or passed over. SIDE_COUNT: of what was
+ * left over, whatever its share.
+ */
+int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now);
 /* `count` of its ready jobs are being claimed, in its turn. */
-void lane_take(struct lane_state *lane, int64_t count, instant now);
+void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
@@ -397,7 +411,7 @@ void dispatch_claims(struct engine *engine);
 void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
                       struct claimed **claimed);
 /* `count` jobs of a claim were not there after all. */
-void dispatch_unclaimed(const struct purpose *purpose, int64_t count);
+void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpose, int64_t count);
 void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
 void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
@@ -422,7 +436,8 @@ void ahead_note_commit(struct engine *engine, int64_t ms);
 void ahead_note_answer(struct dest *dest, int64_t ms, size_t payload);
 /* An attempt was found that an earlier process did not survive. */
 void ahead_note_death(struct engine *engine);
-/* How many more may be claimed for it although no slot is free. */
+/* How many may be claimed for it at once although no slot is free; and how many more may now. */
+int64_t ahead_worth(const struct engine *engine, const struct dest *dest);
 int64_t ahead_room(const struct engine *engine, const struct dest *dest, instant now);
 void ahead_add(struct lane_state *lane, struct attempt *attempt, instant now);
 /* What was added for the lane so far is sent in a row. */

@@ -19,7 +19,8 @@ enum {
 static bool is_needed(const struct lane_state *lane, instant now)
 {
     instant paid_until = lane->rate.rate.count > 0 ? rate_keep(&lane->rate) : INSTANT_NONE;
-    return lane->ready != 0 || lane->claiming != 0 || lane->ahead_first || lane->held || lane->told || lane->measure ||
+    return lane->ready != 0 || lane->claiming != 0 || lane->share.group != SHARES_NONE || lane->held || lane->told ||
+           lane->measure ||
            (paid_until != INSTANT_NONE && paid_until > now);
 }
 
@@ -27,6 +28,7 @@ static void forget(struct engine *engine, struct lane_state *lane)
 {
     assert(engine->lanes[lane->id] == lane);
     turns_remove(&lane->dest->turns, &lane->turn);
+    shares_remove(&lane->dest->shares, &lane->share);
     engine->lanes[lane->id] = NULL;
     lane->dest->lanes--;
     engine->lane_count--;

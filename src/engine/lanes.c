@@ -5,6 +5,7 @@
 #include "engine/engine_private.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         dest->redrive.next_due = INSTANT_NONE;
         turns_init(&dest->turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
+        shares_init(&dest->shares);
         dest->waiting_last = &dest->waiting_first;
         dest->next = engine->dests;
         engine->dests = dest;
@@ -83,7 +85,9 @@ static void lane_configure(struct lane_state *lane, const struct config *whole)
     const struct destination_config *config = lane->dest->config;
     if (!config)
         return;
-    turn_weigh(&lane->turn, config_weight(whole, config, slice_from(lane->tenant)));
+    int64_t weight = config_weight(whole, config, slice_from(lane->tenant));
+    turn_weigh(&lane->turn, weight);
+    shares_weigh(&lane->dest->shares, &lane->share, weight);
     rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
     turns_unpark(&lane->dest->turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
@@ -109,6 +113,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->id = id;
         lane->dest = dest;
         turn_init(&lane->turn, 1);
+        share_init(&lane->share, 1);
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         lane->rate_kept = INSTANT_NONE;
         lane->idle_since = INSTANT_NONE;
@@ -121,32 +126,93 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
     return STATUS_OK;
 }
 
+/* On the way back from an outage slots are shared out among those whose work goes first. */
+static enum priority lane_class(const struct lane_state *lane)
+{
+    switch (lane->return_class) {
+    case RETURN_CRITICAL:
+        return PRIORITY_CRITICAL;
+    case RETURN_HIGH:
+        return PRIORITY_HIGH;
+    default:
+        return PRIORITY_NORMAL;
+    }
+}
+
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
 {
     lane->ready += count;
     lane->dest->ready += count;
-    if (lane->ready > 0)
+    if (lane->ready > 0) {
         turns_add(&lane->dest->turns, &lane->turn);
-    if (lane->ready > 0)
+        if (!lane->held && (lane->turn.parked.position == 0 || lane->share.passed))
+            shares_due(&lane->dest->shares, &lane->share, lane_class(lane));
         return_order_added(engine, lane);
+    }
     engine_wake(engine);
 }
 
-int64_t lane_room(struct lane_state *lane, int64_t wanted, instant now)
+/* ---- whose turn it is, and how much of the slots is its ---- */
+
+/* Looks are few, and who looks is another matter; without rounds the first takes all. */
+bool dest_shares(const struct dest *dest, enum shares_side side)
 {
+    return side < SIDE_COUNT && dest->turns.settings.round_robin && (side == SIDE_FALLBACK || !gate_looks(&dest->gate));
+}
+
+static void pass_no_more(struct dest *dest, struct share *share)
+{
+    struct lane_state *lane = (struct lane_state *)((char *)share - offsetof(struct lane_state, share));
+    turns_unpark(&dest->turns, &lane->turn);
+}
+
+void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now)
+{
+    shares_tick(&dest->shares, now);
+    shares_configure(&dest->shares, dest->return_class != RETURN_UNKNOWN);
+    shares_set_slots(&dest->shares, side, slots);
+    bool shared = dest_shares(dest, side);
+    for (struct share *share; (share = shares_passed(&dest->shares, shared ? side : SIDE_COUNT));)
+        pass_no_more(dest, share);
+}
+
+void dest_leave_over(struct dest *dest)
+{
+    for (struct share *share; (share = shares_passed(&dest->shares, SIDE_COUNT));)
+        pass_no_more(dest, share);
+}
+
+/* It has work, but for a reason of its own it may not send before `until`. */
+static void lane_park(struct lane_state *lane, instant until, instant now)
+{
+    turns_park(&lane->dest->turns, &lane->turn, until);
+    shares_idle(&lane->dest->shares, &lane->share, now);
+}
+
+int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now)
+{
+    struct dest *dest = lane->dest;
     int64_t max = wanted < lane->ready ? wanted : lane->ready;
     assert(max > 0);
     if (lane->held) {
-        turns_park(&lane->dest->turns, &lane->turn, INSTANT_MAX);
+        lane_park(lane, INSTANT_MAX, now);
         return 0;
     }
     int64_t room = rate_ask(&lane->rate, now, max).room;
-    if (room == 0)
-        turns_park(&lane->dest->turns, &lane->turn, rate_ask(&lane->rate, now, 1).at);
-    return room;
+    if (room == 0) {
+        lane_park(lane, rate_ask(&lane->rate, now, 1).at, now);
+        return 0;
+    }
+    shares_due(&dest->shares, &lane->share, lane_class(lane));
+    int64_t part = dest_shares(dest, side) ? shares_ask(&dest->shares, side, &lane->share) : room;
+    if (part == 0) {
+        turns_pass_over(&dest->turns, &lane->turn);
+        shares_pass_over(&dest->shares, &lane->share);
+    }
+    return part < room ? part : room;
 }
 
-void lane_take(struct lane_state *lane, int64_t count, instant now)
+void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, instant now)
 {
     struct dest *dest = lane->dest;
     assert(count > 0 && count <= lane->ready);
@@ -156,8 +222,11 @@ void lane_take(struct lane_state *lane, int64_t count, instant now)
     return_order_took(lane, count);
     lane->ready -= count;
     dest->ready -= count;
-    if (lane->ready == 0)
+    shares_take(&dest->shares, side, &lane->share, count);
+    if (lane->ready == 0) {
         turns_remove(&dest->turns, &lane->turn);
+        shares_idle(&dest->shares, &lane->share, now);
+    }
 }
 
 /* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */

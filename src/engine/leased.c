@@ -18,12 +18,21 @@ struct leased {
     int64_t lane, attempts;
     instant created_at, taken_at;
     struct dest *dest;
+    struct lane_state *of; /* whose share it counts in */
     struct gate_pass pass;
 };
 
 static struct slice key_of(const int64_t *seq)
 {
     return (struct slice){ (const char *)seq, sizeof *seq };
+}
+
+/* The tenant's slot is free, whatever came of it; NULL: nothing. */
+static void leased_free(struct leased *leased, instant now)
+{
+    if (leased)
+        shares_give_back(&leased->dest->shares, SIDE_FIRST, &leased->of->share, 1, now);
+    free(leased);
 }
 
 /* It says nothing about the destination; another may take its place. */
@@ -38,15 +47,17 @@ static void leased_add(struct engine *engine, struct dest *dest, struct gate_pas
     struct leased *leased = malloc(sizeof *leased);
     const struct leased wanted = { .seq = job->seq, .token = job->lease_token, .retry_count = job->retry_count,
                                    .lane = job->lane, .attempts = job->attempts, .created_at = job->created_at,
-                                   .taken_at = now, .dest = dest, .pass = pass };
+                                   .taken_at = now, .dest = dest, .of = lane_find(engine, job->lane), .pass = pass };
     struct leased *before = map_remove(&engine->leased, key_of(&job->seq));
+    assert(wanted.of); /* one that holds a slot is not forgotten */
     if (before)
         give_back(before, now); /* whoever ended it did not say so */
-    free(before);
+    leased_free(before, now);
     if (leased)
         *leased = wanted;
     if (!leased || map_put(&engine->leased, key_of(&leased->seq), leased) != STATUS_OK) {
         give_back(&wanted, now); /* as if it came from before a restart */
+        shares_give_back(&dest->shares, SIDE_FIRST, &wanted.of->share, 1, now);
         free(leased);
     }
 }
@@ -75,7 +86,7 @@ bool lease_lost(struct engine *engine, const struct job *job)
     bool probe = leased && leased->pass.probe;
     if (leased)
         give_back(leased, engine_now(engine));
-    free(leased);
+    leased_free(leased, engine_now(engine));
     return probe;
 }
 
@@ -103,7 +114,7 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
     dest_note_retry(leased->dest, &job, &completed, now);
     measures_answered(engine, leased->dest, &job, &answer, &completed, now);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
-    free(leased);
+    leased_free(leased, now);
     engine_wake(engine);
 }
 
@@ -141,7 +152,7 @@ enum status engine_nack(struct engine *engine, const struct lease_nack *nack, st
     }
     if (leased)
         dest_cycle_answered(dest, &dest->gate, leased->pass, status == STATUS_OK ? ret_settlement : NULL, now);
-    free(leased);
+    leased_free(leased, now);
     if (status != STATUS_OK)
         return status;
     struct answer answer = *nack->answer;

@@ -110,7 +110,9 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
             if (op->claim.ret_count > 0 && why_not_now(lane))
                 return_claimed(engine, lane, &op->claim, why_not_now(lane));
         }
-        turns_returned(&lane->dest->turns, &lane->turn, (int64_t)(op->claim.max - op->claim.ret_count));
+        int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
+        turns_returned(&lane->dest->turns, &lane->turn, missing);
+        shares_give_back(&lane->dest->shares, SIDE_FIRST, &lane->share, missing, engine_now(engine));
         count += op->claim.ret_count;
     }
     engine->figures.claimed += (int64_t)count;
@@ -148,36 +150,61 @@ static void on_claimed(struct batch *batch)
     request->done(request, status, jobs, status == STATUS_OK ? count : 0);
 }
 
-/* Claims for one request from the lanes in turn, as far as the gate has room. */
+/* What is being claimed for one request. */
+struct claims {
+    struct batch *batch;
+    size_t count, max;
+    int64_t wanted, taken; /* jobs */
+};
+
+/* From the lanes in turn, as far as their shares let them; SIDE_COUNT: whatever these are. */
+static void claim_in_turn(struct engine *engine, struct dest *dest, const struct lease_request *request,
+                          enum shares_side shared, struct claims *claims, instant now)
+{
+    int64_t turn_max;
+    struct turn *turn;
+    while (claims->wanted > 0 && claims->count < claims->max && (turn = dest_front(engine, dest, now, &turn_max))) {
+        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+        int64_t max = lane_room(lane, shared, turn_max < claims->wanted ? turn_max : claims->wanted, now);
+        if (max == 0)
+            continue;
+        struct store_op *op = &claims->batch->ops[claims->batch->count++];
+        op->kind = OP_CLAIM;
+        op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
+                                       .lease_until = instant_add(now, request->lease_ms) };
+        lane_take(lane, SIDE_FIRST, max, now);
+        rates_leased(claims->batch, lane, now);
+        claims->count++;
+        claims->wanted -= max;
+        claims->taken += max;
+    }
+}
+
+/*
+ * Claims for one request, as far as the gate has room. The slots that are shared out are the leases that are out and what
+ * is wanted now; then whatever is left goes, so that no worker goes away empty while there is work.
+ */
 static struct batch *claims_for(struct engine *engine, struct dest *dest, struct lease_request *request, int64_t room,
                                 instant now)
 {
     size_t claims_max = request->max < LEASE_CLAIMS_MAX ? request->max : LEASE_CLAIMS_MAX;
-    struct batch *batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2);
-    size_t wanted = (int64_t)request->max < room ? request->max : (size_t)room;
-    size_t claims = 0;
-    int64_t turn_max, taken = 0;
-    struct turn *turn;
-    while (batch && wanted > 0 && claims < claims_max && (turn = dest_front(engine, dest, now, &turn_max))) {
-        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = lane_room(lane, turn_max < (int64_t)wanted ? turn_max : (int64_t)wanted, now);
-        if (max == 0)
-            continue;
-        struct store_op *op = &batch->ops[batch->count++];
-        op->kind = OP_CLAIM;
-        op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
-                                       .lease_until = instant_add(now, request->lease_ms) };
-        lane_take(lane, max, now);
-        rates_leased(batch, lane, now);
-        claims++;
-        wanted -= (size_t)max;
-        taken += max;
-    }
-    for (size_t i = 0; batch && i < batch->count; i++)
+    struct claims claims = {
+        .batch = batch_new((1 + RATE_NOTES_MAX) * claims_max, SIZE_MAX / 2),
+        .max = claims_max,
+        .wanted = (int64_t)request->max < room ? (int64_t)request->max : room,
+    };
+    struct batch *batch = claims.batch;
+    if (!batch)
+        return NULL;
+    dest_share_out(dest, SIDE_FIRST, dest->shares.sides[SIDE_FIRST].held + claims.wanted, now);
+    claim_in_turn(engine, dest, request, SIDE_FIRST, &claims, now);
+    dest_leave_over(dest);
+    claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
+    for (size_t i = 0; i < batch->count; i++)
         if (batch->ops[i].kind == OP_CLAIM)
-            batch->ops[i].claim.bytes_max = LEASE_BYTES_MAX / claims;
-    if (taken > 0)
-        request->pass = gate_take(&dest->gate, taken, now);
+            batch->ops[i].claim.bytes_max = LEASE_BYTES_MAX / claims.count;
+    if (claims.taken > 0)
+        request->pass = gate_take(&dest->gate, claims.taken, now);
     return batch;
 }
 

@@ -345,6 +345,8 @@ instant dest_next(const struct dest *dest, instant now)
         struct rate_limiter rate = dest->rate;
         instant_hasten(&next, rate_ask(&rate, now, 1).at, now);
         instant_hasten(&next, turns_next_due(&dest->turns), now);
+        if (dest->shares.passed)
+            instant_hasten(&next, shares_next(&dest->shares), now);
     }
     return next;
 }

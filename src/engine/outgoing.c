@@ -92,7 +92,7 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 {
     struct lane_state *lane = purpose->lane;
     int64_t count = (int64_t)op->claim.max;
-    dispatch_unclaimed(purpose, count);
+    dispatch_unclaimed(engine, purpose, count);
     lane_ready_add(engine, lane, count);
 }
 

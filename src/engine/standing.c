@@ -33,10 +33,14 @@ static int64_t other_before(const struct lane_state *lane, int64_t ahead, const 
     return forecast_others(later ? ahead - share : ahead, share, other_share, other->ready);
 }
 
-static int64_t turn_before(const struct lane_state *lane, int64_t ahead, const struct turn *turn)
+static int64_t lane_before(const struct lane_state *lane, int64_t ahead, const struct lane_state *other)
 {
-    const struct lane_state *other = (const struct lane_state *)((const char *)turn - offsetof(struct lane_state, turn));
     return other != lane && other->ready > 0 ? other_before(lane, ahead, other) : 0;
+}
+
+static const struct lane_state *lane_of(const struct turn *turn)
+{
+    return (const struct lane_state *)((const char *)turn - offsetof(struct lane_state, turn));
 }
 
 /* Jobs of other tenants that go before the one with `ahead` of its own before it. */
@@ -50,9 +54,14 @@ static int64_t others_before(const struct lane_state *lane, int64_t ahead)
     if (!turns->settings.round_robin || turns_count(turns) > PLACE_LANES_MAX)
         return rest;
     for (size_t i = 0; (turn = turns_at(turns, i)); i++)
-        before += turn_before(lane, ahead, turn);
+        before += lane_before(lane, ahead, lane_of(turn));
     for (size_t i = 0; (turn = turns_aside_at(turns, i)); i++)
-        before += turn_before(lane, ahead, turn);
+        before += lane_before(lane, ahead, lane_of(turn));
+    for (const struct share *share = dest->shares.passed; share; share = share->next_passed) {
+        const struct lane_state *other =
+            (const struct lane_state *)((const char *)share - offsetof(struct lane_state, share));
+        before += other->turn.parked.position > 0 ? lane_before(lane, ahead, other) : 0;
+    }
     return before < rest ? before : rest;
 }
 
@@ -118,18 +127,6 @@ static instant begins_at(const struct dest *dest, const struct gate_answer *answ
     }
 }
 
-/* How many are sent at once as things are: what was found by trying, or the step on the way back from an outage. */
-static int64_t at_once(const struct gate *gate)
-{
-    const struct contingency_rules *rules = &gate->rules->contingency;
-    int64_t count = gate->adaptive.limit;
-    if (gate->contingency.kept.mode == MODE_RECOVERING && rules->ramp_count > 0) {
-        size_t step = gate->contingency.kept.step < rules->ramp_count ? gate->contingency.kept.step : rules->ramp_count - 1;
-        count = rules->ramp[step] < count ? rules->ramp[step] : count;
-    }
-    return count > 0 ? count : 1;
-}
-
 /* One whose job waits for an hour may be forgotten, and is asked for as soon as somebody wants to know. */
 struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead, instant due)
 {
@@ -145,13 +142,17 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
     if (ahead < 0)
         ahead = lane->ready > 0 ? lane->ready - 1 : 0; /* without itself */
     place.known = true;
+    enum shares_side side = gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
+    place.share = shares_part(&dest->shares, side, &lane->share);
+    place.slots = dest->shares.sides[side].slots;
+    place.share_used = dest_shares(dest, side) && place.share < place.slots && lane->share.held[side] >= place.share;
     place.tenants = turns_count(&dest->turns);
     place.before = ahead + others_before(lane, ahead);
     allow_by_limits(lane, ahead, now, &place);
     instant begin = begins_at(dest, &answer, now);
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
-    int64_t limit = at_once(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
+    int64_t limit = gate_slots(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
     int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.latency.usual_ms);
     if (work_ms < 0 && !place.limit)
         return place; /* nothing was seen yet, and nothing limits it */

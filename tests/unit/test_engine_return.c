@@ -103,7 +103,7 @@ static void critical_then_high_then_what_was_held_then_the_new(void **state)
     assert_int_equal(sent.count, 92);
     static const struct { size_t count; const char *letters; } rounds[] = {
         { 1 + 3, "KL" }, { 2, "h" }, { 3 + 3 + 1 + 2, "abcd" }, { 3, "n" }, /* each three at most */
-        { 1, "L" }, { 3 + 3 + 3 + 3, "abcd" }, { 2, "n" },
+        { 1, "L" }, { 3 + 3 + 3 + 3 + 2, "abcdn" }, /* as their shares of the slots let them */
         { 3 + 3 + 3 + 3, "abcd" },
     };
     size_t from = 0;

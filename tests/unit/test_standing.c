@@ -92,7 +92,7 @@ static void the_place_heeds_the_order_of_the_way_back(void **state)
     int64_t actual = sent_before(&sent, from, "new0");
     check(new.before >= actual && new.before <= actual + 9, "%d said, %d went before the new one", (int)new.before, (int)actual);
     actual = sent_before(&sent, from, "i0");
-    check(old.before >= actual && old.before <= actual + 6, "%d said, %d went before a held one", (int)old.before, (int)actual);
+    check(old.before >= actual && old.before <= actual + 24, "%d said, %d went before a held one", (int)old.before, (int)actual);
     check(old.before < new.before, "%d and %d", (int)old.before, (int)new.before);
     world_end(&world);
 }

@@ -96,6 +96,34 @@ static void what_holds_it_is_said(void **state)
     }
 }
 
+/* Its tenant holds its share; unless something else holds it for longer, that is what is said. */
+static void a_share_in_use_is_said(void **state)
+{
+    static const struct {
+        struct destination_status status;
+        int64_t slots;
+        const char *said;
+    } rows[] = {
+        { FREE, 10, "\"its share of the slots (2 of 10) is in use" },
+        { HELD("concurrency", INSTANT_NONE), 10, "\"its share of the slots (2 of 10) is in use" },
+        { FREE, 0, "\"its share of the slots is in use" },
+        { HELD("throttle", NOW + 2000), 10, "asked for a pause" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
+                                 .run_at = NOW, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
+        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = INSTANT_NONE, .share = 2,
+                                                    .slots = rows[i].slots, .share_used = true, .at = INSTANT_NONE } };
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &rows[i].status, NULL, &place, NOW);
+        buffer_append_byte(&out, '\0');
+        check(strstr(out.data, rows[i].said) != NULL, "%zu: %s", i, out.data);
+        buffer_release(&out);
+    }
+}
+
 /* What is said is copied into a shell. */
 static void a_tenants_name_is_one_word(void **state)
 {
@@ -115,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_holds_it_is_said),
+        cmocka_unit_test(a_share_in_use_is_said),
         cmocka_unit_test(a_tenants_name_is_one_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

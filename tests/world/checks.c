@@ -73,6 +73,14 @@ static void check_dead_letter(struct world *world, const struct event *event)
     arena_release(&memory);
 }
 
+static int64_t lane_of(const struct world *world, const struct shadow *shadow)
+{
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == shadow->dest && world->lanes[lane].tenant == shadow->tenant)
+            return lane;
+    return 0;
+}
+
 static void check_event_state(struct world *world, struct shadow *shadow, const struct event *event)
 {
     enum job_event cause = cause_of(event->type);
@@ -92,6 +100,7 @@ static void check_event_state(struct world *world, struct shadow *shadow, const 
     world->open += is_open(after) - is_open(shadow->state);
     if (shadow->state == STATE_DEAD && event->type == EVENT_TYPE_REDRIVEN)
         new_generation(shadow);
+    world->lanes[lane_of(world, shadow)].running += (after == STATE_RUNNING) - (shadow->state == STATE_RUNNING);
     shadow->state = after;
     shadow->last_event = event->number;
 }
@@ -219,14 +228,6 @@ static void check_outcome(struct world *world, const struct shadow *shadow, cons
         violated(world, INVARIANT_ATTEMPTS, "job %d has %" PRId64 " retries, had %" PRId64 ", at most %" PRId64, number,
                  settle->retry_count, shadow->expected.retry_count, shadow->expected.retries_max);
     check_waits(world, shadow, settle, spent);
-}
-
-static int64_t lane_of(const struct world *world, const struct shadow *shadow)
-{
-    for (int lane = 1; lane <= LANES_MAX; lane++)
-        if (world->lanes[lane].dest == shadow->dest && world->lanes[lane].tenant == shadow->tenant)
-            return lane;
-    return 0;
 }
 
 /* From here on it waits for the store, and no longer for its turn to be sent. */

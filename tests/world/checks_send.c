@@ -425,6 +425,7 @@ void check_answer(struct world *world, struct flight *flight)
         outcome = outcome_of(flight->send->destination, &flight->answer);
     bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
     view->under_way[!first]--;
+    turns_ended(world, flight->send->job->lane);
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */
         view->recovering_sent -= view->recovering_sent > 0;
         view->cycle_sends -= view->cycle_sends > 0;

@@ -7,6 +7,9 @@
  * claim is made; where that brings nothing although there is something, it was none.
  *
  * What is claimed ahead of a free slot takes turns once more, on its way from the store to the destination.
+ *
+ * And who holds its share of the slots, as little as that may be, waits for its own jobs: it is not judged meanwhile. Nobody
+ * takes more than its share, as much as that may be, when that leaves no slot for one that waits and holds none.
  */
 #include "world.h"
 
@@ -16,7 +19,7 @@
 
 enum { LEASE_MARGIN_MS = 60 * SECOND_MS }; /* that a lease outlives the timeout, or is asked for by a worker */
 
-static int64_t share_of(const struct destination_config *config, int tenant)
+static int64_t weight_of(const struct destination_config *config, int tenant)
 {
     int64_t weight = 1;
     char name[8];
@@ -24,7 +27,55 @@ static int64_t share_of(const struct destination_config *config, int tenant)
     for (size_t i = 0; i < config->fairness.weights.count; i++)
         if (strcmp(config->fairness.weights.items[i].name, name) == 0)
             weight = atoll(config->fairness.weights.items[i].value);
-    return weight * config->fairness.batch;
+    return weight;
+}
+
+static int64_t share_of(const struct destination_config *config, int tenant)
+{
+    return weight_of(config, tenant) * config->fairness.batch;
+}
+
+/* The smallest that its share of the slots can be: everybody is active, and nobody knows how many a worker asks for. */
+static int64_t slots_at_least(const struct world *world, const struct lane_view *lane)
+{
+    const struct destination_config *config = world_dest(world, lane->dest);
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
+    int64_t sum = 0;
+    if (!config || config->transport == TRANSPORT_PULL || config->cycle_every_ms > 0 || strcmp(status.mode, "normal") != 0)
+        return 1;
+    for (int other = 1; other <= LANES_MAX; other++)
+        sum += world->lanes[other].dest == lane->dest ? weight_of(config, world->lanes[other].tenant) : 0;
+    int64_t share = status.limit * weight_of(config, lane->tenant) / (sum > 0 ? sum : 1);
+    return share > 1 ? share : 1;
+}
+
+static bool holds_its_share(const struct world *world, const struct lane_view *lane)
+{
+    return lane->running + lane->asked > 0 && lane->running + lane->asked >= slots_at_least(world, lane);
+}
+
+/* Where slots are all that matters: nothing goes to a second address, by cycles, or is claimed ahead. */
+static bool shares_plainly(const struct world *world, int dest)
+{
+    const struct destination_config *config = world_dest(world, dest);
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    return config->transport != TRANSPORT_PULL && !config->fallback_url && config->cycle_every_ms == 0 &&
+           config->policy.in_doubt != DOUBT_RESEND && strcmp(status.mode, "normal") == 0 &&
+           strcmp(status.breaker, "closed") == 0;
+}
+
+/* `waiting` has work and holds nothing. */
+static void check_share(struct world *world, const struct lane_view *asking, const struct lane_view *waiting)
+{
+    const struct destination_config *config = world_dest(world, asking->dest);
+    int64_t weight = weight_of(config, asking->tenant), used = 0;
+    int64_t share = config->concurrency * weight / (weight + weight_of(config, waiting->tenant));
+    int64_t most = share > 2 * weight ? share : 2 * weight; /* with more tenants than slots it may be twice its part */
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        used += world->lanes[lane].dest == asking->dest ? world->lanes[lane].flights + world->lanes[lane].asked : 0;
+    if (asking->flights + asking->asked > most && used >= config->concurrency)
+        violated(world, INVARIANT_TURNS, "t%d holds %" PRId64 " slots of %s, and t%d finds none", asking->tenant,
+                 asking->flights + asking->asked, dest_names[asking->dest], waiting->tenant);
 }
 
 /* A share of an earlier configuration is still used up after a reload. */
@@ -75,7 +126,7 @@ static bool may_go(const struct world *world, int lane)
 {
     const struct lane_view *view = &world->lanes[lane];
     return view->dest >= 0 && view->ready > view->asked && takes_turns(world_dest(world, view->dest)) &&
-           !engine_lane_hold(world->engine, lane).held;
+           !engine_lane_hold(world->engine, lane).held && !holds_its_share(world, view);
 }
 
 static void begin_waiting(const struct world *world, struct lane_view *lane)
@@ -168,6 +219,9 @@ void turns_asked(struct world *world, const struct op_claim *claim)
         if (view->waits && view != asking) {
             seen(world, FEATURE_TURN);
             check_waited(world, lane);
+            bool came_before = view->came_mono < 0 || view->came_mono < decided;
+            if (came_before && view->running + view->asked == 0 && shares_plainly(world, view->dest))
+                check_share(world, asking, view);
         }
     }
 }
@@ -221,8 +275,14 @@ void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane)
     world->lanes[lane].unsent--;
 }
 
+void turns_ended(struct world *world, int64_t lane)
+{
+    world->lanes[lane].flights -= world->lanes[lane].flights > 0;
+}
+
 void turns_sent(struct world *world, struct shadow *shadow, int64_t lane)
 {
+    world->lanes[lane].flights++;
     const struct destination_config *config = world_dest(world, shadow->dest);
     turns_unsent(world, shadow, lane);
     world->lanes[lane].overtaken = 0;
@@ -246,7 +306,7 @@ void turns_forget(struct world *world, bool restarted)
         view->waits = false;
         view->overtaken = 0;
         if (restarted)
-            view->asked = view->unsent = 0;
+            view->asked = view->unsent = view->flights = 0;
     }
     for (int i = 0; i < world->job_count && restarted; i++)
         world->jobs[i].unsent = false;

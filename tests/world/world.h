@@ -204,6 +204,8 @@ struct lane_view {
     int64_t came_mono;   /* when it began; -1: with its last turn */
     bool crossed;        /* a way back has begun since */
     /* what it has claimed */
+    int64_t running;     /* in the store */
+    int64_t flights;     /* being sent */
     int64_t unsent;
     int64_t overtaken;   /* by sends of others, while it had some */
     int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
@@ -402,6 +404,7 @@ void turns_ready(struct world *world, int64_t lane, int64_t ready); /* in the st
 void turns_look(struct world *world);                        /* after whatever changed what is ready */
 void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or will not be: see turns_unsent */
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);
+void turns_ended(struct world *world, int64_t lane); /* a send was answered */
 void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane);
 void turns_forget(struct world *world, bool restarted);
 

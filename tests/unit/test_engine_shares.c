@@ -1,0 +1,281 @@
+/*
+ * Shares of the slots through the real engine: nobody's slow jobs hold up the others.
+ */
+#include "base/log.h"
+#include "base/units.h"
+#include "engine/engine_private.h"
+#include "support/configs.h"
+#include "support/engine_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/'" more " } }\n"
+
+enum { WAITS_MAX = 4096 };
+
+/* What the receiver saw: jobs of tenants whose name begins with `s` take ten seconds, others 20 ms. */
+struct seen {
+    int64_t waits[WAITS_MAX]; /* of quick jobs that came from `judged` on, from arrival to send */
+    size_t count;
+    instant judged;
+    int64_t sent;
+};
+
+
+static int64_t receives(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct seen *seen = world->context;
+    bool slow = send->job->tenant.data[0] == 's';
+    answer->outcome = OUTCOME_DELIVERED;
+    seen->sent++;
+    if (!slow && send->job->created_at >= seen->judged && seen->count < WAITS_MAX)
+        seen->waits[seen->count++] = world->now - send->job->created_at;
+    return slow ? 10 * SECOND_MS : 20;
+}
+
+/* As many slots as are configured, from the beginning. */
+static void begin(struct world *world, const char *yaml)
+{
+    world_begin(world, yaml, began);
+    dest_find(world->engine, SLICE("d"))->rules.fixed_concurrency = true;
+    dest_find(world->engine, SLICE("d"))->fallback_rules.fixed_concurrency = true;
+}
+
+/* How many sends of tenants with that first letter are under way. */
+static int64_t under_way(const struct world *world, char letter)
+{
+    int64_t count = 0;
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        count += send->send->job->tenant.data[0] == letter;
+    return count;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t percentile(struct seen *seen, size_t percent)
+{
+    assert_true(seen->count > 100);
+    qsort(seen->waits, seen->count, sizeof *seen->waits, compare);
+    return seen->waits[(seen->count - 1) * percent / 100];
+}
+
+static void add(struct world *world, const char *tenant, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "d", tenant, NULL, "x");
+}
+
+/* Twenty quick jobs a second of five tenants, for so long; some come at the same moment. */
+static void quick_ones_come(struct world *world, int64_t ms)
+{
+    instant until = world->now + ms;
+    for (int i = 0; world->now < until; i++) {
+        char tenant[8];
+        snprintf(tenant, sizeof tenant, "q%d", i % 5);
+        add(world, tenant, 2);
+        world_run_for(world, 100);
+    }
+}
+
+static void slow_jobs_hold_up_nobody(void **state)
+{
+    static const struct {
+        const char *settings;
+        int64_t slots;
+    } rows[] = {
+        { TO(", concurrency: 10"), 10 },
+        { TO(", concurrency: 5"), 5 },
+        { TO(", concurrency: 10, in_doubt: resend"), 10 }, /* with claims ahead */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct seen *seen = calloc(1, sizeof *seen);
+        assert_non_null(seen);
+        struct world world = { .destination = receives, .context = seen };
+        begin(&world, rows[i].settings);
+        world.commit_ms = 2;
+        seen->judged = began + 10 * SECOND_MS;
+        add(&world, "slow", 200);
+        quick_ones_come(&world, 60 * SECOND_MS);
+        int64_t median = percentile(seen, 50), p99 = percentile(seen, 99);
+        print_message("%s: quick jobs wait for %lld ms in the middle, %lld ms at the 99th percentile\n", rows[i].settings,
+                      (long long)median, (long long)p99);
+        assert_true(median < 100);
+        assert_true(p99 < 1000);
+        assert_true(under_way(&world, 's') >= 2); /* and the slow ones go on */
+        assert_true(under_way(&world, 's') <= (rows[i].slots + 1) / 2);
+        world_end(&world);
+        free(seen);
+    }
+}
+
+static void who_is_alone_has_all(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 10"));
+    add(&world, "slow", 200);
+    world_run_for(&world, 1);
+    assert_int_equal(under_way(&world, 's'), 10); /* at once when it always was */
+
+    /* Another comes: it gets the next that is free, and what it missed then. */
+    add(&world, "sother", 200);
+    world_run_for(&world, 10 * SECOND_MS + 10);
+    assert_int_equal(under_way(&world, 's'), 10);
+    world_run_for(&world, 60 * SECOND_MS);
+    int64_t others = 0;
+    for (const struct world_send *send = world.sends; send; send = send->next)
+        others += slice_equal(send->send->job->tenant, SLICE("sother"));
+    assert_int_equal(others, 5);
+    world_end(&world);
+    free(seen);
+}
+
+/* For ten seconds after its last job a tenant finds its share free; then the other takes all. */
+static void a_share_stays_free_for_ten_seconds(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 10"));
+    add(&world, "quick", 1);
+    world_run_for(&world, 100);
+    add(&world, "slow", 200);
+    world_run_for(&world, 9 * SECOND_MS);
+    assert_int_equal(under_way(&world, 's'), 5);
+    struct queue_place place = engine_place(world.engine, 2, 0, INSTANT_NONE);
+    assert_true(place.share_used && place.share == 5 && place.slots == 10);
+    world_run_for(&world, 2 * SECOND_MS);
+    assert_int_equal(under_way(&world, 's'), 10);
+    assert_false(engine_place(world.engine, 2, 0, INSTANT_NONE).share_used); /* all of them are its */
+    world_end(&world);
+    free(seen);
+}
+
+/* Each has one slot, whoever has more waits for those who have none, and all have their turn. */
+static void more_tenants_than_slots(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 10"));
+    for (int i = 0; i < 25; i++) {
+        char tenant[8];
+        snprintf(tenant, sizeof tenant, "s%d", i);
+        add(&world, tenant, 4);
+    }
+    int64_t served[25] = { 0 };
+    for (int round = 0; round < 10; round++) { /* four of each in a hundred seconds */
+        int64_t held[25] = { 0 };
+        world_run_for(&world, 1);
+        for (const struct world_send *send = world.sends; send; send = send->next) {
+            int tenant = atoi(send->send->job->tenant.data + 1);
+            held[tenant]++;
+            served[tenant]++;
+            assert_int_equal(held[tenant], 1);
+        }
+        assert_int_equal(under_way(&world, 's'), 10);
+        world_run_for(&world, 10 * SECOND_MS - 1);
+    }
+    for (int i = 0; i < 25; i++)
+        assert_int_equal(served[i], 4);
+    world_end(&world);
+    free(seen);
+}
+
+/* At most half of the slots wait for tenants that have nothing to do: a backlog does not crawl beside many such. */
+static void idle_tenants_keep_half_at_most(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 10"));
+    for (int i = 0; i < 40; i++) {
+        char tenant[8];
+        snprintf(tenant, sizeof tenant, "q%d", i);
+        add(&world, tenant, 1);
+    }
+    world_run_for(&world, 500);
+    add(&world, "slow", 200);
+    world_run_for(&world, 5 * SECOND_MS);
+    assert_int_equal(under_way(&world, 's'), 5);
+    world_end(&world);
+    free(seen);
+}
+
+/* The second address has slots of its own, shared out likewise. */
+static void the_second_address_is_shared_out(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    struct error error;
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 10, fallback: { url: 'https://b.example/' }, "
+                           "contingency: { check: 1h }"));
+    world.commit_ms = 2;
+    seen->judged = began + 10 * SECOND_MS;
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add(&world, "slow", 200);
+    quick_ones_come(&world, 30 * SECOND_MS);
+    assert_true(percentile(seen, 50) < 100);
+    assert_true(percentile(seen, 99) < 1000);
+    assert_true(under_way(&world, 's') >= 2);
+    world_end(&world);
+    free(seen);
+}
+
+/* What a cycle takes is shared out, and none of it is lost while there is work. */
+static void a_cycle_is_shared_out(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    (void)state;
+    assert_non_null(seen);
+    begin(&world, TO(", concurrency: 20, cycle: { every: 60s, batch: 10 }"));
+    for (int i = 0; i < 5; i++) {
+        char tenant[8];
+        snprintf(tenant, sizeof tenant, "s%d", i);
+        add(&world, tenant, i == 0 ? 100 : 3);
+    }
+    world_run_for(&world, 1);
+    int64_t held[5] = { 0 };
+    for (const struct world_send *send = world.sends; send; send = send->next)
+        held[atoi(send->send->job->tenant.data + 1)]++;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(held[i], 2);
+    world_run_for(&world, 120 * SECOND_MS); /* two more cycles: five of the others', the rest is the first one's */
+    assert_int_equal(seen->sent, 30);
+    world_end(&world);
+    free(seen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_jobs_hold_up_nobody),
+        cmocka_unit_test(who_is_alone_has_all),
+        cmocka_unit_test(a_share_stays_free_for_ten_seconds),
+        cmocka_unit_test(more_tenants_than_slots),
+        cmocka_unit_test(idle_tenants_keep_half_at_most),
+        cmocka_unit_test(the_second_address_is_shared_out),
+        cmocka_unit_test(a_cycle_is_shared_out),
+    };
+    log_set_level(LOG_NONE);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
