@@ -56,7 +56,10 @@ void markdown_append(struct buffer *out, struct slice text)
     while (line.at < line.text.len) {
         struct slice rest = slice_from_offset(line.text, line.at);
         size_t len = utf8_sequence_len(rest);
-        if (len > 1)
+        uint32_t unseen = utf8_unseen(rest);
+        if (unseen)
+            buffer_printf(out, "&lt;U+%04X&gt;", (unsigned)unseen);
+        else if (len > 1)
             buffer_append(out, (struct slice){ rest.data, len });
         else if (len == 1)
             append_character(out, &line, rest.data[0]);

@@ -97,6 +97,33 @@ struct slice utf8_cut(struct slice text, size_t len_max)
     return (struct slice){ text.data, broken ? len_max : len };
 }
 
+uint32_t utf8_unseen(struct slice text)
+{
+    static const struct { uint32_t first, last; } unseen[] = {
+        { 0x80, 0x9f },     { 0x61c, 0x61c },   { 0x180e, 0x180e }, { 0x200b, 0x200c }, { 0x200e, 0x200f },
+        { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+    };
+    size_t len = utf8_sequence_len(text);
+    if (len < 2)
+        return 0;
+    uint32_t code = (unsigned char)text.data[0] & (0x7fU >> len);
+    for (size_t i = 1; i < len; i++)
+        code = code << 6 | ((unsigned char)text.data[i] & 0x3f);
+    for (size_t i = 0; i < sizeof unseen / sizeof *unseen; i++)
+        if (code >= unseen[i].first && code <= unseen[i].last)
+            return code;
+    return 0;
+}
+
+/* As JSON has it: two units where it is beyond the first plane. */
+static void append_unseen(struct buffer *out, uint32_t code)
+{
+    if (code > 0xffff)
+        buffer_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (code >> 10)), (unsigned)(0xdc00 | (code & 0x3ff)));
+    else
+        buffer_printf(out, "\\u%04x", (unsigned)code);
+}
+
 static void append_escaped(struct buffer *out, char c)
 {
     static const char escapes[] = {
@@ -131,7 +158,10 @@ void json_put_string(struct json_writer *json, struct slice value)
         if (i == value.len)
             break;
         size_t len = utf8_sequence_len(slice_from_offset(value, i));
-        if (len > 1)
+        uint32_t unseen = utf8_unseen(slice_from_offset(value, i));
+        if (unseen)
+            append_unseen(json->out, unseen);
+        else if (len > 1)
             buffer_append(json->out, (struct slice){ value.data + i, len });
         else if (len == 1)
             append_escaped(json->out, value.data[i]);

@@ -34,9 +34,11 @@ void plain_append(struct slice text, struct buffer *out)
     for (size_t i = 0; i < text.len;) {
         size_t len = utf8_sequence_len(slice_from_offset(text, i));
         bool control = len == 1 && ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f);
-        bool control_c1 = len == 2 && (unsigned char)text.data[i] == 0xc2 && (unsigned char)text.data[i + 1] < 0xa0;
-        if (len == 0 || control || control_c1)
+        uint32_t unseen = utf8_unseen(slice_from_offset(text, i));
+        if (len == 0 || control)
             buffer_append_byte(out, '?');
+        else if (unseen) /* a terminal would obey it, or show what follows in another order */
+            buffer_printf(out, "<U+%04X>", (unsigned)unseen);
         else
             buffer_append(out, (struct slice){ text.data + i, len });
         i += len > 0 ? len : 1;

@@ -48,7 +48,7 @@ void table_cell_int(struct table *table, int64_t value);
  */
 void table_append(struct table *table, const struct cli *cli, struct buffer *out);
 
-/* Text from elsewhere for a terminal: control characters and broken UTF-8 become '?'. */
+/* Text from elsewhere for a terminal: control characters and broken UTF-8 become '?', unseen ones their number, <U+202E>. */
 void plain_append(struct slice text, struct buffer *out);
 
 #endif

@@ -72,7 +72,8 @@ static enum smtp_read line_take(struct smtp_reader *reader)
         line.len--;
     bool number = line.len >= 3 && ascii_is_digit(line.data[0]) && slice_to_int64((struct slice){ line.data, 3 }, &code);
     bool marked = line.len == 3 || (line.len > 3 && (line.data[3] == ' ' || line.data[3] == '-'));
-    if (!number || !marked || code < 200 || code > 599)
+    bool another = reader->code != 0 && number && code != reader->code; /* which of the two would count? */
+    if (!number || !marked || code < 200 || code > 599 || another)
         return SMTP_READ_BROKEN;
     reader->code = (int)code;
     text_append(reader, slice_trim(slice_from_offset(line, 4)));

@@ -17,7 +17,7 @@ enum {
 enum smtp_read {
     SMTP_READ_MORE,   /* all bytes are taken, the reply is not whole yet */
     SMTP_READ_REPLY,  /* `code` and `text` are those of a whole reply */
-    SMTP_READ_BROKEN, /* this is not SMTP, or a reply without an end */
+    SMTP_READ_BROKEN, /* this is not SMTP, a reply without an end, or one whose lines have different codes */
 };
 
 struct smtp_reader {

@@ -255,6 +255,7 @@ static void text_from_elsewhere_is_only_text(void **state)
         { "a\nb\tc\x1b[2J", "a b c?\\[2J" },
         { "back\\slash ~~s~~ $m$", "back\\\\slash \\~\\~s\\~\\~ \\$m\\$" },
         { "caf\xc3\xa9 \xff", "caf\xc3\xa9 \xef\xbf\xbd" },
+        { "\xe2\x80\xae" "txt.exe \xc2\x9b", "&lt;U+202E&gt;txt.exe &lt;U+009B&gt;" },
         { "", "" },
     };
     (void)state;

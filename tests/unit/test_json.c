@@ -21,6 +21,11 @@ static void strings(void **state)
         { "surrogate", { "\xed\xa0\x80", 3 }, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
         { "beyond", { "\xf4\x90\x80\x80", 4 }, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
         { "stray", { "\x80\xff", 2 }, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+        { "C1", { "\xc2\x9b" "2J\xc2\x80\xc2\xa0", 8 }, "\"\\u009b2J\\u0080\xc2\xa0\"" },
+        { "directions", { "a\xe2\x80\xae" "b\xe2\x81\xa6\xd8\x9c", 10 }, "\"a\\u202eb\\u2066\\u061c\"" },
+        { "lines", { "\xe2\x80\xa8\xe2\x80\xa9", 6 }, "\"\\u2028\\u2029\"" },
+        { "tags", { "\xf3\xa0\x81\x81", 4 }, "\"\\udb40\\udc41\"" },
+        { "joined", { "\xe2\x80\x8d", 3 }, "\"\xe2\x80\x8d\"" }, /* families of emoji */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct buffer out;

@@ -439,6 +439,9 @@ static void test_replies(void **state)
         { "a code that is none", "650 a\r\n", SMTP_READ_BROKEN, 0, NULL },
         { "a sign", "+25 a\r\n", SMTP_READ_BROKEN, 0, NULL },
         { "an empty line", "\r\n", SMTP_READ_BROKEN, 0, NULL },
+        { "a refusal that ends as a yes", "550-5.7.1 no\r\n250 2.0.0 Ok\r\n", SMTP_READ_BROKEN, 0, NULL },
+        { "a yes that ends as a refusal", "250-2.0.0 Ok\r\n550 5.7.1 no\r\n", SMTP_READ_BROKEN, 0, NULL },
+        { "another code on the way", "250-a\r\n251-b\r\n250 c\r\n", SMTP_READ_BROKEN, 0, NULL },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         for (int piece = 0; piece < 2; piece++) {
