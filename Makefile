@@ -200,13 +200,13 @@ endef
 .PHONY: test check
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-browser stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
 
 check:
 	@tools/deps check
 	$(call stages,stage-unit stage-house stage-cases stage-worlds,WORLDS_SECONDS=5)
 
-.PHONY: stage-unit stage-house stage-cases stage-browser stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # Tests in virtual time have one thread: the thread sanitizer has nothing to see there, and makes them slow.
 one_thread = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -l '"support/world.h"\|"support/engine_fixture.h"\|"sim/' tests/unit/test_*.c))
 unit_run = $(filter-out $(if $(findstring thread,$(SANITIZE)),$(one_thread)),$(unit_programs))
@@ -224,6 +224,10 @@ stage-cases: $(B)/insist $(if $(variant),,$(B)/libinsist.so)
 # The page in Chromium, with the daemon behind it.
 stage-browser: $(B)/insist
 	@$(runtests) --stage browser --limit 300 $(call script_tests,browser)
+
+# What others have written, as receivers.
+stage-clients: $(B)/insist
+	@$(runtests) --stage clients $(call script_tests,clients)
 
 stage-install: all
 	@$(runtests) --stage install $(call script_tests,install)

@@ -70,6 +70,7 @@ static void write_attempt(struct json_writer *json, const struct event *event, i
     json_name(json, "code");
     json_put_raw(json, code.len > 0 ? code : SLICE("null"));
     copy_member(json, event->data, "error");
+    copy_member(json, event->data, "headers_left_out");
     copy_member(json, event->data, "step");
     copy_member(json, event->data, "action");
     copy_member(json, event->data, "next_at");

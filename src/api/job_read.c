@@ -3,7 +3,7 @@
 #include "api/json_text.h"
 #include "config/problems.h"
 #include "engine/notify.h"
-#include "transport/http_request.h"
+#include "transport/http_headers.h"
 #include "transport/smtp_message.h"
 
 #include <openssl/evp.h>
@@ -219,22 +219,23 @@ static bool set_payload(const struct job_reader *reader, struct slice text, cons
 
 /* --- headers, metadata ------------------------------------------------------------------------- */
 
-/* What insist or HTTP itself sets. */
-static bool header_is_ours(const char *name)
+static bool header_may_be_set(const struct destination_config *destination, struct slice name, struct job_problem *problem)
 {
-    static const char *const ours[] = {
-        "Idempotency-Key", "Insist-Attempt", "traceparent", "webhook-id", "webhook-timestamp", "webhook-signature",
-        "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection",
-        "Expect", "TE", "Trailer", "Upgrade",
-    };
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (slice_equal_nocase(slice_from(name), slice_from(ours[i])))
-            return true;
-    return false;
+    bool type = slice_equal_nocase(name, SLICE("Content-Type"));
+    enum header_rule rule = http_header_rule(destination, name);
+    if (rule == HEADER_OURS || type || slice_equal_nocase(name, SLICE("traceparent")))
+        return job_refuse(problem, 422, "invalid_header", "header \"%.*s\" is set by insist; leave it out%s",
+                          SLICE_ARG(name), type ? " and give content_type" : "");
+    /* Workers fetch theirs: what they do with it is between them and whoever added the job. */
+    if (rule == HEADER_GUARDED && destination->transport != TRANSPORT_PULL)
+        return job_refuse(problem, 422, "invalid_header",
+                          "header \"%.*s\" is the destination's to set; leave it out, or name it in the destination's "
+                          "allow_headers", SLICE_ARG(name));
+    return true;
 }
 
-static bool set_headers(const struct job_reader *reader, struct slice text, const json_t *root, struct op_insert *insert,
-                        struct job_problem *problem)
+static bool set_headers(const struct job_reader *reader, struct slice text, const json_t *root,
+                        const struct destination_config *destination, struct op_insert *insert, struct job_problem *problem)
 {
     json_t *headers = member_get(root, "headers");
     const char *name;
@@ -248,12 +249,11 @@ static bool set_headers(const struct job_reader *reader, struct slice text, cons
         if (!json_is_string(value))
             return job_refuse(problem, 422, "invalid_header", "header \"%s\" must be a string",
                               quote(slice_from(name)).text);
-        if (header_is_ours(name))
-            return job_refuse(problem, 422, "invalid_header", "header \"%s\" is set by insist; leave it out%s", name,
-                              slice_equal_nocase(slice_from(name), SLICE("Content-Type")) ? " and give content_type" : "");
         if (!http_header_is_safe(slice_from(name), content))
             return job_refuse(problem, 422, "invalid_header", "header \"%s\" has a character that may not stand in a header",
                               quote(slice_from(name)).text);
+        if (!header_may_be_set(destination, slice_from(name), problem))
+            return false;
     }
     if (json_object_size(headers) == 0)
         return true;
@@ -428,7 +428,7 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
         return blame(problem, text, "deadline");
     if (!text_member(root, "correlation_id", CORRELATION_BYTES_MAX, &correlation_id, problem))
         return blame(problem, text, "correlation_id");
-    if (!set_headers(reader, text, root, insert, problem))
+    if (!set_headers(reader, text, root, destination, insert, problem))
         return blame(problem, text, "headers");
     if (!set_metadata(reader, text, root, insert, problem))
         return blame(problem, text, "metadata");

@@ -54,8 +54,8 @@ bool utf8_is_valid(struct slice text);
 /* No more than so many bytes of it, and no part of a character at the end. */
 struct slice utf8_cut(struct slice text, size_t len_max);
 /*
- * The number of the character beyond ASCII at `text` where it is not seen itself but changes how others are: a C1 control, one that
- * turns the direction of writing, a separator of lines, a mark without width. 0: it is another, or no UTF-8.
+ * The number of the character beyond ASCII at `text` where it is not seen itself but changes how others are: a C1 control,
+ * one that turns the direction of writing, a separator of lines, a mark without width. 0: it is another, or no UTF-8.
  */
 uint32_t utf8_unseen(struct slice text);
 

@@ -142,6 +142,7 @@ struct destination_config {
     const char *method;
     const char *content_type;
     struct pair_list headers;
+    struct text_list allow_headers; /* that a job may set though it commonly may not */
     const char *proxy;
     int64_t timeout_ms;
     int64_t connect_timeout_ms;

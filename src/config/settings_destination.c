@@ -361,6 +361,11 @@ static const struct setting destination_rows[] = {
     { "content_type", SETTING_TEXT, AT(content_type), .meaning = "The media type of jobs that do not say theirs.",
       .check = check_line },
     { "headers", SETTING_HEADERS, AT(headers), .meaning = "Headers of each request, or of each message of smtp." },
+    { "allow_headers", SETTING_TEXT_LIST, AT(allow_headers), "",
+      .meaning =
+          "Headers that a job may set though it commonly may not: `Authorization`, `Cookie`, `Proxy-...`, `HTTP2-Settings`, and "
+          "what headers sets under a name of credentials.",
+      .check = check_line },
     { "proxy", SETTING_URL, AT(proxy), .meaning = "A proxy to send through." },
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },

@@ -23,6 +23,8 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
                                 "the run of permanent errors" },
     [ALERT_IN_DOUBT] = { "in_doubt", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false, "the run of jobs in doubt" },
     [ALERT_PARTIAL] = { "partial", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false, "the run of jobs taken in part" },
+    [ALERT_HEADERS_LEFT_OUT] = { "headers_left_out", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false,
+                                 "the run of jobs that went without a header of theirs" },
     [ALERT_TENANT_BLOCKED] = { "tenant_blocked", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, true, "the tenant's block" },
     [ALERT_DEAD_PER_TENANT] = { "dead_per_tenant", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, true,
                                 "the tenant's pile of dead letters" },
@@ -326,6 +328,8 @@ static void append_count(const struct alert_facts *facts, struct buffer *out)
         [ALERT_PERMANENT_ERROR] = { "job met a permanent error", "jobs met a permanent error" },
         [ALERT_IN_DOUBT] = { "job is in doubt and needs a person", "jobs are in doubt and need a person" },
         [ALERT_PARTIAL] = { "job was taken in part", "jobs were taken in part" },
+        [ALERT_HEADERS_LEFT_OUT] = { "job went without a header that it may not set",
+                                     "jobs went without a header that they may not set" },
         [ALERT_EXPIRED] = { "job was too old before it was done", "jobs were too old before they were done" },
     };
     assert(ends[facts->kind][0]);

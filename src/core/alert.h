@@ -62,6 +62,7 @@ enum alert_kind {
     ALERT_PERMANENT_ERROR,
     ALERT_IN_DOUBT,
     ALERT_PARTIAL,
+    ALERT_HEADERS_LEFT_OUT,
     /* of a tenant at a destination */
     ALERT_TENANT_BLOCKED,
     ALERT_DEAD_PER_TENANT,

@@ -48,6 +48,14 @@ void alerts_job_dead(struct engine *engine, struct dest *dest, struct slice tena
     dest->alerts.due = true;
 }
 
+void alerts_headers_left_out(struct engine *engine, struct dest *dest)
+{
+    if (!engine->alert_book || !is_watched(dest))
+        return;
+    dest->alerts.came[ALERT_HEADERS_LEFT_OUT]++;
+    dest->alerts.due = true;
+}
+
 void alerts_jobs_expired(struct engine *engine, int64_t count)
 {
     engine->expired_untold += count;

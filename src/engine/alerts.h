@@ -62,6 +62,8 @@ void dest_alerts_init(struct dest_alerts *alerts);
 /* What the rest of the engine tells. Of a job that tells of an alert nothing is noted. */
 void alerts_job_dead(struct engine *engine, struct dest *dest, struct slice tenant, struct slice dead_code);
 void alerts_jobs_expired(struct engine *engine, int64_t count);
+/* A job was sent without a header that it has and may not set. */
+void alerts_headers_left_out(struct engine *engine, struct dest *dest);
 /* A job has ended; this is how it was claimed. */
 void alerts_job_left(struct dest *dest, const struct job *job);
 

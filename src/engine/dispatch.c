@@ -284,6 +284,8 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
     heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
+    if (answer->left_out.len > 0)
+        alerts_headers_left_out(engine, attempt->dest);
     queue_settlement(attempt);
 }
 

@@ -161,6 +161,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
     json_member_text(&json, "class", outcome_name(decision->outcome));
     if (answer->code.len > 0)
         json_member_string(&json, "code", utf8_cut(answer->code, EVENT_CODE_BYTES_MAX));
+    json_member_given(&json, "headers_left_out", answer->left_out);
     if (job->step != STEP_SEND)
         json_member_text(&json, "step", job->step == STEP_VERIFY ? "verify" : "poll");
     if (failed) {

@@ -337,6 +337,7 @@ static void report(struct exchange *exchange, struct answer *answer)
     answer->code = buffer_slice(&words->code);
     answer->text = buffer_slice(&words->text);
     answer->reference = buffer_slice(&words->reference);
+    answer->left_out = buffer_slice(&exchange->request.left_out);
     answer->duration_ms = (monotonic_ns() - exchange->started_ns) / 1000000;
     send->transport = NULL;
     send->done(send, answer);

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "transport/http_headers.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -14,50 +15,10 @@
 enum {
     URL_BYTES_MAX = 8192,
     QUERY_BODY_BYTES_MAX = 1 << 20,
-    HEADER_BYTES_MAX = 16 * 1024,
+    LEFT_OUT_BYTES_MAX = 256, /* of their names */
     SECRET_BYTES_MAX = 512,
     UNEXPECTED_BYTES_MAX = 1024, /* no libcurl asks before it sends a body as short as this */
 };
-
-/* How a request is framed is the transport's: another's word would shift where the next request on the line begins. */
-static const char *const framing_headers[] = {
-    "Connection", "Content-Length", "Expect",  "HTTP2-Settings",    "Keep-Alive", "Proxy-Connection",
-    "TE",         "Trailer",        "Upgrade", "Transfer-Encoding", NULL,
-};
-/* What the receiver tells jobs and attempts apart by. */
-static const char *const own_headers[] = {
-    "Idempotency-Key", "Insist-Attempt", "webhook-id", "webhook-timestamp", "webhook-signature", NULL,
-};
-/* A job does not choose the site, nor who we are to the proxy. */
-static const char *const site_headers[] = { "Host", "Proxy-Authorization", NULL };
-
-static bool is_listed(const char *const *names, struct slice name)
-{
-    while (*names && !slice_equal_nocase(slice_from(*names), name))
-        names++;
-    return *names != NULL;
-}
-
-static bool is_token(struct slice name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (!ascii_is_alnum(name.data[i]) && !memchr("!#$%&'*+-.^_`|~", name.data[i], 15))
-            return false;
-    return name.len > 0;
-}
-
-static bool is_value(struct slice value)
-{
-    for (size_t i = 0; i < value.len; i++)
-        if (((unsigned char)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 0x7f)
-            return false;
-    return true;
-}
-
-bool http_header_is_safe(struct slice name, struct slice value)
-{
-    return is_token(name) && name.len + value.len <= HEADER_BYTES_MAX && is_value(value);
-}
 
 static bool has_header(const struct http_request *request, struct slice name)
 {
@@ -91,7 +52,7 @@ static enum status add_header(struct http_request *request, struct slice name, s
 {
     if (!http_header_is_safe(name, value))
         return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand there",
-                         is_token(name) ? (int)name.len : 0, name.data);
+                         http_header_is_safe(name, SLICE("")) ? (int)name.len : 0, name.data);
     value = slice_trim(value);
     /* libcurl takes "Name:" as a wish to leave the header out and "Name;" as an empty value. */
     return add_line(request, name, value.len > 0 ? SLICE(": ") : SLICE(";"), value, err);
@@ -230,9 +191,21 @@ static bool expand(struct buffer *out, struct slice template, const struct job *
     return true;
 }
 
-static enum status add_job_headers(struct http_request *request, struct slice headers, struct error *err)
+/* Its name only: what stands in it may be a secret. */
+static void leave_out(struct http_request *request, struct slice name)
+{
+    if (request->left_out.len + name.len + 2 > LEFT_OUT_BYTES_MAX)
+        return;
+    if (request->left_out.len > 0)
+        buffer_append(&request->left_out, SLICE(", "));
+    buffer_append(&request->left_out, name);
+}
+
+/* A job that was stored when the rules were others goes without what it may not set. */
+static enum status add_job_headers(struct http_request *request, const struct send *send, struct error *err)
 {
     enum status status = STATUS_OK;
+    struct slice headers = send->job->headers;
     if (headers.len == 0)
         return STATUS_OK;
     json_t *root = json_loadb(headers.data, headers.len, JSON_ALLOW_NUL, NULL);
@@ -246,24 +219,13 @@ static enum status add_job_headers(struct http_request *request, struct slice he
             break;
         if (!json_is_string(value))
             status = error_set(err, STATUS_INVALID, "one of the job's headers is not a string");
-        else if (is_listed(framing_headers, name) || is_listed(own_headers, name) || is_listed(site_headers, name))
-            status = error_set(err, STATUS_INVALID, "a job may not set the header %s", key);
+        else if (http_header_rule(send->destination, name) != HEADER_FREE)
+            leave_out(request, name);
         else
             status = add_header(request, name, (struct slice){ json_string_value(value), json_string_length(value) }, err);
     }
     json_decref(root);
     return status;
-}
-
-enum status http_headers_check(const struct destination_config *destination, struct error *err)
-{
-    for (size_t i = 0; i < destination->headers.count; i++) {
-        struct slice name = slice_from(destination->headers.items[i].name);
-        struct slice value = slice_from(destination->headers.items[i].value);
-        if (is_listed(framing_headers, name) || is_listed(own_headers, name) || !http_header_is_safe(name, value))
-            return error_set(err, STATUS_UNSUPPORTED, "headers: %s cannot be set", destination->headers.items[i].name);
-    }
-    return STATUS_OK;
 }
 
 /* The destination's own; a job's header of the same name comes before. */
@@ -285,29 +247,41 @@ static void write_hex(char *text, uint64_t value)
         text[i] = "0123456789abcdef"[value & 15];
 }
 
-/* A trace of its own for each job, a span for each attempt: equal for equal inputs. */
+/* A trace of its own for each job of a tenant, a span for each attempt: equal for equal inputs. */
 static enum status add_trace(struct http_request *request, const struct job *job, struct error *err)
 {
     char text[] = "00-................................-................-01";
     struct slice trace = job->correlation_id.len > 0 ? job->correlation_id : job->id;
-    write_hex(text + 3, hash_slice(1, 1, trace) | 1);
-    write_hex(text + 19, hash_slice(2, 2, trace));
-    write_hex(text + 36, hash_slice((uint64_t)job->attempts_total, 3, job->id) | 1);
+    uint64_t tenant = hash_slice(0, 0, job->tenant);
+    write_hex(text + 3, hash_slice(tenant, 1, trace) | 1);
+    write_hex(text + 19, hash_slice(tenant, 2, trace));
+    write_hex(text + 36, hash_slice(tenant + (uint64_t)job->attempts_total, 3, job->id) | 1);
     return add_line(request, SLICE("traceparent"), SLICE(": "), (struct slice){ text, sizeof text - 1 }, err);
+}
+
+/*
+ * Of printable ASCII but %, and without a blank at its ends, a text is itself; every other byte is written as %XX. So two
+ * texts never become one, and every receiver reads the same: a header's blanks are trimmed and its bytes beyond ASCII
+ * taken for Latin-1 by many.
+ */
+static void append_key_part(struct buffer *out, struct slice part, char separator)
+{
+    for (size_t i = 0; i < part.len; i++) {
+        char byte = part.data[i];
+        bool at_end = i == 0 || i + 1 == part.len;
+        if (byte < ' ' || byte > '~' || byte == '%' || byte == separator || (byte == ' ' && at_end))
+            buffer_printf(out, "%%%02X", (unsigned)(unsigned char)byte);
+        else
+            buffer_append_byte(out, byte);
+    }
 }
 
 /* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
 static void append_key(struct buffer *out, const struct job *job)
 {
-    for (size_t i = 0; i < job->tenant.len; i++) {
-        char byte = job->tenant.data[i];
-        if (byte == '/' || byte == '%')
-            buffer_printf(out, "%%%02X", (unsigned)byte);
-        else
-            buffer_append_byte(out, byte);
-    }
+    append_key_part(out, job->tenant, '/');
     buffer_append_byte(out, '/');
-    buffer_append(out, job->id);
+    append_key_part(out, job->id, '%');
 }
 
 static enum status add_signature(struct http_request *request, const struct sign_config *sign, struct slice key,
@@ -391,7 +365,7 @@ static enum status add_headers(struct http_request *request, const struct send *
     bool sending = send->job->step == STEP_SEND;
     struct slice type = sending && send->job->content_type.len > 0 ? send->job->content_type
                                                                    : slice_from(send->destination->content_type);
-    enum status status = sending ? add_job_headers(request, send->job->headers, err) : STATUS_OK;
+    enum status status = sending ? add_job_headers(request, send, err) : STATUS_OK;
     if (status == STATUS_OK && sending && send->job->content_type.len > 0 && !has_header(request, SLICE("Content-Type")))
         status = add_header(request, SLICE("Content-Type"), type, err);
     if (status == STATUS_OK)
@@ -414,6 +388,7 @@ enum status http_request_make(const struct send *send, instant now, struct http_
     struct http_request request = { .headers = NULL };
     buffer_init(&request.url, URL_BYTES_MAX);
     buffer_init(&request.text, QUERY_BODY_BYTES_MAX);
+    buffer_init(&request.left_out, LEFT_OUT_BYTES_MAX);
     arena_init(&request.memory, SIZE_MAX / 4);
     enum status status = choose_target(send, &request, err);
     if (status == STATUS_OK)
@@ -430,6 +405,7 @@ void http_request_release(struct http_request *request)
 {
     buffer_release(&request->url);
     buffer_release(&request->text);
+    buffer_release(&request->left_out);
     arena_release(&request->memory);
     request->headers = NULL;
 }

@@ -15,6 +15,7 @@ struct http_request {
     struct slice method;
     struct slice body; /* borrows the job's payload, or lives in `text` */
     struct buffer text;
+    struct buffer left_out; /* names of the job's headers that it may not set */
     struct arena memory;        /* of the headers */
     struct curl_slist *headers; /* libcurl only reads them */
 };
@@ -24,20 +25,14 @@ struct http_request {
  * {reference} of url and body are filled in: percent-encoded in the url; in the body as JSON or form text where the
  * destination's content type says so, else as XML text.
  *
- * Of a header's several sources the job comes first, then the destination. Neither may set what frames a request
- * (Content-Length, Connection...) or what tells jobs apart (Idempotency-Key...); a job may not set Host either.
+ * Of a header's several sources the job comes first, then the destination. What neither may set, or the job may not
+ * (http_headers.h), is left out of the job's.
  * STATUS_INVALID, STATUS_LIMIT: the job cannot be written as a request. STATUS_UNSUPPORTED: the destination's own
  * settings cannot. Nothing must be sent then.
  */
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request,
                               struct error *err) MUST_CHECK;
 void http_request_release(struct http_request *request);
-
-/* A name is a token; a value stays on its line and has no control characters but the tab. */
-bool http_header_is_safe(struct slice name, struct slice value);
-
-/* Of the destination's own headers. STATUS_UNSUPPORTED: one cannot be set. */
-enum status http_headers_check(const struct destination_config *destination, struct error *err) MUST_CHECK;
 
 /*
  * Standard Webhooks: "v1,BASE64" for each secret ("whsec_BASE64" or raw), separated by spaces. STATUS_UNSUPPORTED: a

@@ -1,7 +1,7 @@
 #include "transport/http_settings.h"
 
 #include "transport/http_answer.h"
-#include "transport/http_request.h"
+#include "transport/http_headers.h"
 
 enum status http_settings_check(const struct destination_config *destination, struct error *err)
 {

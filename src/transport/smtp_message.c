@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "config/problems.h"
-#include "transport/http_request.h"
+#include "transport/http_headers.h"
 #include "transport/smtp_mime.h"
 
 #include <assert.h>

@@ -28,6 +28,7 @@ struct answer {
     struct slice code;      /* namespaced: "http:503", "curl:28", "tiss:1308"; empty: none */
     struct slice text;      /* for people and the text rules; never blank unless delivered */
     struct slice reference; /* what the destination calls the job, where it accepted it; may be empty */
+    struct slice left_out;  /* names of the job's headers that it may not set, and went without; mostly empty */
     int64_t retry_after_ms; /* negative: it did not say */
     bool slow_all;          /* the wish is about the whole destination (429, 503) */
     int64_t duration_ms;

@@ -72,6 +72,7 @@ static void on_done(struct send *send, const struct answer *answer)
     copy(&own->answer.code, own->code, sizeof own->code);
     copy(&own->answer.text, own->text, sizeof own->text);
     copy(&own->answer.reference, own->reference, sizeof own->reference);
+    copy(&own->answer.left_out, own->left_out, sizeof own->left_out);
 }
 
 void rig_prepare(struct rig *rig, struct rig_send *send)

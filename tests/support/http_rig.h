@@ -23,7 +23,7 @@ struct rig_send {
     struct job job;
     struct answer answer; /* its slices point into the texts below */
     int times;            /* how often it was answered */
-    char code[256], text[RIG_TEXT_BYTES], reference[256];
+    char code[256], text[RIG_TEXT_BYTES], reference[256], left_out[512];
 };
 
 void rig_open(struct rig *rig);

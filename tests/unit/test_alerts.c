@@ -166,6 +166,32 @@ static void old_jobs_are_told(void **state)
 }
 
 /* S3-065, S0-054, S1-033: told with the first job, then the count; and cleared after a quiet time, with the count. */
+static int64_t goes_without(struct world *world, const struct send *send, struct answer *answer)
+{
+    int64_t took = alert_answers(world, send, answer);
+    if (slice_equal(send->job->destination, SLICE("d")))
+        answer->left_out = SLICE("Authorization");
+    return took;
+}
+
+/* Sent without a header that they may not set: delivered, but told, marked and counted. */
+static void jobs_without_a_header_are_counted(void **state)
+{
+    struct script script = { .fails_with = NULL };
+    struct world world = { .destination = goes_without, .context = &script };
+    (void)state;
+    world_begin(&world, TO(QUICK), began);
+    alert_jobs_add(&world, "d", "A", 5);
+    world_run_for(&world, 2 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 5);
+    assert_int_equal(script.count, 1);
+    assert_string_equal(script.messages[0], "raised headers_left_out d -");
+    world_run_for(&world, 20 * MINUTE_MS);
+    assert_int_equal(script.count, 2);
+    assert_string_equal(script.messages[1], "cleared headers_left_out d -");
+    world_end(&world);
+}
+
 static void jobs_that_die_are_counted(void **state)
 {
     static const struct {
@@ -405,6 +431,7 @@ int main(void)
         cmocka_unit_test(growth_is_told),
         cmocka_unit_test(old_jobs_are_told),
         cmocka_unit_test(jobs_that_die_are_counted),
+        cmocka_unit_test(jobs_without_a_header_are_counted),
         cmocka_unit_test(dead_letters_are_told),
         cmocka_unit_test(a_tenant_hears_of_its_own),
         cmocka_unit_test(blocks_are_told),

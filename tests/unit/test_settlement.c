@@ -281,7 +281,7 @@ static void a_look_spends_nothing(void **state)
     config_unref(config);
 }
 
-/* S1-067 S1-078: nobody is named, and the error is never empty, whatever a transport or a destination says. */
+/* S1-078: nobody is named, and the error is never empty, whatever a transport or a destination says. */
 static void odd_texts_are_taken(void **state)
 {
     static const struct { const char *name, *text; const char *shown; } texts[] = {
@@ -311,6 +311,57 @@ static void odd_texts_are_taken(void **state)
         }
     }
     config_unref(config);
+}
+
+/* A header that a job may not set and went without is on record, delivered or not. */
+static void what_was_left_out_is_on_record(void **state)
+{
+    static const struct settle_case rows[] = {
+        { "delivered", "plain", { 0 }, SENT(OUTCOME_DELIVERED), NULL, { 0 }, false, false },
+        { "failed", "plain", { 0 }, SENT(OUTCOME_TRANSIENT), NULL, { 0 }, false, false },
+    };
+    struct config *config = config_from(slice_from(yaml), "test.yaml");
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct settle_case c = rows[i];
+        struct arena memory;
+        struct store_op op;
+        struct settlement settlement;
+        arena_init(&memory, 1 << 20);
+        c.answer.left_out = SLICE("Authorization, Cookie");
+        settle(config, &c, SLICE("no"), &memory, &op, &settlement);
+        json_t *root = json_loadb(op.data.data, op.data.len, 0, NULL);
+        check(strcmp(member(root, "headers_left_out"), "Authorization, Cookie") == 0, "%s", c.name);
+        json_decref(root);
+        arena_release(&memory);
+    }
+    config_unref(config);
+}
+
+/* S1-067: an answer that says nothing at all is told, and taken for a failure that passes, whatever the preset. */
+static void an_empty_error_is_transient(void **state)
+{
+    static const char *const presets[] = { "tiss", "http", "sifen", "provisioning" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(presets); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "destinations: { plain: { preset: %s, url: 'https://a.example/', "
+                 "verify: { url: 'https://a.example/{id}' }, poll: { url: 'https://a.example/{id}' }, "
+                 "health: { url: 'https://a.example/' } } }\n", presets[i]);
+        struct config *config = config_from(slice_from(text), "test.yaml");
+        struct settle_case c = { "says nothing", "plain", { 0 }, { .attempted = true, .retry_after_ms = -1 }, "retry", { 0 }, false, false };
+        struct arena memory;
+        struct store_op op;
+        struct settlement settlement;
+        arena_init(&memory, 1 << 20);
+        settle(config, &c, SLICE(""), &memory, &op, &settlement);
+        json_t *root = json_loadb(op.data.data, op.data.len, 0, NULL);
+        check(op.settle.outcome == OUTCOME_TRANSIENT && op.settle.event == EVENT_RETRY, "%s: %s", presets[i], outcome_name(op.settle.outcome));
+        check(strcmp(member(root, "error"), "UNKNOWN_ERROR: the transport gave no text") == 0, "%s: %s", presets[i], member(root, "error"));
+        json_decref(root);
+        arena_release(&memory);
+        config_unref(config);
+    }
 }
 
 /* A destination that answers with a book: the event stays within its limit, and the settlement is made. */
@@ -398,6 +449,8 @@ int main(void)
         cmocka_unit_test(each_outcome_is_settled),
         cmocka_unit_test(a_look_spends_nothing),
         cmocka_unit_test(odd_texts_are_taken),
+        cmocka_unit_test(what_was_left_out_is_on_record),
+        cmocka_unit_test(an_empty_error_is_transient),
         cmocka_unit_test(huge_answers_are_cut),
         cmocka_unit_test(without_memory_it_says_so),
         cmocka_unit_test(a_policy_that_changed_does_not_stop_it),
