@@ -1,8 +1,9 @@
 /*
  * redact.h - error texts without what identifies a person or opens a door.
  *
- * E-mail addresses, numbers of six digits or more (documents, cards, phones; also written
- * with . - / between their digits) and secrets (secret.h) are masked; codes and short numbers stay readable.
+ * E-mail addresses (also with %40), numbers of six digits or more (documents, cards, phones; also written with . - /
+ * between their digits, or of eight in groups with blanks), a CNPJ with letters, keys such as JWTs and secrets (secret.h)
+ * are masked; codes, short numbers and IP addresses stay readable.
  */
 #ifndef CORE_REDACT_H
 #define CORE_REDACT_H

@@ -3,8 +3,10 @@
 enum {
     BLANKS_MAX = 4,       /* around a sign */
     BEARER_BYTES_MIN = 16, /* "bearer token" is a phrase */
+    BASIC_BYTES_MIN = 8,  /* "basic login" is one, too */
     WORD_BYTES_MIN = 16,  /* letters of this length are no word of a message */
-    TAG_BYTES_MAX = 64,
+    TAG_BYTES_MAX = 256,  /* with its attributes */
+    ELEMENT_BYTES_MAX = 1024, /* further away its end is not looked for */
 };
 
 enum form { FORM_NONE, FORM_PLAIN, FORM_AUTHORIZATION, FORM_COOKIE };
@@ -18,6 +20,11 @@ static const struct secret_name {
     { { "password", 8 }, FORM_PLAIN, false },   { { "passwd", 6 }, FORM_PLAIN, false },
     { { "passphrase", 10 }, FORM_PLAIN, false }, { { "pwd", 3 }, FORM_PLAIN, false },
     { { "pass", 4 }, FORM_PLAIN, true },        { { "senha", 5 }, FORM_PLAIN, false },
+    { { "clave", 5 }, FORM_PLAIN, true },       { { "contrasena", 10 }, FORM_PLAIN, false },
+    { { "contrase\xc3\xb1" "a", 11 }, FORM_PLAIN, false }, { { "contrase\xc3\x91" "a", 11 }, FORM_PLAIN, false },
+    { { "passcode", 8 }, FORM_PLAIN, false },   { { "pin", 3 }, FORM_PLAIN, true },
+    { { "otp", 3 }, FORM_PLAIN, true },         { { "totp", 4 }, FORM_PLAIN, true },
+    { { "cvv", 3 }, FORM_PLAIN, true },         { { "cvc", 3 }, FORM_PLAIN, true },
     { { "secret", 6 }, FORM_PLAIN, false },     { { "token", 5 }, FORM_PLAIN, false },
     { { "apikey", 6 }, FORM_PLAIN, false },     { { "accesskey", 9 }, FORM_PLAIN, false },
     { { "privatekey", 10 }, FORM_PLAIN, false }, { { "secretkey", 9 }, FORM_PLAIN, false },
@@ -30,6 +37,11 @@ static const struct secret_name {
 static bool is_letter(char c)
 {
     return ascii_is_alnum(c) && !ascii_is_digit(c);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 static bool is_quote(char c)
@@ -66,7 +78,7 @@ static const struct secret_name *name_before(struct slice text, size_t end, size
 static size_t name_end(struct slice text, size_t sign)
 {
     size_t end = sign;
-    while (end > 0 && text.data[end - 1] == ' ' && sign - end < BLANKS_MAX)
+    while (end > 0 && is_blank(text.data[end - 1]) && sign - end < BLANKS_MAX)
         end--;
     if (end == 0 || !is_quote(text.data[end - 1]))
         return end;
@@ -129,6 +141,28 @@ static struct slice quoted_at(struct slice rest, char quote, size_t backslashes)
     return rest;
 }
 
+/* An array or an object, to the bracket that ends it, or to the end. Its quotation marks may have backslashes before. */
+static struct slice bracketed_at(struct slice rest)
+{
+    size_t depth = 0, run = 0, level = SIZE_MAX; /* level: backslashes before the quotation marks of this text */
+    bool quoted = false;
+    for (size_t i = 0; i < rest.len; i++) {
+        char c = rest.data[i];
+        if (c == '"' && level == SIZE_MAX)
+            level = run;
+        if (c == '"' && (run == level || (level == 0 && run % 2 == 0)))
+            quoted = !quoted;
+        run = c == '\\' ? run + 1 : 0;
+        if (quoted)
+            continue;
+        depth += c == '[' || c == '{';
+        depth -= (c == ']' || c == '}') && depth > 0;
+        if (depth == 0) /* with what stands at its end: masked, it would be read as one word with it */
+            return (struct slice){ rest.data, i + 1 + word_at(slice_from_offset(rest, i + 1)).len };
+    }
+    return rest;
+}
+
 static bool is_word_of_a_message(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
@@ -161,7 +195,7 @@ static struct slice header_at(struct slice rest, enum form form, bool spaced, bo
     if (form == FORM_AUTHORIZATION)
         return credentials_at(rest);
     if (form == FORM_COOKIE)
-        return slice_find(word, '=') < word.len ? line_at(rest) : SLICE("");
+        return slice_find(line_at(rest), '=') < line_at(rest).len ? line_at(rest) : SLICE("");
     return spaced && !hyphen && is_word_of_a_message(word) ? SLICE("") : word;
 }
 
@@ -172,33 +206,62 @@ static bool found(struct slice value, struct secret *ret_secret)
     return value.len > 0;
 }
 
-/* <ans:senha>value</ans:senha>. The mask reads like such a tag, but is none. */
-static bool tagged(struct slice text, size_t sign, size_t start, struct secret *ret_secret)
+static struct slice inside(struct slice text, struct slice open, struct slice close)
 {
-    size_t open = start;
-    struct slice rest = slice_from_offset(text, sign + 1);
-    while (open > 0 && text.data[open - 1] != '<' && start - open < TAG_BYTES_MAX)
+    bool both = slice_has_prefix(text, open) && slice_has_suffix(text, close) && text.len >= open.len + close.len;
+    return both ? (struct slice){ text.data + open.len, text.len - open.len - close.len } : text;
+}
+
+/* <ans:senha type="x">value</ans:senha>, or with a section as value. The mask reads like such a tag, but is none. */
+static bool tagged(struct slice text, size_t sign, struct secret *ret_secret)
+{
+    size_t open = sign, start;
+    while (open > 0 && text.data[open - 1] != '<' && text.data[open - 1] != '>' && sign - open < TAG_BYTES_MAX)
         open--;
-    if (open == 0 || text.data[open - 1] != '<')
+    if (open == 0 || text.data[open - 1] != '<' || (sign > 0 && text.data[sign - 1] == '/'))
         return false;
     struct slice tag = { text.data + open - 1, sign + 2 - open }; /* with both brackets */
-    struct slice value = { rest.data, slice_find(rest, '<') };
-    struct slice close = slice_from_offset(rest, value.len);
-    if (mask_len(tag) == tag.len || !slice_has_prefix(close, SLICE("</")) ||
-        !slice_has_prefix(slice_from_offset(close, 2), slice_from_offset(tag, 1)))
+    size_t end = open;
+    while (end < sign && !is_blank(text.data[end]))
+        end++;
+    if (mask_len(tag) == tag.len || !name_before((struct slice){ text.data, end }, end, &start) || start < open)
         return false;
-    return found(value, ret_secret);
+    struct slice name = { text.data + open, end - open }, rest = slice_from_offset(text, sign + 1);
+    for (size_t i = 0; i + name.len + 2 < rest.len && i < ELEMENT_BYTES_MAX; i++) {
+        struct slice close = slice_from_offset(rest, i);
+        if (!slice_has_prefix(close, SLICE("</")) || !slice_has_prefix(slice_from_offset(close, 2), name))
+            continue;
+        char after = close.data[2 + name.len];
+        if (after != '>' && !is_blank(after))
+            continue;
+        return found(inside((struct slice){ rest.data, i }, SLICE("<![CDATA["), SLICE("]]>")), ret_secret);
+    }
+    return false;
 }
 
 /* ---- signs ---- */
 
+/* Base64, and not a word of a message: capital letters inside, digits or signs. */
+static bool is_encoded(struct slice word)
+{
+    for (size_t i = 1; i < word.len; i++)
+        if (!(word.data[i] >= 'a' && word.data[i] <= 'z'))
+            return word.len >= BASIC_BYTES_MIN;
+    return false;
+}
+
+/* "Bearer ..." and "Basic ..." without the header's name. */
 static bool borne(struct slice text, size_t sign, struct secret *ret_secret)
 {
-    static const struct slice bearer = { "bearer", 6 };
-    if (sign < bearer.len || !slice_equal_nocase((struct slice){ text.data + sign - bearer.len, bearer.len }, bearer))
+    static const struct slice bearer = { "bearer", 6 }, basic = { "basic", 5 };
+    struct slice before = { text.data, sign };
+    bool is_bearer = sign >= bearer.len && slice_equal_nocase(slice_from_offset(before, sign - bearer.len), bearer);
+    bool is_basic = sign >= basic.len && slice_equal_nocase(slice_from_offset(before, sign - basic.len), basic);
+    if (!is_bearer && !is_basic)
         return false;
     struct slice word = word_at(slice_from_offset(text, sign + 1));
-    return word.len >= BEARER_BYTES_MIN && found(word, ret_secret);
+    word.len = slice_find(word, '<'); /* no encoding has this sign: it is another's tag, or a mask */
+    return (is_bearer ? word.len >= BEARER_BYTES_MIN : is_encoded(word)) && found(word, ret_secret);
 }
 
 bool secret_behind(struct slice text, size_t sign, struct secret *ret_secret)
@@ -209,17 +272,18 @@ bool secret_behind(struct slice text, size_t sign, struct secret *ret_secret)
         return borne(text, sign, ret_secret);
     if (c != '=' && c != ':' && c != '>')
         return false;
-    size_t end = name_end(text, sign);
-    const struct secret_name *name = name_before(text, end, &start);
+    if (c == '>')
+        return tagged(text, sign, ret_secret);
+    const struct secret_name *name = name_before(text, name_end(text, sign), &start);
     if (!name)
         return false;
-    if (c == '>')
-        return tagged(text, sign, start, ret_secret);
     if (c == '=' && at < text.len && text.data[at] == '=') /* a comparison */
         return false;
     at += c == '=' && at < text.len && text.data[at] == '>';
-    while (at < text.len && text.data[at] == ' ' && at - sign <= BLANKS_MAX)
+    while (at < text.len && is_blank(text.data[at]) && at - sign <= BLANKS_MAX)
         at++;
+    if (at < text.len && (text.data[at] == '[' || text.data[at] == '{'))
+        return found(bracketed_at(slice_from_offset(text, at)), ret_secret);
     while (at + backslashes < text.len && text.data[at + backslashes] == '\\')
         backslashes++;
     if (at + backslashes < text.len && is_quote(text.data[at + backslashes]))

@@ -2,8 +2,8 @@
  * secret.h - where in an error text a secret stands.
  *
  * A secret is known by its name: the value of password, token, api_key, cookie and the like, in the
- * forms name=value, name: value, "name":"value" and <name>value</name>, and what follows a scheme of
- * Authorization. A plain word behind "token: " is taken for a message, as in "invalid token: expired".
+ * forms name=value, name: value, "name":"value", "name":[...] and <name>value</name>, and what follows a scheme
+ * of Authorization. A plain word behind "token: " is taken for a message, as in "invalid token: expired".
  *
  * Pure, and of bounded work on any bytes.
  */

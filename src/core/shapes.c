@@ -238,6 +238,62 @@ size_t shape_ipv6_len(struct slice text)
     return at(text, len) == ']' ? len + 1 + port_len(slice_from_offset(text, len + 1)) : 0;
 }
 
+static bool is_base64url(char c)
+{
+    return ascii_is_alnum(c) || c == '-' || c == '_';
+}
+
+size_t shape_jwt_len(struct slice text)
+{
+    static const struct slice object = { "eyJ", 3 }; /* {" */
+    size_t len = 0;
+    if (!slice_has_prefix(text, object))
+        return 0;
+    for (int part = 0; part < 3; part++) {
+        size_t start = len;
+        while (len < text.len && is_base64url(text.data[len]))
+            len++;
+        if (len == start || (part < 2 && at(text, len++) != '.'))
+            return 0;
+    }
+    return len;
+}
+
+enum { CNPJ_CHARACTERS = 14, CNPJ_CHECKED = 12 };
+
+static int cnpj_digit(const char *characters, size_t count)
+{
+    int sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (characters[count - 1 - i] - '0') * (int)(2 + i % 8);
+    return sum % 11 < 2 ? 0 : 11 - sum % 11;
+}
+
+size_t shape_cnpj_len(struct slice text)
+{
+    static const char form[] = "AA.AAA.AAA/AAAA-99";
+    char characters[CNPJ_CHARACTERS];
+    size_t len = 0, count = 0;
+    bool written = at(text, 2) == '.', letters = false;
+    for (const char *sign = form; *sign; sign++) {
+        bool is_sign = *sign != 'A' && *sign != '9';
+        char c = at(text, len);
+        if (is_sign && !written)
+            continue;
+        if (is_sign ? c != *sign : *sign == '9' ? !ascii_is_digit(c) : !ascii_is_digit(c) && !(c >= 'A' && c <= 'Z'))
+            return 0;
+        if (!is_sign)
+            characters[count++] = c;
+        letters = letters || (!is_sign && !ascii_is_digit(c));
+        len++;
+    }
+    if (!letters)
+        return 0;
+    bool checked = cnpj_digit(characters, CNPJ_CHECKED) == characters[CNPJ_CHECKED] - '0' &&
+                   cnpj_digit(characters, CNPJ_CHECKED + 1) == characters[CNPJ_CHECKED + 1] - '0';
+    return written || checked ? len : 0;
+}
+
 static bool is_path_byte(char c)
 {
     return shape_is_word_byte(c) || memchr("._-/\\%~+@", c, 9);

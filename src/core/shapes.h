@@ -25,6 +25,10 @@ size_t shape_uuid_len(struct slice text);
 /* With a port or a prefix length behind it, too. */
 size_t shape_ipv4_len(struct slice text);
 size_t shape_ipv6_len(struct slice text);
+/* Three parts in Base64 with dots between them, of which the first is a JSON object. */
+size_t shape_jwt_len(struct slice text);
+/* 12.ABC.345/01DE-35, and without signs where the check digits agree. What is of digits only is a number. */
+size_t shape_cnpj_len(struct slice text);
 /* /var/lib/x and C:\x. */
 size_t shape_path_len(struct slice text);
 /* -1,234.50 but not its unit (30s, 10 kB); *ret_plain: digits only. What goes on with letters is no number. */

@@ -49,6 +49,23 @@ static void each_text_is_masked(void **state)
         { "a", "a" },
         { "n\xc3\xa3o autorizado", "n\xc3\xa3o autorizado" },
         { "two: a@b.example, c@d.example", "two: <address>, <address>" },
+        { "Failed to connect to 127.0.0.1 port 80 after 0 ms", "Failed to connect to 127.0.0.1 port 80 after 0 ms" },
+        { "connect to 192.168.100.200:8443 failed", "connect to 192.168.100.200:8443 failed" },
+        { "code 28 10.20.30.40, [2001:db8::1]:443", "code 28 10.20.30.40, [2001:db8::1]:443" },
+        { "152.198.224.725", "<number>" }, /* a group of no address */
+        { "x152.198.224.72 1.152.198.224.72", "x<number> <number>" },
+        { "card 4111 1111 1111 1111 was declined", "card <number> was declined" },
+        { "amex 3782 822463 10005", "amex <number>" },
+        { "phone +595 981 123 456, +55 11 98765-4321", "phone +<number>, +<number>" },
+        { "CPF 529 982 247 25.", "CPF <number>." },
+        { "took 12 of 34 in 56 ms, 7 8 9 10 11 12 13 14", "took 12 of 34 in 56 ms, 7 8 9 <number>" },
+        { "glosa 1308 42", "glosa 1308 42" },
+        { "user=ana%40hospital.example&x=1", "user=<address>&x=1" },
+        { "100%40 off, %40x", "100%40 off, %40x" },
+        { "CNPJ 12.ABC.345/01DE-35 and 12ABC34501DE35", "CNPJ <number> and <number>" },
+        { "12ABC34501DE36 ABCDEFGHIJKL12 12.abc.345/01de-35", "12ABC34501DE36 ABCDEFGHIJKL12 12.abc.345/01de-35" },
+        { "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27_w back", "got <secret> back" },
+        { "eyJ.x and heyJ0.a.b", "eyJ.x and heyJ0.a.b" },
         /* secrets: name=value */
         { "login?user=x&password=hunter2&next=/", "login?user=x&password=<secret>&next=/" },
         { "PASSWD=abc; pwd = x", "PASSWD=<secret>; pwd = <secret>" },
@@ -67,7 +84,14 @@ static void each_text_is_masked(void **state)
         { "token     =x", "token     =x" },
         { "=x", "=x" },
         { "token-=x to-ken=x t", "token-=x to-ken=<secret> t" },
+        { "password\t=\thunter2 pwd\n=\nx1", "password\t=\t<secret> pwd\n=\n<secret>" },
+        { "clave=x1 Contrase\xc3\xb1" "a=x1 CONTRASE\xc3\x91" "A: x1", "clave=<secret> Contrase\xc3\xb1" "a=<secret> CONTRASE\xc3\x91" "A: <secret>" },
+        { "pin=4711 PIN: 4711 otp=12345 spin=4711 cvv:123", "pin=<secret> PIN: <secret> otp=<secret> spin=4711 cvv:<secret>" },
         /* "name":"value" */
+        { "{\"password\":[\"a\",\"b]\"],\"x\":1}", "{\"password\":<secret>,\"x\":1}" },
+        { "{\"credentials\": {\"user\":\"u\",\"more\":[{}]}, \"y\":2}", "{\"credentials\": <secret>, \"y\":2}" },
+        { "\"{\\\"token\\\":[\\\"a]\\\"],\\\"z\\\":1}\"", "\"{\\\"token\\\":<secret>,\\\"z\\\":1}\"" },
+        { "token=[never ends", "token=<secret>" },
         { "{\"password\":\"a, b\",\"x\":1}", "{\"password\":\"<secret>\",\"x\":1}" },
         { "{\"token\" : \"a\\\"b\\\\\", \"y\":2}", "{\"token\" : \"<secret>\", \"y\":2}" },
         { "\"{\\\"secret\\\":\\\"a\\\",\\\"z\\\":1}\"", "\"{\\\"secret\\\":\\\"<secret>\\\",\\\"z\\\":1}\"" },
@@ -98,9 +122,17 @@ static void each_text_is_masked(void **state)
         { "senha: inv\xc3\xa1lida", "senha: inv\xc3\xa1lida" },
         { "password: abcdefghijklmnop", "password: <secret>" },
         { "token:abc", "token:<secret>" },
+        { "WWW: Basic dXNlcjpwYXNz refused", "WWW: Basic <secret> refused" },
+        { "<e>Basic dXNlcjpwYXNz</e>", "<e>Basic <secret></e>" },
+        { "basic authentication, Basic Authentication failed, basic x1", "basic authentication, Basic Authentication failed, basic x1" },
         { "bearer abcdefghijklmnop, bearer short, the bearer", "bearer <secret>, bearer short, the bearer" },
         /* elements */
         { "<ans:senha>x y</ans:senha>", "<ans:senha><secret></ans:senha>" },
+        { "<password type=\"x\">hunter2</password>", "<password type=\"x\"><secret></password>" },
+        { "<wsse:Password\n Type='a:b'>h</wsse:Password >", "<wsse:Password\n Type='a:b'><secret></wsse:Password >" },
+        { "<senha><![CDATA[a<b]]></senha>", "<senha><![CDATA[<secret>]]></senha>" },
+        { "<token><value>a</value></token>", "<token><secret></token>" },
+        { "<token/>a</token> <notatokens>a</notatokens>", "<token/>a</token> <notatokens>a</notatokens>" },
         { "<password></password> password>x<", "<password></password> password>x<" },
         { "<token>a</other> <token>b</", "<token>a</other> <token>b</" },
         { "<secret>a</secret>", "<secret>a</secret>" }, /* reads as masked */
@@ -192,7 +224,8 @@ static void masking_twice_is_masking_once(void **state)
     static const char *const pieces[] = {
         "token", "password", "x-api-key", "Cookie", "authorization", "bearer", " ", " ", "=", ":", ": ", "\"", "'", "\\",
         "<", ">", "</", "abc", "hunter2x", "@", "\n", ";", ",", "null", "<secret>", "<number>", "\xc3\xa9", "\x80", "Digest", "1234567",
-        "=>", "abcdefghijklmnopq", "secret",
+        "=>", "abcdefghijklmnopq", "secret", "pin", "\t", "[", "]", "{", "basic", "dXNlcjpwYXNz", "<![CDATA[", "]]>", "<token a='b'>",
+        "</token>", "127.0.0.1", "4111 1111", "12.ABC.345/01DE-35", "eyJa.b.c", "%40", "clave",
     };
     (void)state;
     for (uint64_t seed = 1; seed <= 20000; seed++) {

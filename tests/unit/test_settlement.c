@@ -281,7 +281,7 @@ static void a_look_spends_nothing(void **state)
     config_unref(config);
 }
 
-/* S1-078: nobody is named, and the error is never empty, whatever a transport or a destination says. */
+/* Nobody is named, and the error is never empty, whatever a transport or a destination says. */
 static void odd_texts_are_taken(void **state)
 {
     static const struct { const char *name, *text; const char *shown; } texts[] = {
