@@ -12,8 +12,7 @@
 static const char *transport_name(enum transport_kind kind)
 {
     static const char *const names[] = {
-        [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
-        [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull",
+        [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_PULL] = "pull",
     };
     return names[kind];
 }

@@ -43,15 +43,11 @@ const char *check_http_url(struct slice text)
 
 const char *check_store(struct slice text)
 {
-    static const char *const schemes[] = { "postgres://", "postgresql://", "redis://", "rediss://" };
     if (slice_equal(text, SLICE("memory:")) || slice_equal(text, SLICE("memory")))
         return NULL;
     if (slice_has_prefix(text, SLICE("sqlite:")) && text.len > 7)
         return check_line(text);
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (slice_has_prefix(text, slice_from(schemes[i])) && text.len > strlen(schemes[i]))
-            return check_line(text);
-    return "must be sqlite:PATH, memory, postgres://... or redis://...";
+    return "must be sqlite:PATH or memory";
 }
 
 const char *check_email(struct slice text)

@@ -173,12 +173,13 @@ static void loading_release(struct loading *loading)
 /* A text that outlives the reading, or NULL when memory is out. */
 static const char *warning_text(struct loading *loading, struct place place, const char *text)
 {
-    char line[WARNING_BYTES_MAX];
-    if (place.line > 0)
-        snprintf(line, sizeof line, "%s:%zu:%zu: %s", place.file, place.line, place.column, text);
-    else
-        snprintf(line, sizeof line, "%s: %s", place.file, text);
-    return arena_copy_text(loading->memory, slice_from(line));
+    struct buffer line;
+    struct problems one = { .out = &line, .secrets = loading->problems.secrets };
+    buffer_init(&line, WARNING_BYTES_MAX);
+    problem_add(&one, place, "%s", text);
+    const char *copy = arena_copy_text(loading->memory, slice_trim(buffer_slice(&line)));
+    buffer_release(&line);
+    return copy;
 }
 
 void loading_warn(struct loading *loading, struct place place, const char *text)
@@ -195,23 +196,40 @@ void loading_warn(struct loading *loading, struct place place, const char *text)
         warnings->items[warnings->count++] = line;
 }
 
+static size_t rules_in(const struct destination_draft *draft)
+{
+    size_t rules = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+            rules += draft->rules[tier][outcome].count;
+    return rules;
+}
+
+/* Without a rule every refusal would be tried again: what the preset of its transport says holds then. */
+static void rules_default(struct loading *loading, struct destination_draft *draft, struct place place)
+{
+    const char *url = draft->config.url;
+    bool pull = draft->transport == TRANSPORT_PULL;
+    if (rules_in(draft) > 0 || pull || !url)
+        return;
+    bool smtp = slice_has_prefix(slice_from(url), SLICE("smtp"));
+    const struct destination_draft *preset = preset_draft(loading, smtp ? SLICE("smtp") : SLICE("http"), SLICE(""), place);
+    if (!preset)
+        return;
+    memcpy(draft->rules, preset->rules, sizeof draft->rules);
+    draft->code_namespace = preset->code_namespace;
+}
+
 static void smtp_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
 {
     const struct destination_config *config = &draft->config;
     const enum starttls *starttls = &config->smtp.starttls;
     bool may_be_clear = *starttls == STARTTLS_NONE || *starttls == STARTTLS_OPPORTUNISTIC;
-    size_t rules = 0;
-    for (int tier = 0; tier < TIER_COUNT; tier++)
-        for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
-            rules += draft->rules[tier][outcome].count;
     if (config->transport != TRANSPORT_SMTP)
         return;
     if (may_be_clear && config->password && config->url && slice_has_prefix(slice_from(config->url), SLICE("smtp://")))
         loading_warn(settings->context, settings_place_of(settings, starttls, place),
                      "without smtp.starttls: required the password may go over the network for anybody to read");
-    if (rules == 0)
-        loading_warn(settings->context, place,
-                     "no rule says what the replies of the mail server mean; start from preset: email or email-relay");
 }
 
 static void destination_warn(struct settings *settings, const struct destination_draft *draft, struct place place)
@@ -276,6 +294,7 @@ static void destination_apply(struct settings *settings, const struct node *node
     draft.config.name = settings_copy(&own, node->key);
     settings_apply(&own, &destination_section, node, &draft);
     if (started) { /* without its preset it would miss what the preset gives */
+        rules_default(loading, &draft, place);
         destination_finish(&own, &draft, true, place, &loading->pool);
         destination_warn(&own, &draft, place);
     }
@@ -333,7 +352,7 @@ static enum status loading_parse(struct loading *loading, struct slice text, con
     const struct placed *placed = NULL;
     enum status status = document_parse(text, name, &loading->scratch, &loading->problems, &root);
     if (status == STATUS_OK)
-        status = document_expand(root, name, folder, &loading->scratch, &loading->problems);
+        status = document_expand(root, name, folder, &loading->scratch, loading->memory, &loading->problems);
     if (status != STATUS_OK)
         return status;
     struct settings settings = loading_settings(loading, name, folder, loading->config);
@@ -358,6 +377,7 @@ static enum status loading_end(struct loading *loading, struct loaded *loaded, e
         problem_add(&loading->problems, (struct place){ .file = name },
                     "reading it needs more memory than there is, or than %d MB", CONFIG_MEMORY_MAX >> 20);
     loading_release(loading);
+    loaded->config.secrets = loading->problems.secrets;
     if (status == STATUS_OK)
         *ret_config = &loaded->config;
     else
@@ -409,6 +429,11 @@ enum status config_load(const char *path, struct config **ret_config, struct buf
     }
     buffer_release(&content);
     return status;
+}
+
+void config_hide(const struct config *config, const char *text, struct buffer *out)
+{
+    secrets_hide(config->secrets, slice_from(text), out);
 }
 
 enum status config_default(struct config **ret_config)

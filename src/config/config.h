@@ -34,8 +34,6 @@ struct pair_list {
 enum transport_kind {
     TRANSPORT_HTTP,
     TRANSPORT_SMTP,
-    TRANSPORT_SES,
-    TRANSPORT_EXEC,
     TRANSPORT_PULL,
 };
 
@@ -134,10 +132,8 @@ struct destination_config {
     const char *url_shown; /* url without what may be a secret; NULL: it has none */
     enum transport_kind transport;
     const char *url;
-    const char *region;   /* ses */
     const char *username; /* smtp, ses, http basic; NULL: none */
     const char *password;
-    struct text_list argv; /* exec */
     bool allow_private;
     const char *method;
     const char *content_type;
@@ -214,7 +210,7 @@ enum durability {
 struct config {
     const char *path; /* as given; NULL: the built-in defaults */
     struct listen_address listen;
-    const char *store; /* sqlite:PATH, memory:, postgres://..., redis://... */
+    const char *store; /* sqlite:PATH, memory: */
     enum durability durability;
     int64_t payload_bytes_max;
     int64_t pending_max;
@@ -231,6 +227,7 @@ struct config {
     size_t destination_count;
     struct destination_config *internal; /* made from the webhooks of notify */
     size_t internal_count;
+    const struct secret *secrets; /* what references brought in: see config_hide */
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 
@@ -246,6 +243,9 @@ enum status config_parse(struct slice text, const char *name, struct config **re
                          struct buffer *problems) MUST_CHECK;
 /* What a daemon without a file runs with: no destinations. */
 enum status config_default(struct config **ret_config) MUST_CHECK;
+
+/* The text without what references brought in: each is shown as it is written in the file. */
+void config_hide(const struct config *config, const char *text, struct buffer *out);
 
 struct config *config_ref(struct config *config);
 void config_unref(struct config *config); /* accepts NULL */

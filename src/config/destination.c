@@ -14,8 +14,6 @@ static const struct {
 } transports[] = {
     [TRANSPORT_HTTP] = { "http", { "http://", "https://" }, true },
     [TRANSPORT_SMTP] = { "smtp", { "smtp://", "smtps://" }, true },
-    [TRANSPORT_SES] = { "ses", { "http://", "https://" }, false },
-    [TRANSPORT_EXEC] = { "exec", { NULL, NULL }, false },
     [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false },
 };
 
@@ -49,10 +47,6 @@ static bool transport_derive(const struct destination_draft *draft, enum transpo
         *ret_transport = TRANSPORT_HTTP;
     else if (draft->config.url && scheme_fits(TRANSPORT_SMTP, draft->config.url))
         *ret_transport = TRANSPORT_SMTP;
-    else if (!draft->config.url && draft->config.argv.count > 0)
-        *ret_transport = TRANSPORT_EXEC;
-    else if (!draft->config.url && draft->config.region)
-        *ret_transport = TRANSPORT_SES;
     else
         return false;
     return true;
@@ -95,7 +89,7 @@ static void transport_finish(const struct finish *finish)
             FINISH_PROBLEM(finish, &config->url, "url must start with http://, https://, smtp:// or smtps://");
         else if (finish->real)
             problem_add(finish->settings->problems, finish->place,
-                        "%s needs a url; or argv for exec, region for ses, or transport: pull", finish->settings->subject);
+                        "%s needs a url, or transport: pull", finish->settings->subject);
         return;
     }
     url_check(finish, &config->url, "url");
@@ -106,12 +100,6 @@ static void transport_finish(const struct finish *finish)
         problem_add(finish->settings->problems, finish->place, "%s needs a url that starts with %s or %s",
                     finish->settings->subject, transports[config->transport].schemes[0],
                     transports[config->transport].schemes[1]);
-    if (config->transport == TRANSPORT_EXEC && config->argv.count == 0)
-        problem_add(finish->settings->problems, finish->place, "%s needs argv, such as argv: [/usr/bin/send, \"{id}\"]",
-                    finish->settings->subject);
-    if (config->transport == TRANSPORT_SES && !config->region)
-        problem_add(finish->settings->problems, finish->place, "%s needs a region, such as region: eu-west-1",
-                    finish->settings->subject);
 }
 
 /* Without user, password, query and, when it came from a reference, path: hooks have their secret there. */

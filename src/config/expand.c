@@ -13,6 +13,7 @@ struct expansion {
     const char *file;
     struct slice folder;
     struct arena *arena;
+    struct arena *secrets_memory;
     struct problems *problems;
     size_t expanded_bytes; /* in all: one small file can be named very often */
     struct buffer text;
@@ -65,6 +66,21 @@ struct slice path_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (struct slice){ path, (size_t)(slash - path) + 1 } : SLICE("");
+}
+
+/* Memory that is out is found by what comes next. */
+static void secret_keep(struct expansion *expansion, struct slice value, struct slice shown)
+{
+    if (value.len < SECRET_BYTES_MIN)
+        return;
+    struct secret *secret = arena_alloc(expansion->secrets_memory, sizeof *secret);
+    if (!secret)
+        return;
+    *secret = (struct secret){ .value = arena_copy(expansion->secrets_memory, value),
+                               .shown = arena_copy(expansion->secrets_memory, shown),
+                               .next = expansion->problems->secrets };
+    if (secret->value.data && secret->shown.data)
+        expansion->problems->secrets = secret;
 }
 
 static bool name_is_ok(struct slice name)
@@ -156,8 +172,11 @@ static bool expand_text(struct expansion *expansion, struct slice rest, struct p
                 return false;
             }
             *ret_private = true;
+            size_t before = expansion->text.len;
             if (!fill_reference(expansion, (struct slice){ rest.data + 2, end - 2 }, place))
                 return false;
+            secret_keep(expansion, slice_from_offset(buffer_slice(&expansion->text), before),
+                        (struct slice){ rest.data, end + 1 });
             rest = slice_from_offset(rest, end + 1);
         } else if (rest.len > 0) {
             buffer_append_byte(&expansion->text, '$');
@@ -184,6 +203,8 @@ static enum status expand_scalar(struct expansion *expansion, struct node *node)
         node->broken = true;
         return STATUS_OK;
     }
+    if (node->private)
+        secret_keep(expansion, buffer_slice(&expansion->text), node->value);
     node->value = arena_copy(expansion->arena, buffer_slice(&expansion->text));
     return node->value.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
@@ -201,9 +222,10 @@ static enum status expand_node(struct expansion *expansion, struct node *node)
 }
 
 enum status document_expand(struct node *root, const char *file, struct slice folder, struct arena *arena,
-                            struct problems *problems)
+                            struct arena *secrets_memory, struct problems *problems)
 {
-    struct expansion expansion = { .file = file, .folder = folder, .arena = arena, .problems = problems };
+    struct expansion expansion = { .file = file, .folder = folder, .arena = arena, .secrets_memory = secrets_memory,
+                                   .problems = problems };
     buffer_init(&expansion.text, EXPANDED_BYTES_MAX);
     enum status status = expand_node(&expansion, root);
     buffer_release(&expansion.text);

@@ -11,9 +11,12 @@
 
 enum { REFERENCE_BYTES_MAX = 64 * 1024, EXPANDED_BYTES_MAX = 16 << 20 };
 
-/* Fills in all values under `root`. Relative paths start at `folder` (with its slash, or empty). */
+/*
+ * Fills in all values under `root`. Relative paths start at `folder` (with its slash, or empty). What was filled in is
+ * added to the secrets of `problems`, in `secrets_memory`.
+ */
 enum status document_expand(struct node *root, const char *file, struct slice folder, struct arena *arena,
-                            struct problems *problems) MUST_CHECK;
+                            struct arena *secrets_memory, struct problems *problems) MUST_CHECK;
 
 /* Reads a whole file of up to `limit` bytes; STATUS_LIMIT when it has more. */
 enum status file_read(const char *path, size_t limit, bool regular_only, struct buffer *ret_content,

@@ -25,7 +25,7 @@ static const struct setting notify_rows[] = {
     { "to", SETTING_TEXT, NOTIFY(to),
       .meaning = "Whom a gateway is to reach, such as a telephone number. Needs through.", .check = check_line },
     { "through", SETTING_TEXT, NOTIFY(through),
-      .meaning = "The destination of email (smtp or ses) or of to (any).", .check = check_name },
+      .meaning = "The destination of email (smtp) or of to (any).", .check = check_name },
     { "from", SETTING_TEXT, NOTIFY(from), .meaning = "The sender of email. Without it the destination's own.",
       .check = check_email },
     { "on", SETTING_TEXT_LIST, NOTIFY(on), "critical",
@@ -56,7 +56,7 @@ const struct section notify_section = {
         "\n"
         "A webhook is sent `{\"type\": \"alert.raised\", \"timestamp\": ..., \"data\": {...}}`; the type is `alert.raised`,\n"
         "`alert.grown` or `alert.cleared`, and `data` an alert as `GET /v1/alerts` shows it. The job of an item with `email`,\n"
-        "or with `to` through smtp or ses, is `{\"from\": ..., \"to\": ..., \"subject\": ..., \"text\": ...}`. That of\n"
+        "or with `to` through smtp, is `{\"from\": ..., \"to\": ..., \"subject\": ..., \"text\": ...}`. That of\n"
         "another item with `to` is `{\"to\": ..., \"subject\": ..., \"text\": ..., \"type\": ..., \"timestamp\": ...,\n"
         "\"data\": {...}}`, for gateways of SMS or push messages.",
 };
@@ -68,7 +68,7 @@ static void notify_check(struct settings *settings, const struct notify_config *
     if (ways != 1)
         problem_add(settings->problems, place, "an item of notify needs either webhook, email or to");
     else if (notify->email && !notify->through)
-        problem_add(settings->problems, place, "email needs through: the name of an smtp or ses destination");
+        problem_add(settings->problems, place, "email needs through: the name of an smtp destination");
     else if (notify->to && !notify->through)
         problem_add(settings->problems, place, "to needs through: the name of the destination that delivers it");
     else if (notify->webhook && notify->through)
@@ -137,8 +137,8 @@ static void through_check(struct settings *settings, const struct notify_config 
         loading_warn(settings->context, place,
                      notify->email ? "notify sends mail through a destination that is not there"
                                    : "notify goes through a destination that is not there");
-    else if (notify->email && through->transport != TRANSPORT_SMTP && through->transport != TRANSPORT_SES)
-        problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses",
+    else if (notify->email && through->transport != TRANSPORT_SMTP)
+        problem_add(settings->problems, place, "notify sends mail through \"%s\", which is not smtp",
                     notify->through);
 }
 

@@ -67,7 +67,8 @@ static const char *preset_key(struct loading *loading, struct slice name, struct
 }
 
 /* False when there is a problem, which is told. */
-static bool source_open(struct loading *loading, const char *key, struct place place, struct preset_source *source)
+static bool source_open(struct loading *loading, const char *key, struct slice name, struct place place,
+                        struct preset_source *source)
 {
     struct error err;
     buffer_init(&source->content, 0);
@@ -75,7 +76,7 @@ static bool source_open(struct loading *loading, const char *key, struct place p
         source->file = key;
         source->folder = path_folder(key);
         if (file_read(key, DOCUMENT_BYTES_MAX, true, &source->content, &err) != STATUS_OK) {
-            problem_add(&loading->problems, place, "the preset file \"%s\" cannot be read: %s", quote(slice_from(key)).text,
+            problem_add(&loading->problems, place, "the preset file \"%s\" cannot be read: %s", quote(name).text,
                         err.text);
             return false;
         }
@@ -126,17 +127,18 @@ static bool preset_apply(struct loading *loading, const struct preset_source *so
     return !loading->failed;
 }
 
-static bool preset_load(struct loading *loading, const char *key, struct place place, int depth,
+static bool preset_load(struct loading *loading, const char *key, struct slice name, struct place place, int depth,
                         struct destination_draft *draft)
 {
     struct preset_source source;
     struct node *root;
     size_t before = loading->problems.count;
-    bool ok = source_open(loading, key, place, &source);
+    bool ok = source_open(loading, key, name, place, &source);
     if (ok) {
         enum status status = document_parse(source.text, source.file, &loading->scratch, &loading->problems, &root);
         if (status == STATUS_OK)
-            status = document_expand(root, source.file, source.folder, &loading->scratch, &loading->problems);
+            status = document_expand(root, source.file, source.folder, &loading->scratch, loading->memory,
+                                     &loading->problems);
         if (status == STATUS_NO_MEMORY)
             loading->failed = true;
         ok = status == STATUS_OK && preset_apply(loading, &source, root, depth, draft);
@@ -167,7 +169,7 @@ static const struct destination_draft *preset_read(struct loading *loading, stru
         return NULL;
     }
     entry->reading = true;
-    entry->broken = !preset_load(loading, key, place, depth, &entry->draft);
+    entry->broken = !preset_load(loading, key, name, place, depth, &entry->draft);
     entry->reading = false;
     return entry->broken ? NULL : &entry->draft;
 }

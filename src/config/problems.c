@@ -6,6 +6,56 @@
 
 enum { PROBLEM_BYTES_MAX = 768, NAME_BYTES_MAX = 48 };
 
+/* How much of the text's beginning the secret is, as it is or as it is quoted; 0: it is not that. */
+static size_t secret_len(const struct secret *secret, struct slice text)
+{
+    if (slice_has_prefix(text, secret->value))
+        return secret->value.len;
+    if (text.data[0] != secret->value.data[0] && text.data[0] != '?')
+        return 0;
+    struct quoted quoted = quote(secret->value);
+    struct slice cut = slice_from(quoted.text);
+    return slice_has_prefix(text, cut) ? cut.len : 0;
+}
+
+/* A part of a longer word is that word's: the whole value that it may stand in is a secret by itself. */
+static bool cuts_word(struct slice text, size_t at)
+{
+    return at > 0 && at < text.len && ascii_is_alnum(text.data[at - 1]) && ascii_is_alnum(text.data[at]);
+}
+
+void secrets_hide(const struct secret *secrets, struct slice whole, struct buffer *out)
+{
+    for (struct slice text = whole; text.len > 0;) {
+        const struct secret *longest = NULL;
+        size_t len = 0, at = whole.len - text.len;
+        for (const struct secret *secret = secrets; secret; secret = secret->next) {
+            size_t found = secret_len(secret, text);
+            if (found > len && !cuts_word(whole, at) && !cuts_word(whole, at + found)) {
+                longest = secret;
+                len = found;
+            }
+        }
+        if (longest)
+            buffer_append(out, longest->shown);
+        else
+            buffer_append_byte(out, text.data[0]);
+        text = slice_from_offset(text, longest ? len : 1);
+    }
+}
+
+/* A file's name is a secret only as a whole, as that of a preset may be: a part of it may be any word. */
+static struct slice file_shown(const struct secret *secrets, struct slice file)
+{
+    for (const struct secret *secret = secrets; secret; secret = secret->next) {
+        bool here = slice_has_prefix(secret->value, SLICE("./"));
+        struct slice name = slice_from_offset(secret->value, here ? 2 : 0);
+        if (slice_has_suffix(file, name) && (file.len == name.len || file.data[file.len - name.len - 1] == '/'))
+            return secret->shown;
+    }
+    return file;
+}
+
 void problem_add(struct problems *problems, struct place place, const char *format, ...)
 {
     problems->count++;
@@ -20,10 +70,12 @@ void problem_add(struct problems *problems, struct place place, const char *form
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    buffer_append(problems->out, file_shown(problems->secrets, slice_from(place.file)));
     if (place.line > 0)
-        buffer_printf(problems->out, "%s:%zu:%zu: %s\n", place.file, place.line, place.column, text);
-    else
-        buffer_printf(problems->out, "%s: %s\n", place.file, text);
+        buffer_printf(problems->out, ":%zu:%zu", place.line, place.column);
+    buffer_append_text(problems->out, ": ");
+    secrets_hide(problems->secrets, slice_from(text), problems->out);
+    buffer_append_byte(problems->out, '\n');
 }
 
 struct quoted quote(struct slice text)

@@ -7,9 +7,19 @@
 #ifndef CONFIG_PROBLEMS_H
 #define CONFIG_PROBLEMS_H
 
+#include "base/arena.h"
 #include "base/buffer.h"
 
-enum { PROBLEMS_MAX = 50, QUOTED_BYTES_MAX = 64 };
+enum { PROBLEMS_MAX = 50, QUOTED_BYTES_MAX = 64, SECRET_BYTES_MIN = 6 };
+
+/* What a reference brought in, and the reference itself, which is shown instead. What is shorter is no secret. */
+struct secret {
+    struct slice value, shown;
+    const struct secret *next;
+};
+
+/* The text with every secret in it as its reference. Also one that was quoted, and cut by that. */
+void secrets_hide(const struct secret *secrets, struct slice whole, struct buffer *out);
 
 /* Where something stands. Line and column count from 1; line 0: the file as a whole. */
 struct place {
@@ -20,6 +30,7 @@ struct place {
 struct problems {
     struct buffer *out;
     size_t count;
+    const struct secret *secrets; /* that no line may have in it */
 };
 
 /* Adds a line; beyond PROBLEMS_MAX only says, once, that there are more. */

@@ -14,6 +14,9 @@ static const char introduction[] =
     "insist.yaml:12:7: unknown setting \"max_retrys\" in retry; did you mean \"max_retries\"?\n"
     "```\n"
     "\n"
+    "It also opens the certificates, keys and tokens that the file names and looks at addresses: what can never work is a problem,\n"
+    "what is probably not meant a warning, and then the file is valid all the same.\n"
+    "\n"
     "SIGHUP makes the daemon read the file again. A file with problems changes nothing.\n"
     "\n"
     "## How values are written\n"
@@ -68,7 +71,10 @@ static const char introduction[] =
     "When several match, the first of these wins: `exceptions`; the permanent rules of the lists themselves; the lists by\n"
     "the code, then `fallback` by the code; the lists by the text, then `fallback` by the text. Inside each of these the\n"
     "order is permanent, blocked, duplicate, in_doubt, partial, accepted, delivered, throttled, wait, transient. What\n"
-    "nothing matches is what `unknown` says. `insist classify --policy NAME TEXT` shows which rule a text meets.\n";
+    "nothing matches is what `unknown` says. `insist classify --policy NAME TEXT` shows which rule a text meets.\n"
+    "\n"
+    "A destination that has neither a preset nor a rule of its own is judged by the rules of the preset of its transport, `http`\n"
+    "or `smtp`. With one rule of its own it has no others: start from a preset and add to its lists with `+`.\n";
 
 /* "|" would end the cell. */
 static void cell_append(struct buffer *out, const char *text)

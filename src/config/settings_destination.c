@@ -6,8 +6,7 @@
 #define QUERY(member) offsetof(struct query_config, member)
 
 static const struct choice transports[] = {
-    { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "ses", TRANSPORT_SES },
-    { "exec", TRANSPORT_EXEC }, { "pull", TRANSPORT_PULL }, { NULL, 0 },
+    { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "pull", TRANSPORT_PULL }, { NULL, 0 },
 };
 static const struct choice clamps[] = {
     { "after", CLAMP_AFTER }, { "before", CLAMP_BEFORE }, { "saturate", CLAMP_SATURATE }, { NULL, 0 },
@@ -349,12 +348,10 @@ static const struct setting destination_rows[] = {
     { "transport", SETTING_ENUM, offsetof(struct destination_draft, transport),
       .meaning = "How jobs are sent. Without it the url tells.", .choices = transports },
     { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp:// or smtps://." },
-    { "region", SETTING_TEXT, AT(region), .meaning = "The region of ses, such as eu-west-1.", .check = check_line },
-    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, of http (basic), or the key id of ses.",
+    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, or of http (basic).",
       .check = check_line },
-    { "password", SETTING_TEXT, AT(password), .meaning = "Its password or secret key; best as `${file:...}`.",
+    { "password", SETTING_TEXT, AT(password), .meaning = "Its password; best as `${file:...}`.",
       .check = check_line, .secret = true },
-    { "argv", SETTING_TEXT_LIST, AT(argv), "", .meaning = "The program of exec and its arguments." },
     { "allow_private", SETTING_BOOL, AT(allow_private), "false",
       .meaning = "Let it connect to loopback and private addresses." },
     { "method", SETTING_TEXT, AT(method), "POST", .meaning = "The HTTP method.", .check = check_method },

@@ -192,6 +192,22 @@ static bool url_is_plausible(struct slice url)
     return true;
 }
 
+/* A port is a number that there can be; without one there is nothing wrong. */
+static bool url_port_is_possible(struct slice url)
+{
+    size_t start = slice_search(url, SLICE("://")) + 3, end = start, colon = 0;
+    while (end < url.len && !strchr("/?#", url.data[end]))
+        end++;
+    for (size_t i = start; i < end; i++)
+        colon = url.data[i] == ':' ? i : strchr("@]", url.data[i]) ? 0 : colon; /* of a password, of IPv6 */
+    struct slice digits = { url.data + colon + 1, end - colon - 1 };
+    int64_t port = 1;
+    for (size_t i = 0; colon > 0 && i < digits.len; i++)
+        if (!ascii_is_digit(digits.data[i]))
+            return digits.data[i] == '{'; /* to be filled in at the send */
+    return colon == 0 || digits.len == 0 || (slice_to_int64(digits, &port) && port > 0 && port <= PORT_MAX);
+}
+
 static const char *path_resolve(struct settings *settings, struct slice path)
 {
     char *joined;
@@ -215,6 +231,11 @@ static bool text_read(struct settings *settings, const struct setting *row, stru
     }
     if (text.len > 0 && row->kind == SETTING_URL && !url_is_plausible(text))
         return not_of_kind(why, row, text, show);
+    if (text.len > 0 && row->kind == SETTING_URL && !url_port_is_possible(text)) {
+        why_start(why, row, text, show);
+        why_append(why, "its port must be a number from 1 to %d", PORT_MAX);
+        return false;
+    }
     const char *wrong = text.len > 0 && row->check ? row->check(text) : NULL;
     if (wrong) {
         why_start(why, row, text, show);

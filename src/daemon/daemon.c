@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "transport/http.h"
-#include "transport/http_settings.h"
 #include "transport/smtp.h"
 
 #include <assert.h>
@@ -205,23 +204,6 @@ static void on_terminate(evutil_socket_t fd, short what, void *context)
     prober_abort(daemon->prober);
     struct timeval every = { .tv_usec = DRAIN_CHECK_MS * 1000 };
     event_add(daemon->drain_event, &every);
-}
-
-enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err)
-{
-    static const char *const names[] = { [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_SES] = "ses",
-                                         [TRANSPORT_EXEC] = "exec", [TRANSPORT_PULL] = "pull" };
-    for (size_t i = 0; i < config->destination_count; i++) {
-        const struct destination_config *destination = &config->destinations[i];
-        if (destination->transport == TRANSPORT_SES || destination->transport == TRANSPORT_EXEC)
-            return error_set(err, STATUS_UNSUPPORTED,
-                             "destination \"%s\": transport %s is not available in this version; use http, smtp or pull",
-                             destination->name, names[destination->transport]);
-        enum status status = destination->transport == TRANSPORT_HTTP ? http_settings_check(destination, err) : STATUS_OK;
-        if (status != STATUS_OK)
-            return status;
-    }
-    return store_check(backends, slice_from(config->store), err);
 }
 
 /* Producers take "no such destination" for good, so a file that was cut off must not say it of all of them. */

@@ -19,7 +19,12 @@ struct daemon_settings {
     void *context;
 };
 
-/* Whether this version can do what a valid configuration asks of it; `err` names the first thing that it cannot. */
+/*
+ * What keeps a valid configuration from working: addresses that nothing may be sent to, certificates, keys and tokens that
+ * are not there or are not that, a store of a kind that there is not. One line each; returns how many.
+ */
+size_t daemon_problems(const struct config *config, const struct store_backend *backends, struct buffer *out);
+/* Whether there are none; `err` has the first. */
 enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err) MUST_CHECK;
 
 /* main blocks SIGHUP, which ends a process without a handler; daemon_run lets it through when there is one. */

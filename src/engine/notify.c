@@ -119,8 +119,7 @@ enum status notify_job(const struct config *config, const struct notify_config *
 {
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
     bool urgent = alert_types[record->kind].severity == SEVERITY_CRITICAL;
-    bool mail = notify->email || (destination && (destination->transport == TRANSPORT_SMTP ||
-                                                  destination->transport == TRANSPORT_SES));
+    bool mail = notify->email || (destination && destination->transport == TRANSPORT_SMTP);
     enum priority priority = urgent ? PRIORITY_CRITICAL : PRIORITY_NORMAL;
     struct op_insert insert = {
         .destination = arena_copy(memory, slice_from(notify->destination)), /* a reload may free the configuration first */

@@ -105,11 +105,35 @@ an XPath|url: "https://a/", error_code: ["xpath://["]|error_code "xpath://[" is 
 a prefix|url: "https://a/", reference: ["xpath://soap:x"]|reference "xpath://soap:x" is no XPath
 a question|url: "https://a/", poll: { url: "https://a/", error_code: ["xpath:f(1)"] }|poll.error_code "xpath:f(1)" is no XPath
 a header|url: "https://a/", headers: { Content-Length: "5" }|headers: Content-Length cannot be set
-a transport|transport: exec, argv: [a]|transport exec is not available in this version
+an address|url: "http://127.0.0.1:1/"|url is at 127.0.0.1, a private address, to which nothing is sent
+a certificate|url: "https://a/", tls: { ca: /nowhere/ca.pem }|tls.ca: /nowhere/ca.pem: No such file or directory
 END
-printf 'store: "postgres://a/b"\n' >"$work/refused.yaml"
+printf 'destinations: { a: { url: "https://a/", tls: { ca: /nowhere/a, cert: /nowhere/b, key: /nowhere/c } } }\nauth: { tokens_file: /nowhere/d }\n' >"$work/refused.yaml"
 ask check -c "$work/refused.yaml"
-check "check finds a store that this version does not have" ended 2 'store "postgres://a/b" is of no kind that this version has' 'is not valid'
+check "check opens what the file refers to, and names all that is not there" ended 2 'tls.ca: /nowhere/a' 'tls.cert: /nowhere/b' 'tls.key: /nowhere/c' 'auth.tokens_file: /nowhere/d' 'is not valid'
+printf 'destinations: { a: { url: "https://a:99999/" } }\n' >"$work/refused.yaml"
+ask check -c "$work/refused.yaml"
+check "a port that there cannot be" ended 2 'refused.yaml:1:27: url has a value that does not fit; its port must be a number from 1 to 65535'
+for kind in 'store: "postgres://a/b"' 'destinations: { a: { transport: ses } }' 'destinations: { a: { transport: exec } }'; do
+    printf '%s\n' "$kind" >"$work/refused.yaml"
+    ask check -c "$work/refused.yaml"
+    check "what this version does not have is not known: $kind" ended 2 'refused.yaml:1:' 'is not valid'
+done
+printf 'listen: 192.0.2.1:1\nauth: { tokens_file: %s }\ndestinations: { a: { url: "https://a/", tls: { verify: false } } }\n' "$work/tokens.yaml" >"$work/warned.yaml"
+printf 'tokens: []\n' >"$work/tokens.yaml"
+ask check -c "$work/warned.yaml"
+check "what is probably not meant is a warning" ended 0 "warning: $work/warned.yaml:3:" 'tls.verify is off' 'warning: cannot listen there on this machine' 'valid; 1 destination'
+ask check -c "$work/warned.yaml" -o json
+check "warnings stand in the JSON too" ended 0 '"warnings":["'
+SECRET=hunter-two-and-three
+export SECRET
+for setting in 'preset: "${SECRET}"' 'error_code: ["${SECRET}"]' 'reference: ["xpath:${SECRET}["]' 'tls: { ca: "/nowhere/${SECRET}" }'; do
+    printf 'destinations: { a: { url: "https://a/", %s } }\n' "$setting" >"$work/secret.yaml"
+    ask check -c "$work/secret.yaml"
+    check "a secret is refused without a word of it: $setting" ended 2 'is not valid'
+    # shellcheck disable=SC2016 # the reference itself
+    check "and its reference is named: $setting" sh -c '! cat "$1/out" "$1/err" | grep -q hunter && grep -qF "{SECRET}" "$1/err" || grep -q "an item of error_code must be" "$1/err"' - "$work"
+done
 ask check --reference
 check "the reference of settings" ended 0 'max_retries' 'jitter'
 finish

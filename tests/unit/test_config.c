@@ -7,7 +7,7 @@
 
 static const char example[] =
     "listen: 127.0.0.1:7878\n"
-    "store: sqlite:data/insist.db          # postgres://…  redis://…  memory:\n"
+    "store: sqlite:data/insist.db          # memory:\n"
     "durability: always                    # always (fsync before the answer) | everysec\n"
     "limits: { payload: 1MB, pending: 10000000, disk_free: 256MB }\n"
     "retention: { completed: 24h, audit: 1826d }\n"
@@ -18,8 +18,8 @@ static const char example[] =
     "destinations:\n"
     "  claims:\n"
     "    preset: tiss                      # every value below may come from the preset or be overridden\n"
-    "    transport: http                   # http | smtp | ses | exec | pull\n"
-    "    url: https://operadora.example/tiss   # smtp://host:25, smtps://…; ses: region; exec: argv\n"
+    "    transport: http                   # http | smtp | pull\n"
+    "    url: https://operadora.example/tiss   # smtp://host:25, smtps://…\n"
     "    allow_private: false              # true lets it connect to loopback and private addresses\n"
     "    method: POST\n"
     "    headers: { SOAPAction: tissLoteGuias }\n"
@@ -311,7 +311,7 @@ static void test_references(void **state)
     file_text("secret", "s3cret\n\n");
     struct config *config = load_ok(D "    username: u-${INSIST_TEST_SECRET}-$${x}-$5-$\n"
                                       "    verify: { body: '${file:secret}' }\n"
-                                      "    region: \"${INSIST_TEST_EMPTY:-none}${INSIST_TEST_EMPTY}\"\n"
+                                      "    preset: \"${INSIST_TEST_EMPTY:-http}${INSIST_TEST_EMPTY}\"\n"
                                       "    content_type: ${INSIST_TEST_EMPTY}\n"
                                       "    headers: { Authorization: 'Bearer ${INSIST_TEST_SECRET}' }\n"
                                       "    description: one\n");
@@ -319,7 +319,7 @@ static void test_references(void **state)
     assert_string_equal(x->username, "u-hunter2: [-${x}-$5-$");
     assert_null(x->content_type);
     assert_string_equal(x->verify.body, "s3cret\n"); /* one line break is the file's own */
-    assert_string_equal(x->region, "none");
+    assert_string_equal(x->preset, "http");
     assert_string_equal(x->headers.items[0].value, "Bearer hunter2: [");
     config_unref(config);
 
@@ -333,10 +333,10 @@ static void test_references(void **state)
     config_unref(config);
     file_write("big", big, 64 * 1024 + 1);
     file_write("nul", "a\0b", 3);
-    expect_load(D "    password: ${file:big}\n    username: ${file:nul}\n    region: ${file:none}\n",
+    expect_load(D "    password: ${file:big}\n    username: ${file:nul}\n    proxy: ${file:none}\n",
                 "main.yaml:4:15: ${file:big} cannot be read: it has more than 65536 bytes\n"
                 "main.yaml:5:15: ${file:nul} has a NUL byte\n"
-                "main.yaml:6:13: ${file:none} cannot be read: No such file or directory\n");
+                "main.yaml:6:12: ${file:none} cannot be read: No such file or directory\n");
 }
 
 /* A reference can be repeated, but not without end. */
