@@ -1,7 +1,8 @@
 /*
- * Alerts: those that stand, and those that are over.
+ * Alerts: those that stand, and those that are over; and that somebody knows of one.
  */
 #include "api/api_private.h"
+#include "api/body.h"
 #include "api/counts.h"
 #include "config/problems.h"
 #include "engine/alert_record.h"
@@ -143,6 +144,83 @@ static bool filter_is_known(struct call *call, const struct alert_page *page)
     }
     return page->destination.len == 0 || destination_is_not_misspelt(call, page->destination);
 }
+
+/* --- acknowledging ------------------------------------------------------------------------------ */
+
+enum { NOTE_BYTES_MAX = 1024 };
+
+struct ack_order {
+    struct alert_ack ack;
+    enum status status;
+    struct error error;
+    struct kept_wait kept; /* only when the status is good */
+};
+
+/* As it is kept now: among those that stand, or, ended by this, among the others. */
+static void answer_acked(struct call *call)
+{
+    struct store_reader *reader = call->api->reader;
+    struct slice value;
+    struct error error;
+    enum status status =
+        reader->ops->reader_kept(reader, SPACE_ALERT, call->parameters[0], &call->memory, &value, &error);
+    if (status == STATUS_NOT_FOUND)
+        status = reader->ops->reader_kept(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, &value, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    struct buffer body = call_buffer();
+    buffer_append(&body, value);
+    call_json(call, 200, &body);
+}
+
+static void after_ack(struct call *call)
+{
+    const struct ack_order *order = call->context;
+    if (order->status == STATUS_NOT_FOUND)
+        call_problem(call, 404, "alert_not_found", "%s", order->error.text);
+    else if (order->status != STATUS_OK)
+        call_problem(call, 503, "not_done", "%s", order->error.text);
+    else if (order->kept.error.status != STATUS_OK)
+        call_problem(call, 503, "not_kept", "it could not be written: %s", order->kept.error.text);
+    else
+        answer_acked(call);
+}
+
+static void on_ack_kept(struct kept_wait *wait)
+{
+    call_return(wait->context);
+}
+
+static void run_ack(struct call *call, struct engine *engine)
+{
+    struct ack_order *order = call->context;
+    order->kept = (struct kept_wait){ .done = on_ack_kept, .context = call };
+    order->status = engine_ack_alert(engine, &order->ack, &order->kept, &order->error);
+    if (order->status != STATUS_OK)
+        call_return(call);
+}
+
+void handle_alert_ack(struct call *call)
+{
+    static const char *const names[] = { "note", NULL };
+    struct ack_order *order = call_alloc(call, sizeof *order);
+    json_t *body = order ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    bool read = body_text(call, body, "note", NOTE_BYTES_MAX, &order->ack.note);
+    json_decref(body);
+    if (!read)
+        return;
+    order->ack.id = call->parameters[0];
+    order->ack.by = call->who;
+    order->ack.tenant = call->tenant_bound;
+    call->context = order;
+    call_engine(call, run_ack, after_ack);
+}
+
+/* --- the list ------------------------------------------------------------------------------------- */
 
 void handle_alerts_list(struct call *call)
 {

@@ -102,6 +102,7 @@ void event_streams_end(struct api *api, const char *reason);
 
 /* handlers, one file a matter */
 void handle_alerts_list(struct call *call);
+void handle_alert_ack(struct call *call);
 void handle_jobs_post(struct call *call);
 void handle_jobs_batch(struct call *call);
 void handle_jobs_list(struct call *call);

@@ -24,6 +24,7 @@ const struct route api_routes[] = {
     { "POST", "/v1/destinations/{name}/contingency", SCOPE_OPERATE, handle_destination_contingency, NULL },
     { "GET", "/v1/alerts", SCOPE_READ, handle_alerts_list,
       TAKES("state", "destination", "severity", "alert", "limit", "cursor") },
+    { "POST", "/v1/alerts/{id}/ack", SCOPE_OPERATE, handle_alert_ack, NULL },
     { "GET", "/v1/incidents", SCOPE_READ, handle_incidents_list, TAKES("destination", "limit", "cursor") },
     { "GET", "/v1/incidents/{id}", SCOPE_READ, handle_incident_get, NULL },
     { "PATCH", "/v1/incidents/{id}", SCOPE_OPERATE, handle_incident_patch, NULL },

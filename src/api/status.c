@@ -93,6 +93,16 @@ static void write_engine(struct json_writer *json, const struct call *call)
     json_object_end(json);
 }
 
+/* Nobody may say that all is well while one of these is not acknowledged. */
+static void write_alerts(struct json_writer *json, const struct call *call)
+{
+    json_name(json, "alerts");
+    json_object_begin(json);
+    json_member_int(json, "standing", call->figures.alerts);
+    json_member_int(json, "unacknowledged", call->figures.alerts_unacked);
+    json_object_end(json);
+}
+
 static void write_writer(struct json_writer *json, const struct api *api)
 {
     struct writer_figures figures = writer_figures(api->settings.writer);
@@ -142,6 +152,7 @@ static void answer_stats(struct call *call)
     if (!call->tenant_bound.data) { /* the rest is about all tenants */
         write_writer(&json, api);
         write_engine(&json, call);
+        write_alerts(&json, call);
         json_member_int(&json, "calls", (int64_t)api->calls);
     }
     json_object_end(&json);

@@ -11,7 +11,9 @@ static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *ou
     show_value(id ? id : json_object_get(answer, "name"), SHOW_TEXT, out);
     buffer_append_text(out, ": ");
     show_value(state ? state : json_object_get(answer, "mode"), SHOW_TEXT, out);
-    if (id) {
+    if (json_object_get(answer, "acknowledged"))
+        buffer_append_text(out, ", acknowledged");
+    if (json_object_get(answer, "priority")) {
         buffer_append_text(out, ", priority ");
         show_value(json_object_get(answer, "priority"), SHOW_TEXT, out);
     }

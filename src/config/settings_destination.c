@@ -318,7 +318,7 @@ static const struct setting alerts_rows[] = {
     { "age", SETTING_DURATION, AT(alerts.age_ms), "0s", "0s", "365d",
       .meaning = "Alert when jobs that are not done are older than this on average, unless an outage or a pause holds them. "
       "0s: never." },
-    { "dead", SETTING_COUNT, AT(alerts.dead), "0", "0", "1000000000", .meaning = "Alert at more dead letters than this. 0: never." },
+    { "dead", SETTING_COUNT, AT(alerts.dead), "100", "0", "1000000000", .meaning = "Alert at more dead letters than this. 0: never." },
     { "dead_per_tenant", SETTING_COUNT, AT(alerts.dead_per_tenant), "0", "0", "1000000000",
       .meaning = "Alert at more dead letters of one tenant than this. 0: never." },
     { "dead_rate", SETTING_REAL, AT(alerts.dead_rate), "0", "0", "1",
@@ -330,7 +330,8 @@ static const struct setting alerts_rows[] = {
     { "down", SETTING_DURATION, AT(alerts.down_ms), "30m", "0s", "365d",
       .meaning = "Alert when contingency lasts this long. 0s: never." },
     { "quiet", SETTING_DURATION, AT(alerts.quiet_ms), "15m", "1s", "7d",
-      .meaning = "An alert about single jobs, such as max_retries_exceeded, ends when no other came for this long." },
+      .meaning = "An alert about single jobs, such as max_retries_exceeded, is told again when another comes after none did "
+                 "for this long." },
 };
 static const struct section alerts_section = {
     .name = "alerts",

@@ -15,6 +15,7 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_GROWTH] = { "growth", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, false, "the growth of the queue" },
     [ALERT_AGE] = { "age", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_MS, false, "the long wait" },
     [ALERT_DEAD] = { "dead", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, false, "the pile of dead letters" },
+    [ALERT_DEAD_LETTERS] = { "dead_letters", SEVERITY_WARNING, ALERT_STATE, MEASURE_JOBS, false, "the wait of dead letters" },
     [ALERT_DEAD_RATE] = { "dead_rate", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false, "the high share of dead letters" },
     [ALERT_DEAD_FULL] = { "dead_full", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_JOBS, false, "the full dead-letter store" },
     [ALERT_MAX_RETRIES_EXCEEDED] = { "max_retries_exceeded", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false,
@@ -48,6 +49,12 @@ enum alert_kind alert_kind_from_name(struct slice name)
     while (kind < ALERT_KIND_COUNT && !slice_equal(name, slice_from(alert_types[kind].name)))
         kind++;
     return (enum alert_kind)kind;
+}
+
+bool alert_ends_by_hand(enum alert_kind kind)
+{
+    bool of_the_dead = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT;
+    return of_the_dead || kind == ALERT_DEAD_LETTERS;
 }
 
 bool alert_matches(enum alert_kind kind, struct slice word)
@@ -117,20 +124,27 @@ static enum alert_step judge_level(const struct alert_reading *reading, struct a
     return ALERT_SAME;
 }
 
-static enum alert_step judge_count(const struct alert_reading *reading, struct alert_standing *standing, instant now)
+static enum alert_step judge_count(enum alert_kind kind, const struct alert_reading *reading,
+                                   struct alert_standing *standing, instant now)
 {
-    if (reading->value > 0) {
+    bool came = reading->value > 0;
+    bool again = came && standing->stands && has_passed(&standing->last_at, (int64_t)reading->limit, now);
+    if (came) {
         standing->count += (int64_t)reading->value;
         standing->last_at = now;
     }
     if (!standing->stands)
-        return reading->value > 0 ? raise_it(standing, now) : ALERT_SAME;
-    if (standing->count / ALERT_GROWN_TIMES >= standing->told && has_passed(&standing->told_at, ALERT_GROWN_MS, now)) {
+        return came ? raise_it(standing, now) : ALERT_SAME;
+    bool tenfold = standing->count / ALERT_GROWN_TIMES >= standing->told;
+    if (again || (tenfold && has_passed(&standing->told_at, ALERT_GROWN_MS, now))) {
         standing->told = standing->count;
         standing->told_at = now;
         return ALERT_GROWN;
     }
-    return has_passed(&standing->last_at, (int64_t)reading->limit, now) ? clear_it(standing) : ALERT_SAME;
+    bool by_hand = alert_ends_by_hand(kind);
+    bool over = !came && (reading->gone || !by_hand) &&
+                has_passed(&standing->last_at, by_hand ? ALERT_CLEAR_MS : (int64_t)reading->limit, now);
+    return over ? clear_it(standing) : ALERT_SAME;
 }
 
 enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_standing *standing,
@@ -145,7 +159,7 @@ enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *re
     case ALERT_LEVEL:
         return judge_level(reading, standing, now);
     default:
-        return judge_count(reading, standing, now);
+        return judge_count(kind, reading, standing, now);
     }
 }
 
@@ -311,6 +325,10 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
         buffer_append_text(out, "the breaker has not been closed for ");
         append_ms(out, facts->value);
         break;
+    case ALERT_DEAD_LETTERS:
+        buffer_append_text(out, "nobody has acknowledged ");
+        append_jobs(out, (int64_t)facts->value, "dead letter", "dead letters");
+        break;
     case ALERT_DEAD_FULL:
         buffer_printf(out, "the dead-letter store is full (%" PRId64 "): the destination is held until some are cleared",
                       (int64_t)facts->value);
@@ -341,8 +359,10 @@ void alert_summary(const struct alert_facts *facts, struct buffer *out)
     enum alert_shape shape = alert_types[facts->kind].shape;
     append_where(facts, out);
     if (facts->step == ALERT_CLEARED) {
-        buffer_printf(out, "%s is over after ", alert_types[facts->kind].title);
+        buffer_printf(out, "%s is %s after ", alert_types[facts->kind].title, facts->acked ? "acknowledged" : "over");
         append_ms(out, (double)facts->lasted_ms);
+        if (facts->acked_by.len > 0)
+            buffer_printf(out, " by %.*s", SLICE_ARG(facts->acked_by));
         if (shape == ALERT_COUNT) {
             buffer_append_text(out, "; ");
             append_count(facts, out);

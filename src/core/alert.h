@@ -5,8 +5,9 @@
  * once and cleared once however its figure trembles:
  *   a state stands for as long as it is true;
  *   a level begins above its limit and ends when it has been under nine tenths of it for a minute;
- *   a count of jobs begins with the first, is told again when it has grown tenfold, and ends when
- *   none has come for the quiet time.
+ *   a count of jobs begins with the first, is told again when it has grown tenfold or goes on after
+ *   a quiet time, and ends when somebody has acknowledged it or none of the jobs is left; of jobs
+ *   that did not die, after a quiet time.
  */
 #ifndef CORE_ALERT_H
 #define CORE_ALERT_H
@@ -37,7 +38,7 @@ struct alerts_config {
     double growth; /* times as many as ten minutes ago */
     int64_t breaker_open_ms;
     int64_t down_ms;
-    int64_t quiet_ms; /* counts of jobs end after this */
+    int64_t quiet_ms; /* a count of jobs that goes on after this is told again */
 };
 
 enum alert_severity {
@@ -56,6 +57,7 @@ enum alert_kind {
     ALERT_GROWTH,
     ALERT_AGE,
     ALERT_DEAD,
+    ALERT_DEAD_LETTERS,
     ALERT_DEAD_RATE,
     ALERT_DEAD_FULL,
     ALERT_MAX_RETRIES_EXCEEDED,
@@ -101,6 +103,8 @@ extern const struct alert_type alert_types[ALERT_KIND_COUNT];
 const char *alert_severity_name(enum alert_severity severity);
 /* ALERT_KIND_COUNT: none of that name. */
 enum alert_kind alert_kind_from_name(struct slice name);
+/* Whether it ends when it is acknowledged: those about dead letters. Others are marked so, and stand while they are true. */
+bool alert_ends_by_hand(enum alert_kind kind);
 /* Whether a word of notify's `on` means this kind: its name, its severity, or `all`. */
 bool alert_matches(enum alert_kind kind, struct slice word);
 /* Whether it can mean any. */
@@ -112,6 +116,7 @@ struct alert_reading {
     bool excused;  /* it is not raised now, but goes on if it stands */
     double value;  /* of a count: how many came since the last time */
     double limit;  /* of a count: the quiet time in ms */
+    bool gone;     /* of a count: none of the jobs is left */
 };
 
 /* How one alert stands. All zero with instants INSTANT_NONE: it does not. */
@@ -129,6 +134,8 @@ enum alert_step {
     ALERT_RAISED,
     ALERT_GROWN,
     ALERT_CLEARED,
+    ALERT_ACKNOWLEDGED, /* somebody knows; it stands */
+    ALERT_REFRESHED,    /* its figure is another: no news, only for who looks */
 };
 
 struct alert_standing alert_standing_none(void);
@@ -178,6 +185,8 @@ struct alert_facts {
     double value, limit;
     int64_t count;
     int64_t lasted_ms; /* of one that is over */
+    bool acked;             /* by somebody, */
+    struct slice acked_by;  /* who has a name */
 };
 void alert_summary(const struct alert_facts *facts, struct buffer *out);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEP_OPS_MAX = 3 }; /* of one step, without those who are told */
+enum { KEEP_OPS_MAX = 4 }; /* of one step, without those who are told */
 
 /* ---- in and out of the book ---- */
 
@@ -60,6 +60,8 @@ static void alert_free(struct alert *alert)
     free(alert->tenant);
     free(alert->reason);
     free(alert->key);
+    free(alert->acked_by);
+    free(alert->note);
     free(alert);
 }
 
@@ -102,7 +104,9 @@ static struct alert *add(struct alert_book *book, const struct alert_subject *su
         .incident = SLICE(""),
         .standing = alert_standing_none(),
         .cleared_at = INSTANT_NONE,
+        .acked_at = INSTANT_NONE,
     };
+    alert->kept_at = INSTANT_NONE;
     set_reason(alert, subject->reason);
     *book->last = alert;
     book->last = &alert->next;
@@ -124,6 +128,7 @@ static void drop(struct alert_book *book, struct alert *alert)
     if (book->last == &alert->next)
         book->last = link;
     book->count--;
+    book->acked -= alert->record.acked_at != INSTANT_NONE;
     --*count_of(book, alert->dest, alert->record.kind);
     map_remove(&book->by_key, slice_from(alert->key));
     if (alert_types[alert->record.kind].of_tenant)
@@ -222,13 +227,28 @@ static void take_figures(struct alert *alert, const struct alert_standing *stand
     alert->record.limit = reading->limit;
 }
 
+static double figure_of(const struct alert *alert)
+{
+    bool counts = alert_types[alert->record.kind].shape == ALERT_COUNT;
+    return counts ? (double)alert->record.standing.count : alert->record.value;
+}
+
+/* Whoever looks sees how it is now; what grows by itself, like a time, need not be written as often. */
+static bool is_stale(const struct alert *alert, instant now)
+{
+    enum alert_measure measure = alert_types[alert->record.kind].measure;
+    int64_t every_ms = measure == MEASURE_JOBS ? SECOND_MS : MINUTE_MS;
+    bool changed = alert->written && measure != MEASURE_NONE && figure_of(alert) != alert->kept_figure;
+    return changed && (alert->kept_at == INSTANT_NONE || now < alert->kept_at || now - alert->kept_at >= every_ms);
+}
+
 bool alert_read(struct engine *engine, const struct alert_subject *subject, const struct alert_reading *reading)
 {
     struct alert_book *book = engine->alert_book;
     instant now = engine_now(engine);
     bool known;
     struct alert *alert = find(engine, subject, &known);
-    if (!known || (alert && alert->out != ALERT_SAME))
+    if (!known || (alert && (alert->out != ALERT_SAME || alert->waits)))
         return false;
     struct alert_standing standing = alert ? alert->record.standing : alert_standing_none();
     enum alert_step step = alert_judge(subject->kind, reading, &standing, now);
@@ -241,6 +261,8 @@ bool alert_read(struct engine *engine, const struct alert_subject *subject, cons
     take_figures(alert, &standing, reading);
     if (step != ALERT_SAME)
         take_step(book, alert, step, now);
+    else if (standing.stands && alert->step == ALERT_SAME && is_stale(alert, now))
+        set_step(book, alert, ALERT_REFRESHED);
     return true;
 }
 
@@ -254,6 +276,75 @@ void alerts_unwatch(struct engine *engine, struct dest *dest)
         const struct alert_subject subject = { .kind = alert->record.kind, .dest = dest, .tenant = alert->record.tenant };
         alert_read(engine, &subject, &unwatched);
     }
+}
+
+/* ---- acknowledged ---- */
+
+static bool set_text(char **text, struct slice *borrowed, struct slice given)
+{
+    char *copy = strndup(given.data ? given.data : "", given.len);
+    if (!copy)
+        return false;
+    free(*text);
+    *text = copy;
+    *borrowed = slice_from(copy);
+    return true;
+}
+
+static void await_ack(struct alert *alert, struct kept_wait *wait)
+{
+    struct kept_wait **last = &alert->waits;
+    while (*last)
+        last = &(*last)->next;
+    wait->next = NULL;
+    *last = wait;
+}
+
+static void answer_acks(struct alert *alert, const struct error *result)
+{
+    while (alert->waits) {
+        struct kept_wait *wait = alert->waits;
+        alert->waits = wait->next;
+        wait->error = *result;
+        wait->done(wait); /* perhaps it is gone now */
+    }
+}
+
+/* A run of dead letters ends with it; what is still true goes on, known to somebody. */
+static void take_ack(struct alert_book *book, struct alert *alert, instant now)
+{
+    bool ends = alert_ends_by_hand(alert->record.kind);
+    book->acked += alert->record.acked_at == INSTANT_NONE;
+    alert->record.acked_at = now;
+    if (ends) {
+        alert->record.standing.stands = false;
+        alert->record.cleared_at = now;
+    }
+    set_step(book, alert, ends ? ALERT_CLEARED : ALERT_ACKNOWLEDGED);
+}
+
+enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct kept_wait *wait, struct error *err)
+{
+    struct alert_book *book = engine->alert_book;
+    struct alert *alert = book ? book->first : NULL;
+    while (alert && !slice_equal(alert->record.id, ack->id))
+        alert = alert->next;
+    bool theirs = alert && (!ack->tenant.data || (alert_types[alert->record.kind].of_tenant &&
+                                                  slice_equal(alert->record.tenant, ack->tenant)));
+    if (!theirs || !alert->written || alert->record.cleared_at != INSTANT_NONE)
+        return error_set(err, STATUS_NOT_FOUND, "no alert \"%.*s\" stands; it may be over", SLICE_ARG(ack->id));
+    if (engine->stopping)
+        return error_set(err, STATUS_IO, "the daemon is stopping");
+    if (!set_text(&alert->acked_by, &alert->record.acked_by, ack->by) ||
+        !set_text(&alert->note, &alert->record.note, ack->note))
+        return error_set(err, STATUS_NO_MEMORY, "no memory");
+    await_ack(alert, wait);
+    if (alert->out == ALERT_SAME)
+        take_ack(book, alert, engine_now(engine));
+    if (alert_ends_by_hand(alert->record.kind) && alert->dest)
+        dead_acked(alert->dest);
+    engine_wake(engine);
+    return STATUS_OK;
 }
 
 /* ---- into the store ---- */
@@ -291,21 +382,31 @@ static bool add_keep(struct engine *engine, struct alert *alert, struct slice sp
     return op->keep.name.data && op->keep.value.data;
 }
 
+/* How a step is called in the log and in the trail; NULL: it is no news. */
+static const char *step_name(const struct alert *alert, enum alert_step step)
+{
+    static const char *const names[] = { [ALERT_RAISED] = "alert_raised", [ALERT_GROWN] = "alert_grown",
+                                         [ALERT_CLEARED] = "alert_cleared", [ALERT_ACKNOWLEDGED] = "alert_acknowledged",
+                                         [ALERT_REFRESHED] = NULL };
+    bool by_hand = alert->record.acked_at != INSTANT_NONE && alert_ends_by_hand(alert->record.kind);
+    return names[step == ALERT_CLEARED && by_hand ? ALERT_ACKNOWLEDGED : step];
+}
+
 static bool add_event(struct engine *engine, const struct alert *alert)
 {
-    static const char *const notes[] = { [ALERT_RAISED] = "alert_raised", [ALERT_GROWN] = "alert_grown",
-                                         [ALERT_CLEARED] = "alert_cleared" };
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    const char *name = step_name(alert, alert->step);
+    struct store_op *op = name ? outgoing_add(engine, (struct purpose){ 0 }) : NULL;
     if (!op)
-        return false;
+        return !name;
     op->kind = OP_NOTE;
-    op->data = record_text(alert, notes[alert->step], outgoing_memory(engine));
+    op->data = record_text(alert, name, outgoing_memory(engine));
     return op->data.data != NULL;
 }
 
 static bool add_jobs(struct engine *engine, const struct alert *alert, instant now)
 {
-    for (size_t i = 0; i < engine->config->notify_count; i++) {
+    bool news = alert->step != ALERT_REFRESHED && alert->step != ALERT_ACKNOWLEDGED;
+    for (size_t i = 0; news && i < engine->config->notify_count; i++) {
         const struct notify_config *notify = &engine->config->notify[i];
         if (!notify_wants(notify, &alert->record))
             continue;
@@ -325,6 +426,14 @@ static size_t batch_count(const struct engine *engine)
     return engine->outgoing ? engine->outgoing->batch->count : 0;
 }
 
+/* What its dead letters are to be is kept with it. */
+static bool add_acked(struct engine *engine, const struct alert *alert)
+{
+    bool by_hand = alert->step == ALERT_CLEARED && alert->dest && alert->record.acked_at != INSTANT_NONE &&
+                   alert_ends_by_hand(alert->record.kind);
+    return !by_hand || dead_acked_keep(engine, alert->dest);
+}
+
 /* All of one step or nothing of it. False: not now. */
 static bool write_step(struct engine *engine, struct alert *alert)
 {
@@ -333,8 +442,10 @@ static bool write_step(struct engine *engine, struct alert *alert)
     if (!outgoing_has_room(engine, KEEP_OPS_MAX + notify_count(engine->config, &alert->record)))
         return false;
     if (add_keep(engine, alert, SPACE_ALERT, !over) && (!over || add_keep(engine, alert, SPACE_ALERT_CLEARED, true)) &&
-        add_event(engine, alert) && add_jobs(engine, alert, engine_now(engine))) {
+        add_acked(engine, alert) && add_event(engine, alert) && add_jobs(engine, alert, engine_now(engine))) {
         set_step(engine->alert_book, alert, ALERT_SAME);
+        alert->kept_figure = figure_of(alert);
+        alert->kept_at = engine_now(engine);
         return true;
     }
     while (batch_count(engine) > before)
@@ -356,32 +467,43 @@ void alerts_write(struct engine *engine)
 static void log_step(const struct alert *alert, enum alert_step step)
 {
     const struct alert_type *type = &alert_types[alert->record.kind];
-    bool over = step == ALERT_CLEARED;
+    bool calm = step == ALERT_CLEARED || step == ALERT_ACKNOWLEDGED;
+    const char *name = step_name(alert, step);
     struct buffer summary;
+    if (!name)
+        return;
     buffer_init(&summary, ALERT_RECORD_BYTES_MAX);
     alert_record_summary(&alert->record, step, &summary);
-    log_event(over ? LOG_INFO : type->severity == SEVERITY_CRITICAL ? LOG_ERROR : LOG_WARN,
-              over                  ? "alert_cleared"
-              : step == ALERT_GROWN ? "alert_grown"
-                                    : "alert_raised",
+    log_event(calm ? LOG_INFO : type->severity == SEVERITY_CRITICAL ? LOG_ERROR : LOG_WARN, name,
               FIELD_CSTR("alert", type->name), FIELD_CSTR("severity", alert_severity_name(type->severity)),
               FIELD_TEXT("destination", alert->record.destination), FIELD_TEXT("tenant", alert->record.tenant),
-              FIELD_TEXT("id", alert->record.id), FIELD_TEXT("summary", buffer_slice(&summary)));
+              FIELD_TEXT("id", alert->record.id), FIELD_TEXT("summary", buffer_slice(&summary)),
+              FIELD_TEXT("by", alert->record.acked_by));
     buffer_release(&summary);
 }
 
 void alert_kept(struct engine *engine, struct alert *alert, bool applied)
 {
+    static const struct error good = { .status = STATUS_OK };
     struct alert_book *book = engine->alert_book;
     enum alert_step step = alert->out;
+    bool acked = alert->waits && (step == ALERT_CLEARED || step == ALERT_ACKNOWLEDGED);
+    struct error refused;
     alert->out = ALERT_SAME;
     if (!applied) {
+        error_set(&refused, STATUS_IO, "the store refused it");
+        if (acked)
+            answer_acks(alert, &refused);
         if (!engine->stopping) /* else the next process finds out anew */
             set_step(book, alert, step); /* nothing of it was judged meanwhile */
         return;
     }
     log_step(alert, step);
     alert->written = true;
+    if (acked)
+        answer_acks(alert, &good);
+    else if (alert->waits)
+        take_ack(book, alert, engine_now(engine)); /* it came while another step was on its way */
     if (step == ALERT_CLEARED)
         drop(book, alert);
 }
@@ -432,8 +554,14 @@ static enum status load_alert(void *context, const struct kept *kept)
             alert->record.id = slice_from(alert->id);
             alert->record.incident = slice_from(alert->incident);
             alert->record.standing = record.standing;
+            alert->record.acked_at = record.acked_at;
+            engine->alert_book->acked += record.acked_at != INSTANT_NONE;
+            if (!set_text(&alert->acked_by, &alert->record.acked_by, record.acked_by) ||
+                !set_text(&alert->note, &alert->record.note, record.note))
+                status = STATUS_NO_MEMORY;
             alert->record.value = record.value;
             alert->record.limit = record.limit;
+            alert->kept_figure = figure_of(alert);
             alert->written = true;
             take_id_at(engine->alert_book, record.id);
         }
@@ -455,6 +583,17 @@ static enum status load_age(void *context, const struct kept *kept)
     return STATUS_OK;
 }
 
+static enum status load_acked(void *context, const struct kept *kept)
+{
+    struct dest *dest = dest_find(context, kept->name);
+    json_t *root = json_loadb(kept->value.data, kept->value.len, 0, NULL);
+    const json_t *dead = json_object_get(root, "dead");
+    if (dest)
+        dest->alerts.acked = json_is_integer(dead) ? json_integer_value(dead) : DEAD_ACKED_ALL;
+    json_decref(root);
+    return STATUS_OK;
+}
+
 enum status alerts_load(struct engine *engine, struct error *err)
 {
     if (!engine->alert_book)
@@ -464,6 +603,8 @@ enum status alerts_load(struct engine *engine, struct error *err)
         status = load_last_cleared(engine, err);
     if (status == STATUS_OK)
         status = store_each_kept(engine->reader, SPACE_ALERT_AGE, load_age, engine, err);
+    if (status == STATUS_OK)
+        status = store_each_kept(engine->reader, SPACE_DEAD_ACKED, load_acked, engine, err);
     return status;
 }
 

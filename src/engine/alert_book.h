@@ -11,11 +11,14 @@ struct alert {
     struct alert_record record; /* its texts are its own */
     char id[ALERT_ID_BYTES];
     struct dest *dest; /* NULL: of the daemon */
-    char *tenant, *reason, *key;
+    char *tenant, *reason, *key, *acked_by, *note;
     char incident[INCIDENT_ID_BYTES];
     enum alert_step step; /* that is to be written; ALERT_SAME: none */
     enum alert_step out;  /* on its way to the store */
     bool written;         /* the store has it, standing */
+    double kept_figure;   /* as the store has it, */
+    instant kept_at;      /* since then */
+    struct kept_wait *waits; /* who acknowledged it and is to hear that this is kept */
     struct alert *next;
 };
 
@@ -23,7 +26,7 @@ struct alert_book {
     struct map by_key;
     struct alert *first; /* in the order in which they were raised */
     struct alert **last;
-    size_t count;
+    size_t count, acked; /* all, and those that stand although somebody acknowledged them */
     size_t unwritten;   /* that have a step */
     instant id_at;      /* of the last one that was raised: no two have the same */
     unsigned standing;  /* as of a destination, for those of the daemon */
@@ -43,6 +46,10 @@ struct alert_subject {
 bool alert_read(struct engine *engine, const struct alert_subject *subject, const struct alert_reading *reading);
 /* Ends all that stand of a destination that is not watched any more. */
 void alerts_unwatch(struct engine *engine, struct dest *dest);
+/* Whatever dead letters there are now are acknowledged. */
+void dead_acked(struct dest *dest);
+/* Writes that down; false: no memory, or no room. */
+bool dead_acked_keep(struct engine *engine, const struct dest *dest);
 /* Puts what is new into the batch being filled. */
 void alerts_write(struct engine *engine);
 /* Deletes those that are over and were raised longer ago than the trail of events is kept. */

@@ -43,6 +43,8 @@ void alert_record_summary(const struct alert_record *record, enum alert_step ste
         .value = record->value,
         .limit = record->limit,
         .count = record->standing.count,
+        .acked = record->acked_at != INSTANT_NONE && alert_ends_by_hand(record->kind),
+        .acked_by = record->acked_by,
         .lasted_ms = ended != INSTANT_NONE && ended > record->standing.raised_at ? ended - record->standing.raised_at : 0,
     };
     alert_summary(&facts, out);
@@ -76,8 +78,10 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
         json_member_string(json, "tenant", record->tenant);
     json_member_string(json, "summary", buffer_slice(&summary));
     json_member_given(json, "reason", record->reason);
-    if (type->shape == ALERT_COUNT)
+    if (type->shape == ALERT_COUNT) {
         json_member_int(json, "count", record->standing.count);
+        json_member_int(json, "told", record->standing.told);
+    }
     if (units[type->measure] && type->shape != ALERT_COUNT) {
         write_figure(json, "value", type->measure, record->value);
         write_figure(json, "limit", type->measure, record->limit);
@@ -88,6 +92,14 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
     json_member_instant(json, "last_at", record->standing.last_at);
     json_member_instant(json, "cleared_at", record->cleared_at);
     json_member_given(json, "incident", record->incident);
+    if (record->acked_at != INSTANT_NONE) {
+        json_name(json, "acknowledged");
+        json_object_begin(json);
+        json_member_instant(json, "at", record->acked_at);
+        json_member_given(json, "by", record->acked_by);
+        json_member_given(json, "note", record->note);
+        json_object_end(json);
+    }
     json_object_end(json);
     buffer_release(&summary);
 }
@@ -102,21 +114,26 @@ static struct slice copy(const json_t *root, const char *name, struct arena *mem
 enum status alert_record_read(struct slice id, struct slice text, struct arena *memory, struct alert_record *ret_record)
 {
     json_t *root = json_loadb(text.data, text.len, 0, NULL);
+    const json_t *acked = json_object_get(root, "acknowledged");
     struct alert_record record = { .id = arena_copy(memory, id),
                                    .kind = alert_kind_from_name(kept_text(root, "alert")),
                                    .standing = alert_standing_none(),
-                                   .cleared_at = kept_instant(root, "cleared_at") };
+                                   .cleared_at = kept_instant(root, "cleared_at"),
+                                   .acked_at = kept_instant(acked, "at") };
     bool whole = record.id.data != NULL;
     record.destination = copy(root, "destination", memory, &whole);
     record.tenant = copy(root, "tenant", memory, &whole);
     record.reason = copy(root, "reason", memory, &whole);
     record.incident = copy(root, "incident", memory, &whole);
+    record.acked_by = copy(acked, "by", memory, &whole);
+    record.note = copy(acked, "note", memory, &whole);
     record.value = json_number_value(json_object_get(root, "value"));
     record.limit = json_number_value(json_object_get(root, "limit"));
     record.standing.stands = record.cleared_at == INSTANT_NONE;
     record.standing.raised_at = record.standing.told_at = kept_instant(root, "raised_at");
     record.standing.last_at = kept_instant(root, "last_at");
-    record.standing.count = record.standing.told = kept_count(root, "count");
+    record.standing.count = kept_count(root, "count");
+    record.standing.told = json_object_get(root, "told") ? kept_count(root, "told") : record.standing.count;
     json_decref(root);
     if (!whole)
         return STATUS_NO_MEMORY;

@@ -15,6 +15,7 @@
 
 #define SPACE_ALERT SLICE("alert")
 #define SPACE_ALERT_CLEARED SLICE("alert_cleared")
+#define SPACE_DEAD_ACKED SLICE("dead_acked") /* how many dead letters somebody has acknowledged, by destination */
 #define SPACE_ALERT_AGE SLICE("alert_age") /* how old jobs are on average, by destination */
 
 enum {
@@ -32,6 +33,8 @@ struct alert_record {
     struct alert_standing standing;
     double value, limit;
     instant cleared_at; /* INSTANT_NONE: it stands */
+    instant acked_at;   /* INSTANT_NONE: nobody has acknowledged it */
+    struct slice acked_by, note; /* of that */
 };
 
 void alert_id(enum alert_kind kind, instant at, struct slice destination, struct slice tenant, char ret_id[ALERT_ID_BYTES]);

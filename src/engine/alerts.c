@@ -8,6 +8,7 @@
 #include "engine/engine_private.h"
 #include "engine/notify.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { OUTAGE_REASON_BYTES = 64 };
@@ -67,6 +68,48 @@ void alerts_job_left(struct dest *dest, const struct job *job)
         return;
     dest->alerts.left++;
     dest->alerts.left_created += (double)job->created_at;
+}
+
+/* ---- acknowledged ---- */
+
+void dead_acked(struct dest *dest)
+{
+    dest->alerts.acked = DEAD_ACKED_ALL;
+    dest->alerts.acked_late = true;
+}
+
+bool dead_acked_keep(struct engine *engine, const struct dest *dest)
+{
+    char value[64];
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return false;
+    if (dest->alerts.acked == DEAD_ACKED_ALL)
+        snprintf(value, sizeof value, "{}");
+    else
+        snprintf(value, sizeof value, "{\"dead\":%" PRId64 "}", dest->alerts.acked);
+    op->kind = OP_KEEP;
+    op->keep = (struct op_keep){ .space = SPACE_DEAD_ACKED,
+                                 .name = arena_copy(outgoing_memory(engine), slice_from(dest->name)),
+                                 .value = arena_copy(outgoing_memory(engine), slice_from(value)) };
+    return op->keep.name.data && op->keep.value.data;
+}
+
+/* Those that are gone were acknowledged ones as far as there were any. */
+static void count_acked(struct engine *engine, struct dest *dest)
+{
+    struct dest_alerts *alerts = &dest->alerts;
+    if (alerts->acked_late) {
+        alerts->acked_late = false;
+        return;
+    }
+    if (alerts->acked <= alerts->counts.dead || engine_must_wait(engine))
+        return;
+    int64_t before = alerts->acked;
+    alerts->acked = alerts->counts.dead;
+    if (outgoing_has_room(engine, 1) && dead_acked_keep(engine, dest))
+        return;
+    alerts->acked = before; /* next time */
 }
 
 /* ---- a destination ---- */
@@ -145,7 +188,8 @@ static void read_jobs(struct engine *engine, struct dest *dest)
             continue;
         const struct alert_subject subject = { .kind = (enum alert_kind)kind, .dest = dest, .tenant = SLICE("") };
         const struct alert_reading reading = { .watched = true, .value = (double)*came,
-                                               .limit = (double)dest->config->alerts.quiet_ms };
+                                               .limit = (double)dest->config->alerts.quiet_ms,
+                                               .gone = dest->alerts.counted && dest->alerts.counts.dead == 0 };
         if (alert_read(engine, &subject, &reading))
             *came = 0;
     }
@@ -233,6 +277,28 @@ static bool is_held(const struct dest *dest)
            dest->gate.breaker.kept.state != BREAKER_CLOSED;
 }
 
+/* Whether an alert of its own tells of some of its dead letters. */
+static bool tells_of_dead(const struct dest *dest)
+{
+    unsigned kinds = 0;
+    for (int kind = 0; kind < ALERT_KIND_COUNT; kind++)
+        kinds |= alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand((enum alert_kind)kind) ? 1u << kind : 0;
+    return (dest->alerts.standing & kinds) != 0;
+}
+
+/* Those of which no other alert tells: they came before there were any, expired, or a crash came between. */
+static void read_dead_letters(struct engine *engine, struct dest *dest)
+{
+    struct dest_alerts *alerts = &dest->alerts;
+    count_acked(engine, dest);
+    int64_t unacked = alerts->counts.dead > alerts->acked ? alerts->counts.dead - alerts->acked : 0;
+    alerts->unacked = unacked > 0 ? alerts->unacked + 1 : 0;
+    read_state(engine, dest, ALERT_DEAD_LETTERS,
+               &(struct alert_reading){ .watched = true, .excused = alerts->unacked < 2 || tells_of_dead(dest),
+                                        .value = (double)unacked, .limit = 1 },
+               NULL);
+}
+
 static void read_counts(struct engine *engine, struct dest *dest, instant now)
 {
     const struct alerts_config *limits = &dest->config->alerts;
@@ -244,6 +310,7 @@ static void read_counts(struct engine *engine, struct dest *dest, instant now)
     read_level(engine, dest, ALERT_AGE, (double)backlog_age_ms(&alerts->age, now), (double)limits->age_ms,
                limits->age_ms > 0, is_held(dest));
     read_level(engine, dest, ALERT_DEAD, (double)alerts->counts.dead, (double)limits->dead, limits->dead > 0, false);
+    read_dead_letters(engine, dest);
     double share = share_dead(&alerts->ended, now);
     if (share >= 0 || limits->dead_rate <= 0)
         read_level(engine, dest, ALERT_DEAD_RATE, share, limits->dead_rate, limits->dead_rate > 0, false);
@@ -379,11 +446,19 @@ static void walk_lanes(struct engine *engine, instant now)
 
 /* ---- when ---- */
 
+static bool no_dead_letter_is_left(const struct engine *engine)
+{
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (is_watched(dest) && (!dest->alerts.counted || dest->alerts.counts.dead > 0))
+            return false;
+    return true;
+}
+
 static void read_expired(struct engine *engine)
 {
     const struct alert_subject subject = { .kind = ALERT_EXPIRED, .tenant = SLICE("") };
     const struct alert_reading reading = { .watched = true, .value = (double)engine->expired_untold,
-                                           .limit = ALERTS_QUIET_MS };
+                                           .limit = ALERTS_QUIET_MS, .gone = no_dead_letter_is_left(engine) };
     if (alert_read(engine, &subject, &reading))
         engine->expired_untold = 0;
 }

@@ -23,6 +23,7 @@ enum {
     ALERTS_QUIET_MS = 15 * MINUTE_MS, /* of what belongs to no destination */
     ALERTS_AGE_KEEP_MS = MINUTE_MS,
 };
+#define DEAD_ACKED_ALL INT64_MAX /* as many as there are when all have been counted */
 
 struct alert;
 struct dest;
@@ -50,6 +51,9 @@ struct dest_alerts {
     instant breaker_since;           /* not closed since; INSTANT_NONE: it is */
     instant planned_until;           /* of this outage: a maintenance window was seen last; INSTANT_NONE: none */
     struct alert_counts counts, counting;
+    int64_t acked;   /* dead letters that somebody has acknowledged, or that are left of them */
+    bool acked_late; /* while they were being counted: that count may be of before */
+    int unacked;     /* counts in a row that had more; one alone may have come before its own alert */
     struct backlog_age age;
     instant age_kept_at; /* in the store, */
     int64_t age_kept;    /* with so many jobs */

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include "base/log.h"
+#include "engine/alert_book.h"
 #include "engine/engine_private.h"
 
 #include <assert.h>
@@ -518,5 +519,10 @@ enum status engine_leave_contingency(struct engine *engine, struct slice destina
 
 struct engine_figures engine_figures(const struct engine *engine)
 {
-    return engine->figures;
+    struct engine_figures figures = engine->figures;
+    if (engine->alert_book) {
+        figures.alerts = (int64_t)engine->alert_book->count;
+        figures.alerts_unacked = (int64_t)(engine->alert_book->count - engine->alert_book->acked);
+    }
+    return figures;
 }

@@ -209,8 +209,21 @@ struct lease_nack {
 enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
                         struct settlement *ret_settlement, const struct policy **ret_policy) MUST_CHECK;
 
+/* An operator knows of an alert. */
+struct alert_ack {
+    struct slice id, by, note; /* the last two may be empty */
+    struct slice tenant;       /* only of this one's alerts; .data NULL: of all */
+};
+/*
+ * STATUS_NOT_FOUND: none of that id stands. Else `wait` is done when it is in the store. One about dead letters ends by it,
+ * another is marked and stands while it is true.
+ */
+enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct kept_wait *wait,
+                             struct error *err) MUST_CHECK;
+
 struct engine_figures {
     int64_t claimed, delivered, failed, retried, held, dead, recovered;
+    int64_t alerts, alerts_unacked; /* that stand now, and those of them that nobody has acknowledged */
     instant ran_at; /* when engine_run last ended */
 };
 struct engine_figures engine_figures(const struct engine *engine);

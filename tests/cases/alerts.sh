@@ -83,6 +83,18 @@ check "and is whole" ended 0
 ask add claims --id B-1 --data 'bad claim'
 check "a job dies" until_true sh -c "'$insist' job B-1 -o json | grep -q '\"state\":\"dead\"'"
 check "and that is told" until_true told_once alert.raised max_retries_exceeded
+check "it stands" until_true listed standing 'used up its retries'
+id=$("$insist" alerts --alert max_retries_exceeded -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["alerts"][0]["id"])')
+ask alerts ack
+check "which one must be said" ended 2 'name the alert'
+ask alerts ack "$id" --note 'told billing'
+check "somebody knows" ended 0 "$id: cleared, acknowledged"
+ask alerts
+check "so it stands no more" sh -c "! grep -q max_retries '$work/out'"
+ask alerts ack "$id"
+check "and cannot be acknowledged again" ended 1 'no alert'
+ask events -o json --limit 1000
+check "the trail has it" ended 0 'alert_acknowledged' 'told billing'
 ask add notify.ops --data x
 check "nobody adds to the webhook" ended 2 'only tells of alerts'
 ask alerts --state nonsense

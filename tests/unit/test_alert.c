@@ -36,8 +36,9 @@ static const struct {
     { "S4-035: the mean age", ALERT_AGE, 60000, 900000, { 900000, 900001, 800000, 800000 }, ".R.C" },
     { "S4-034: growth", ALERT_GROWTH, 60000, 200, { 150, 201, 201 }, ".R." },
     { "a limit that is not known raises nothing", ALERT_GROWTH, 60000, 0, { 150, 201 }, ".." },
-    { "S3-065: one job, then quiet", ALERT_MAX_RETRIES_EXCEEDED, 60000, 180000, { 0, 1, 0, 0, 0, 0 }, ".R..C." },
-    { "another job puts its end off", ALERT_PERMANENT_ERROR, 60000, 180000, { 1, 0, 0, 1, 0, 0, 0 }, "R.....C" },
+    { "S3-065: one job, and nobody looks", ALERT_MAX_RETRIES_EXCEEDED, 60000, 180000, { 0, 1, 0, 0, 0, 0 }, ".R...." },
+    { "it stands for days", ALERT_PERMANENT_ERROR, 86400000, 180000, { 1, 0, 0, 0 }, "R..." },
+    { "another one after a quiet time is told", ALERT_PERMANENT_ERROR, 60000, 180000, { 1, 0, 0, 1, 1, 0, 0, 1 }, "R..G...G" },
     { "a count grows tenfold", ALERT_MAX_RETRIES_EXCEEDED, 60000, 180000, { 1, 8, 1, 89, 1, 899, 9000 }, "R.G.G.G" },
     { "but is not told twice a minute", ALERT_MAX_RETRIES_EXCEEDED, 10000, 180000, { 1, 9, 90, 900, 0, 0, 0 }, "R.....G" },
     { "a hundred at once are told once", ALERT_IN_DOUBT, 60000, 180000, { 100, 50, 50 }, "R.." },
@@ -57,6 +58,21 @@ static void steps_follow_figures(void **state)
         }
         check(strcmp(seen, cases[i].steps) == 0, "%s: %s, expected %s", cases[i].name, seen, cases[i].steps);
     }
+}
+
+/* When no dead letter is left there is nothing to be acknowledged; but not while they are still being counted. */
+static void a_count_ends_when_none_is_left(void **state)
+{
+    struct alert_standing standing = alert_standing_none();
+    const struct alert_reading one = { .watched = true, .value = 1, .limit = 900000, .gone = true };
+    struct alert_reading none = { .watched = true, .limit = 900000 };
+    (void)state;
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &standing, 0), ALERT_RAISED);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &standing, 2 * HOUR_MS), ALERT_GROWN);
+    none.gone = true;
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, 2 * HOUR_MS + ALERT_CLEAR_MS - 1), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, 2 * HOUR_MS + ALERT_CLEAR_MS), ALERT_CLEARED);
 }
 
 static void what_is_not_watched_ends(void **state)
@@ -89,7 +105,7 @@ static void an_excused_alert_is_not_raised_and_goes_on(void **state)
 static void a_clock_put_back_neither_hurries_nor_delays(void **state)
 {
     const struct alert_reading low = { .watched = true, .value = 1, .limit = 100 }, high = { .watched = true, .value = 200, .limit = 100 };
-    const struct alert_reading one = { .watched = true, .value = 1, .limit = MINUTE_MS }, none = { .watched = true, .limit = MINUTE_MS };
+    const struct alert_reading one = { .watched = true, .value = 1, .limit = MINUTE_MS }, gone = { .watched = true, .limit = MINUTE_MS, .gone = true };
     struct alert_standing standing = alert_standing_none();
     (void)state;
     assert_int_equal(alert_judge(ALERT_PENDING, &high, &standing, 10 * HOUR_MS), ALERT_RAISED);
@@ -98,8 +114,8 @@ static void a_clock_put_back_neither_hurries_nor_delays(void **state)
     assert_int_equal(alert_judge(ALERT_PENDING, &low, &standing, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
     standing = alert_standing_none();
     assert_int_equal(alert_judge(ALERT_PARTIAL, &one, &standing, 10 * HOUR_MS), ALERT_RAISED);
-    assert_int_equal(alert_judge(ALERT_PARTIAL, &none, &standing, HOUR_MS), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PARTIAL, &none, &standing, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
+    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &standing, HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &standing, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
 }
 
 static void words_of_on(void **state)
@@ -254,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_follow_figures),
+        cmocka_unit_test(a_count_ends_when_none_is_left),
         cmocka_unit_test(what_is_not_watched_ends),
         cmocka_unit_test(an_excused_alert_is_not_raised_and_goes_on),
         cmocka_unit_test(a_clock_put_back_neither_hurries_nor_delays),

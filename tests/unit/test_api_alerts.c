@@ -124,6 +124,55 @@ static void standing_and_over(void **state)
     await_number(fixture, "/v1/destinations/notify.ops", "completed", 3);
 }
 
+/* Who it was is in the trail; another acknowledgement only adds to what stands. */
+static void somebody_acknowledges(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char path[256];
+    put_job(fixture, "web", "t", "1", "bad");
+    await_count(fixture, "/v1/alerts?alert=permanent_error", 1);
+    struct reply reply = http_do(fixture, "GET", "/v1/alerts", NULL);
+    snprintf(path, sizeof path, "/v1/alerts/%s/ack", reply_text(&reply, "alerts.0.id"));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/stats", NULL);
+    assert_int_equal(reply_int(&reply, "alerts.standing"), 1);
+    assert_int_equal(reply_int(&reply, "alerts.unacknowledged"), 1);
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", path, "{\"note\":7}");
+    assert_int_equal(reply.status, 422);
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", path, "{\"note\":\"told billing\"}");
+    check(reply.status == 200, "%s", reply.body);
+    assert_string_equal(reply_text(&reply, "state"), "cleared");
+    assert_string_equal(reply_text(&reply, "acknowledged.note"), "told billing");
+    reply_release(&reply);
+    reply = http_do(fixture, "POST", path, NULL);
+    assert_int_equal(reply.status, 404);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/stats", NULL);
+    assert_int_equal(reply_int(&reply, "alerts.standing"), 0);
+    assert_int_equal(reply_int(&reply, "totals.dead"), 1);
+    reply_release(&reply);
+    hold(fixture, "web", "{\"enter\":true}");
+    await_count(fixture, "/v1/alerts", 1);
+    reply = http_do(fixture, "GET", "/v1/alerts", NULL);
+    snprintf(path, sizeof path, "/v1/alerts/%s/ack", reply_text(&reply, "alerts.0.id"));
+    reply_release(&reply);
+    for (int i = 0; i < 2; i++) {
+        reply = http_do(fixture, "POST", path, i == 0 ? "{\"note\":\"one\"}" : "{\"note\":\"two\"}");
+        assert_string_equal(reply_text(&reply, "state"), "standing");
+        assert_string_equal(reply_text(&reply, "acknowledged.note"), i == 0 ? "one" : "two");
+        reply_release(&reply);
+    }
+    reply = http_do(fixture, "GET", "/v1/stats", NULL);
+    assert_int_equal(reply_int(&reply, "alerts.standing"), 1);
+    assert_int_equal(reply_int(&reply, "alerts.unacknowledged"), 0);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/events?type=note&limit=1000", NULL);
+    assert_non_null(strstr(reply.body, "\"note\":\"alert_acknowledged\""));
+    reply_release(&reply);
+}
+
 /* One a page, over both kinds: each is there once. */
 static void pages_go_on_among_those_that_are_over(void **state)
 {
@@ -210,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(standing_and_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(somebody_acknowledges, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_go_on_among_those_that_are_over, setup, teardown),
         cmocka_unit_test_setup_teardown(a_tenant_sees_its_own, setup_tokens, teardown),
         cmocka_unit_test_setup_teardown(nobody_adds_to_those_who_are_told, setup, teardown),

@@ -51,6 +51,18 @@ function actOn(name, act) {
   confirmThat(acts[act]);
 }
 
+const ENDS_BY_HAND = ["max_retries_exceeded", "permanent_error", "in_doubt", "partial", "expired", "dead_letters"];
+
+function ackAlert(alert) {
+  confirmThat({
+    title: "Acknowledge this alert?", button: "Acknowledge", reason: true,
+    text: `${alert.summary}. ` + (ENDS_BY_HAND.includes(alert.alert)
+      ? "It ends by it: the dead letters stay where they are, and others raise it again."
+      : "It is marked as known, and stands for as long as it is true."),
+    run: (note) => ask(`v1/alerts/${encodeURIComponent(alert.id)}/ack`, { method: "POST", body: note ? { note } : {} }),
+  });
+}
+
 function retryJob(shown) {
   confirmThat({
     title: `Retry ${shown.id}?`, button: "Retry",

@@ -30,7 +30,9 @@ function bannerOf() {
   const down = states.filter(({ state }) => state.word === "Contingency");
   const bad = states.filter(({ state }) => state.tone === "bad" && state.word !== "Contingency");
   const odd = states.filter(({ state }) => state.tone === "warn" || state.tone === "hold" || state.word === "Recovering");
-  const critical = (known.alerts || []).filter((alert) => alert.severity === "critical");
+  const open = (known.alerts || []).filter((alert) => !alert.acknowledged);
+  const critical = open.filter((alert) => alert.severity === "critical");
+  const summaries = (alerts) => alerts.slice(0, 3).map((alert) => alert.summary).concat(alerts.length > 3 ? [`and ${alerts.length - 3} more`] : []);
   const list = (items) => items.slice(0, 8).map(({ name, state }) => `${name}: ${state.word.toLowerCase()}${state.why ? " (" + state.why + ")" : ""}`)
     .concat(items.length > 8 ? [`and ${items.length - 8} more`] : []).join("; ");
   if (down.length || bad.length) {
@@ -40,10 +42,14 @@ function bannerOf() {
   }
   if (critical.length) return {
     tone: "bad", shape: "bad", text: many(critical.length, "critical alert", "critical alerts"),
-    note: critical.slice(0, 3).map((alert) => alert.summary).concat(critical.length > 3 ? [`and ${critical.length - 3} more`] : [], list(odd) || []).join("; ") };
+    note: summaries(critical).concat(list(odd) || []).join("; ") };
   if (odd.length) return { tone: "warn", shape: "warn", text: many(odd.length, "destination needs a look", "destinations need a look"), note: list(odd) };
+  const unacknowledged = Math.max(open.length, known.stats.alerts ? known.stats.alerts.unacknowledged : 0);
+  if (unacknowledged) return {
+    tone: "warn", shape: "warn", text: many(unacknowledged, "alert that nobody has acknowledged", "alerts that nobody has acknowledged"), note: summaries(open).join("; ") };
   if (!states.length) return { tone: "info", shape: "wait", text: "No destination is configured", note: "" };
-  return { tone: "good", shape: "good", text: "All well", note: `${many(states.length, "destination", "destinations")}, none held` };
+  return { tone: "good", shape: "good", text: "All well", note: `${many(states.length, "destination", "destinations")}, none held` +
+    ((known.alerts || []).length ? `; ${many(known.alerts.length, "alert stands that somebody has acknowledged", "alerts stand that somebody has acknowledged")}` : "") };
 }
 
 function drawBanner() {
@@ -216,13 +222,21 @@ function drawDestinations() {
 /* A list drawn anew only when it says something else. */
 const drawn = new Map();
 function drawList(id, count, items) {
-  const key = JSON.stringify(items.map(({ tone, lines }) => [tone, lines]));
+  const key = JSON.stringify(items.map(({ tone, lines, act }) => [tone, lines, Boolean(act)]));
   show($(id), items.length > 0);
   set($(id + "-count"), count);
   if (drawn.get(id) === key) return;
   drawn.set(id, key);
-  $(id + "-list").replaceChildren(...items.map(({ tone, mark, lines }) => el("li", { "data-tone": tone },
-    el("strong", {}, shape(mark), " " + lines[0]), ...lines.slice(1).filter(Boolean).map((text) => el("span", { class: "sub", text })))));
+  $(id + "-list").replaceChildren(...items.map(({ tone, mark, lines, act }) => {
+    const item = el("li", { "data-tone": tone },
+      el("strong", {}, shape(mark), " " + lines[0]), ...lines.slice(1).filter(Boolean).map((text) => el("span", { class: "sub", text })));
+    if (act) {
+      const button = el("button", { type: "button", class: "quiet", text: act.text, "aria-label": `${act.text}: ${lines[0]}` });
+      button.addEventListener("click", act.run);
+      item.append(button);
+    }
+    return item;
+  }));
 }
 
 function drawIncidents() {
@@ -241,7 +255,9 @@ function drawAlerts() {
     tone: alert.severity === "critical" ? "bad" : alert.severity === "info" ? "info" : "warn",
     mark: alert.severity === "critical" ? "bad" : "warn",
     lines: [`${alert.severity}: ${alert.alert}${alert.destination ? " at " + alert.destination : ""}${alert.tenant ? ", tenant " + alert.tenant : ""}`,
-            alert.summary || "", `since ${clock(alert.raised_at)}`],
+            alert.summary || "", `since ${clock(alert.raised_at)}`,
+            alert.acknowledged ? `acknowledged ${clock(alert.acknowledged.at)}${alert.acknowledged.by ? " by " + alert.acknowledged.by : ""}${alert.acknowledged.note ? ": " + alert.acknowledged.note : ""}` : ""],
+    act: !alert.acknowledged && mayOperate() ? { text: "Acknowledge", run: () => ackAlert(alert) } : null,
   })));
 }
 

@@ -22,7 +22,7 @@ const EVENT_TONES = { retry_scheduled: "warn", dead: "bad", expired: "bad", dest
 function eventWords(event) {
   const data = event.data || {};
   if (event.type === "destination") return `Destination: ${String(data.change || data.mode || "changed").replaceAll("_", " ")}`;
-  if (event.type === "note" && data.alert) return { alert_raised: "Alert raised", alert_grown: "Alert grown", alert_cleared: "Alert over" }[data.note] || "Alert";
+  if (event.type === "note" && data.alert) return { alert_raised: "Alert raised", alert_grown: "Alert grown", alert_cleared: "Alert over", alert_acknowledged: "Alert acknowledged" }[data.note] || "Alert";
   return EVENT_WORDS[event.type] || event.type;
 }
 

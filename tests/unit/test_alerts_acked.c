@@ -1,0 +1,230 @@
+/*
+ * Dead letters are told of until somebody knows: alerts that stand, their figures, and what acknowledging does.
+ */
+#include "engine/engine_private.h"
+#include "support/alert_script.h"
+
+#include <jansson.h>
+
+struct heard {
+    struct kept_wait wait;
+    bool done;
+    enum status status;
+};
+
+static void on_kept(struct kept_wait *wait)
+{
+    struct heard *heard = wait->context;
+    heard->done = true;
+    heard->status = wait->error.status;
+}
+
+/* The newest alert that stands; the caller lets it go. */
+static json_t *newest(struct world *world, struct slice space)
+{
+    struct arena memory;
+    struct slice record;
+    assert_true(alert_notes(world, space, &record, &memory) > 0);
+    json_t *root = json_loadb(record.data, record.len, 0, NULL);
+    arena_release(&memory);
+    return root;
+}
+
+static const char *text_at(const json_t *root, const char *name)
+{
+    const char *text = json_string_value(json_object_get(root, name));
+    return text ? text : "";
+}
+
+static void acknowledge_newest(struct world *world, const char *note)
+{
+    struct heard heard = { .wait = { .done = on_kept, .context = &heard } };
+    struct error error;
+    json_t *alert = newest(world, SPACE_ALERT);
+    const struct alert_ack ack = { .id = slice_from(text_at(alert, "id")), .by = SLICE("maria"), .note = slice_from(note) };
+    assert_int_equal(engine_ack_alert(world->engine, &ack, &heard.wait, &error), STATUS_OK);
+    world_run_for(world, SECOND_MS);
+    assert_true(heard.done);
+    assert_int_equal(heard.status, STATUS_OK);
+    json_decref(alert);
+}
+
+static struct engine_figures figures(const struct world *world)
+{
+    return engine_figures(world->engine);
+}
+
+/* Never "all well" with dead letters that nobody has acknowledged, for as long as they are there. */
+static void dead_letters_stand_until_acknowledged(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = alert_answers, .context = &script };
+    (void)state;
+    world_begin(&world, TO(QUICK), began);
+    alert_jobs_add(&world, "d", "A", 46);
+    world_run_for(&world, 2 * DAY_MS);
+    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(figures(&world).alerts_unacked, 1);
+    world_crash(&world);
+    world_run_for(&world, DAY_MS);
+    assert_int_equal(alert_standing(&world), 1);
+    acknowledge_newest(&world, "told billing");
+    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(figures(&world).alerts_unacked, 0);
+    CHECK_MESSAGES(&script, "acknowledged", "raised permanent_error d -", "cleared permanent_error d -");
+    json_t *over = newest(&world, SPACE_ALERT_CLEARED);
+    assert_string_equal(text_at(over, "summary"),
+                        "d: the run of permanent errors is acknowledged after 2d23h59m59s by maria; 46 jobs met a permanent error");
+    assert_string_equal(text_at(json_object_get(over, "acknowledged"), "by"), "maria");
+    assert_string_equal(text_at(json_object_get(over, "acknowledged"), "note"), "told billing");
+    json_decref(over);
+    assert_int_equal(alert_events(&world, "alert_acknowledged"), 1);
+    assert_int_equal(alert_events(&world, "maria"), 1);
+    for (int crashed = 0; crashed < 2; crashed++) { /* they are still there, and known */
+        world_run_for(&world, 5 * MINUTE_MS);
+        assert_int_equal(world_counts(&world, "d").dead, 46);
+        assert_int_equal(alert_standing(&world), 0);
+        world_crash(&world);
+    }
+    world_add(&world, "d", "A", "another", "x");
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(alert_standing(&world), 1);
+    assert_string_equal(script.messages[script.count - 1], "raised permanent_error d -");
+    world_end(&world);
+}
+
+/* Whoever looks sees how many there are, not how many there were when it was told. */
+static void figures_are_of_now(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = alert_answers, .context = &script };
+    (void)state;
+    world_begin(&world, TO(QUICK ", alerts: { dead: 3 }"), began);
+    for (int dead = 1; dead <= 9; dead++) {
+        alert_jobs_add(&world, "d", "A", 1);
+        world_run_for(&world, 30 * SECOND_MS);
+        struct arena memory;
+        struct slice record;
+        char summary[64], count[32];
+        size_t standing = alert_notes(&world, SPACE_ALERT, &record, &memory);
+        snprintf(count, sizeof count, "\"count\":%d,\"told\":1,", dead);
+        snprintf(summary, sizeof summary, standing > 1 ? "\"value\":%d," : count, dead);
+        check(standing == (dead > 3 ? 2 : 1), "%zu stand at %d", standing, dead);
+        check(slice_search(record, slice_from(summary)) < record.len, "%s is not in %.*s", summary, SLICE_ARG(record));
+        arena_release(&memory);
+    }
+    CHECK_MESSAGES(&script, "told no more often", "raised permanent_error d -", "raised dead d -");
+    assert_int_equal(alert_events(&world, "alert_raised"), 2);
+    assert_int_equal(alert_events(&world, "\"note\":\"alert_"), 2); /* no other step */
+    world_end(&world);
+}
+
+/* What no alert told of, for it was before there were any, is found by its count. */
+static void dead_letters_of_before_are_told(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = alert_answers, .context = &script };
+    struct store_op forget = { .kind = OP_KEEP };
+    (void)state;
+    world_begin(&world, TO(QUICK), began);
+    alert_jobs_add(&world, "d", "A", 5);
+    world_run_for(&world, MINUTE_MS);
+    json_t *alert = newest(&world, SPACE_ALERT);
+    forget.keep = (struct op_keep){ .space = SPACE_ALERT, .name = slice_from(text_at(alert, "id")), .value = SLICE("") };
+    world_apply(&world, &forget);
+    world_crash(&world);
+    json_decref(alert);
+    world_run_for(&world, MINUTE_MS);
+    alert = newest(&world, SPACE_ALERT);
+    assert_string_equal(text_at(alert, "summary"), "d: nobody has acknowledged 5 dead letters");
+    json_decref(alert);
+    acknowledge_newest(&world, "");
+    world_run_for(&world, 5 * MINUTE_MS);
+    assert_int_equal(alert_standing(&world), 0);
+    world_end(&world);
+}
+
+/* What is still true is marked, and stands. */
+static void a_state_is_marked_and_stands(void **state)
+{
+    struct script script = { 0 };
+    struct world world = { .destination = alert_answers, .context = &script };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(""), began);
+    status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error));
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(figures(&world).alerts_unacked, 1);
+    acknowledge_newest(&world, "we wait");
+    for (int crashed = 0; crashed < 2; crashed++) {
+        assert_int_equal(alert_standing(&world), 1);
+        assert_int_equal(figures(&world).alerts, 1);
+        assert_int_equal(figures(&world).alerts_unacked, 0);
+        json_t *alert = newest(&world, SPACE_ALERT);
+        assert_string_equal(text_at(alert, "state"), "standing");
+        assert_string_equal(text_at(json_object_get(alert, "acknowledged"), "note"), "we wait");
+        json_decref(alert);
+        world_crash(&world);
+        world_run_for(&world, MINUTE_MS);
+    }
+    CHECK_MESSAGES(&script, "nobody is told of that", "raised contingency d -");
+    status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
+    world_run_for(&world, DAY_MS);
+    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(figures(&world).alerts_unacked, 0);
+    world_end(&world);
+}
+
+/* Sent again and delivered, there is nothing left to acknowledge. */
+static void nothing_is_left_to_acknowledge(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = alert_answers, .context = &script };
+    struct store_op again = { .kind = OP_REDRIVE };
+    (void)state;
+    world_begin(&world, TO(QUICK), began);
+    world_add(&world, "d", "A", "one", "x");
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(alert_standing(&world), 1);
+    script.fails_with = NULL;
+    again.job = (struct op_job){ .tenant = SLICE("A"), .id = SLICE("one") };
+    world_apply(&world, &again);
+    world_run_for(&world, 3 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 1);
+    assert_int_equal(alert_standing(&world), 0);
+    world_end(&world);
+}
+
+static void strangers_are_not_found(void **state)
+{
+    struct script script = { .fails_with = "http:400" };
+    struct world world = { .destination = alert_answers, .context = &script };
+    struct heard heard = { .wait = { .done = on_kept, .context = &heard } };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(QUICK), began);
+    world_add(&world, "d", "A", "one", "x");
+    world_run_for(&world, MINUTE_MS);
+    json_t *alert = newest(&world, SPACE_ALERT);
+    struct alert_ack ack = { .id = SLICE("nothing") };
+    assert_int_equal(engine_ack_alert(world.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
+    ack = (struct alert_ack){ .id = slice_from(text_at(alert, "id")), .tenant = SLICE("A") }; /* it is not the tenant's */
+    assert_int_equal(engine_ack_alert(world.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
+    json_decref(alert);
+    assert_false(heard.done);
+    assert_int_equal(alert_standing(&world), 1);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dead_letters_stand_until_acknowledged),
+        cmocka_unit_test(figures_are_of_now),
+        cmocka_unit_test(dead_letters_of_before_are_told),
+        cmocka_unit_test(a_state_is_marked_and_stands),
+        cmocka_unit_test(nothing_is_left_to_acknowledge),
+        cmocka_unit_test(strangers_are_not_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
