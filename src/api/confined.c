@@ -34,6 +34,7 @@ void place_confine(struct why_place *place)
         .tenants = 1,
         .before = (int64_t)place->ahead,
         .tenant_until = place->queue.tenant_until,
+        .dead_full = place->queue.dead_full,
         .share_used = place->queue.share_used,
         .at = place->queue.at,
     };

@@ -36,6 +36,11 @@ static bool insert_problem(const struct store_op *op, struct job_problem *ret_pr
                           SLICE_ARG(op->insert.id), op->insert.tenant.len > 0 ? " of tenant \"" : "",
                           SLICE_ARG(op->insert.tenant), op->insert.tenant.len > 0 ? "\"" : "");
     case STATUS_FULL:
+        if (op->insert.ret_tenant_full)
+            return job_refuse(ret_problem, 429, "tenant_queue_full",
+                              "tenant \"%.*s\" has as many jobs waiting as limits.pending_per_tenant allows; "
+                              "try again later",
+                              SLICE_ARG(op->insert.tenant));
         return job_refuse(ret_problem, 429, "queue_full", "limits.pending jobs are waiting already; try again later");
     default:
         return job_refuse(ret_problem, 422, "refused", "the store refused the job: %s", status_name(op->status));

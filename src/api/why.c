@@ -190,6 +190,10 @@ static void say_held(struct why *why)
         buffer_append_text(&why->next, "it is sent when the pause is over");
     } else if (strcmp(why->held_by, "concurrency") == 0) {
         say_all_under_way(why);
+    } else if (strcmp(why->held_by, HELD_BY_TENANT_DEAD) == 0) {
+        buffer_printf(reason, "its tenant has as many dead letters at destination %.*s as dead.max_per_tenant allows",
+                      SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
     } else if (strcmp(why->held_by, HELD_BY_SHARE) == 0) {
         say_share_used(why);
     } else if (strcmp(why->held_by, "unconfigured") == 0) {
@@ -373,6 +377,8 @@ static void find_hold(struct why *why, instant now)
             why->own_place.queue.at = INSTANT_NONE; /* nobody knows when it is resumed */
             why->place = &why->own_place;
         }
+    } else if (why->place && why->place->queue.dead_full && !(held_by && needs_somebody(status))) {
+        hold_by(why, HELD_BY_TENANT_DEAD, INSTANT_NONE, INSTANT_NONE);
     } else if (job->run_at <= now && is_held_by_own_rate(why)) {
         why->held_by_tenant = true;
         hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);

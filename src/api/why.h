@@ -11,6 +11,7 @@ enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says 
 
 /* The word of `held_by` when a tenant's lane is held for itself. */
 #define HELD_BY_TENANT "tenant_paused"
+#define HELD_BY_TENANT_DEAD "tenant_dead_full"
 #define HELD_BY_SHARE "share" /* its tenant's, of the slots */
 
 /*

@@ -90,6 +90,7 @@ struct sign_config {
 struct dead_config {
     int64_t ttl_ms;
     int64_t max;
+    int64_t max_per_tenant; /* 0: all of them while only one tenant is known, else half */
     int64_t redrive_after_ms; /* 0: no automatic redrive */
     int64_t redrive_times;
     struct rate redrive_rate;
@@ -214,6 +215,7 @@ struct config {
     enum durability durability;
     int64_t payload_bytes_max;
     int64_t pending_max;
+    int64_t pending_per_tenant; /* 0: all of them while only one tenant is known, else half */
     int64_t disk_free_bytes;
     int64_t connections_max;
     int64_t retention_completed_ms;

@@ -184,6 +184,8 @@ static const struct setting dead_rows[] = {
     { "ttl", SETTING_DURATION, AT(dead.ttl_ms), "30d", "0s", "36500d", .meaning = "How long dead letters are kept. 0s: until purged." },
     { "max", SETTING_COUNT, AT(dead.max), "100000", "1", "1000000000",
       .meaning = "How many are kept. When it is full the destination holds and alerts; nothing is dropped." },
+    { "max_per_tenant", SETTING_COUNT, AT(dead.max_per_tenant), "0", "0", "1000000000",
+      .meaning = "The same of one tenant: it alone is held. 0: all of them while one tenant is known, else half." },
     { "auto_redrive", SETTING_SECTION, 0, .meaning = "Trying dead letters again by itself.", .section = &redrive_section },
 };
 static const struct section dead_section = { .name = "dead", SECTION_ROWS(dead_rows) };

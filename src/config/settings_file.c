@@ -12,6 +12,9 @@ static const struct choice durabilities[] = {
 static const struct setting limits_rows[] = {
     { "payload", SETTING_SIZE, AT(payload_bytes_max), "1MB", "1KB", "64MB", .meaning = "The largest payload of a job." },
     { "pending", SETTING_COUNT, AT(pending_max), "10000000", "1", "1000000000", .meaning = "Jobs not done yet; more are refused with 429." },
+    { "pending_per_tenant", SETTING_COUNT, AT(pending_per_tenant), "0", "0", "1000000000",
+      .meaning = "The same of one tenant, so that none takes the others' room. 0: all of them while one tenant is known, "
+                 "else half." },
     { "disk_free", SETTING_SIZE, AT(disk_free_bytes), "256MB", "0", "1024TB", .meaning = "With less free disk no job is taken." },
     { "connections", SETTING_COUNT, AT(connections_max), "1024", "1", "100000", .meaning = "Connections of clients at the same time." },
 };

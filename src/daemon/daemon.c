@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/notify.h"
 #include "transport/http.h"
 #include "transport/smtp.h"
 
@@ -252,6 +253,7 @@ static void tell_unheeded(const struct config *running, const struct config *con
         { "store", strcmp(running->store, config->store) != 0 },
         { "durability", running->durability != config->durability },
         { "limits.pending", running->pending_max != config->pending_max },
+        { "limits.pending_per_tenant", running->pending_per_tenant != config->pending_per_tenant },
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (settings[i].changed)
@@ -329,6 +331,7 @@ static enum status open_store(struct daemon *daemon, struct error *err)
     const struct config *config = daemon->config;
     bool always = config->durability == DURABILITY_ALWAYS;
     struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate,
+                                       .pending_per_tenant = config->pending_per_tenant, .own_tenant = NOTIFY_TENANT,
                                        .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER };
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)

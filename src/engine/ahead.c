@@ -132,6 +132,8 @@ static bool lane_waits(const struct engine *engine, struct lane_state *lane, con
     *ret_why = why_unsendable(engine, lane);
     if (!*ret_why && dest_dead_full(dest))
         *ret_why = "the destination's dead letters are full";
+    if (!*ret_why && lane_dead_full(lane))
+        *ret_why = "the tenant's dead letters are full";
     bool has_share = !dest_shares(dest, SIDE_FIRST) || shares_ask(&dest->shares, SIDE_FIRST, &lane->share) > 0;
     if (*ret_why || (answer->room > 0 && has_share))
         return false;

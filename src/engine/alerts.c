@@ -237,7 +237,7 @@ static void read_dest(struct engine *engine, struct dest *dest, instant now)
     }
     read_outage(engine, dest, now);
     read_blocks(engine, dest);
-    bool full = dest_dead_full(dest) && (dest->dead_told || !dest->dead_doubted);
+    bool full = dest_dead_full(dest) || dest->tenants_dead_full > 0;
     read_state(engine, dest, ALERT_DEAD_FULL,
                &(struct alert_reading){ .watched = true, .value = full ? (double)dest->dead : 0, .limit = 1 }, NULL);
     read_jobs(engine, dest);

@@ -165,12 +165,10 @@ void auto_redrive(struct engine *engine)
     }
 }
 
-void auto_redrive_done(struct dest *dest, bool applied)
+void auto_redrive_done(struct dest *dest)
 {
     assert(dest->redrive.out > 0);
     dest->redrive.out--;
-    if (applied && dest->dead > 0)
-        dest->dead--;
 }
 
 instant auto_redrive_next(const struct engine *engine, instant now)

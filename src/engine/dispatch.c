@@ -133,6 +133,10 @@ static void attempt_unlink(struct attempt *attempt)
 
 static void attempt_free(struct attempt *attempt)
 {
+    if (attempt->dying) {
+        attempt->dest->dying--;
+        attempt->lane->dying--; /* which is not forgotten meanwhile */
+    }
     attempt_unlink(attempt);
     config_unref(attempt->config);
     if (attempt->claimed)
@@ -214,12 +218,8 @@ static void heed(struct engine *engine, struct dest *dest, struct gate *gate, st
         fallback_block(engine, dest, answer->text);
     else if (settlement->blocks)
         dest_block(engine, dest, tenant, answer->text);
-    if (settlement->dead) {
-        dest->dead++;
+    if (settlement->dead)
         alerts_job_dead(engine, dest, tenant, slice_from(settlement->dead_code));
-        if (dest_dead_full(dest))
-            dest->dead_doubted = true; /* redrives, purges and ends of retention go past the engine: count before holding */
-    }
 }
 
 void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
@@ -259,7 +259,6 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     measures_analysed(engine, attempt->dest, began);
     shares_give_back(&attempt->dest->shares, attempt->side, &attempt->lane->share, 1, input.now);
-    attempt->lane = NULL;
     if (!attempt->gate) {
         ; /* it never left, and no gate counts it */
     } else if (status == STATUS_OK) {
@@ -286,6 +285,9 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
     if (answer->left_out.len > 0)
         alerts_headers_left_out(engine, attempt->dest);
+    attempt->dying = settlement.dead;
+    attempt->dest->dying += attempt->dying;
+    attempt->lane->dying += attempt->dying;
     queue_settlement(attempt);
 }
 

@@ -95,7 +95,7 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->seed = settings->seed;
     engine->not_before = INSTANT_NONE;
     engine->promote_at = INSTANT_NONE;
-    engine->dead_counted_at = INSTANT_NONE;
+    engine->orphans_after = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
     map_init(&engine->leased, settings->seed);
     enum status status = dests_add(engine, engine->config, err);
@@ -143,7 +143,7 @@ static enum status load_lane(void *context, const struct lane *stored)
     struct lane_state *lane;
     if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    lane->dest->dead += stored->counts.dead;
+    lane_dead_add(lane, stored->counts.dead);
     lane_ready_add(engine, lane, stored->counts.ready);
     return STATUS_OK;
 }
@@ -180,40 +180,13 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
 /* Says once that a destination is held by its dead letters, and once that it is no more. */
 static void tell_dead_full(struct dest *dest)
 {
-    bool full = dest_dead_full(dest);
-    if (full == dest->dead_told || dest->dead_doubted)
+    bool full = dest->dying == 0 ? dest_dead_full(dest) : dest->dead_told && dest_dead_full(dest);
+    if (full == dest->dead_told)
         return;
     dest->dead_told = full;
     dest->alerts.due = true;
     log_event(full ? LOG_ERROR : LOG_INFO, full ? "dead_letters_full" : "dead_letters_fit",
               FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
-}
-
-/*
- * A destination that seems to be full of dead letters is counted before it is held, and again while it is: somebody may
- * have cleared them. So are all when some died unseen, or the limit would be passed.
- */
-static void count_dead(struct engine *engine)
-{
-    instant now = engine_now(engine);
-    bool full = engine->dead_uncounted, doubted = false;
-    for (const struct dest *dest = engine->dests; dest; dest = dest->next) {
-        full = full || dest_dead_full(dest) || dest->dead_told;
-        doubted = doubted || (dest->dead_doubted && dest_dead_full(dest));
-    }
-    bool soon = engine->dead_counted_at != INSTANT_NONE && now < instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS) &&
-                now >= engine->dead_counted_at;
-    if (!full || soon || (!doubted && now < engine->dead_count_at))
-        return;
-    struct error error;
-    if (dead_recount(engine, &error) != STATUS_OK)
-        log_event(LOG_ERROR, "dead_count_failed", FIELD_CSTR("error", error.text));
-    else
-        engine->dead_uncounted = false;
-    engine->dead_counted_at = now;
-    engine->dead_count_at = instant_add(now, DEAD_COUNT_EVERY_MS);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        tell_dead_full(dest);
 }
 
 /* When something will be to do although nothing happens. A time that has come waits for a batch, which wakes by itself. */
@@ -227,7 +200,6 @@ static instant next_time(const struct engine *engine, instant now)
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);
     instant_hasten(&next, alerts_next(engine), now);
-    instant_hasten(&next, instant_add(engine->dead_counted_at, DEAD_COUNT_LEAST_MS), now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         instant_hasten(&next, dest_next(dest, now), now);
     return next;
@@ -244,7 +216,6 @@ static void heed_clock(struct engine *engine, instant now)
         engine->ahead_from -= engine->figures.ran_at - now;
     engine->promote_at = now;
     engine->orphans_at = now;
-    engine->dead_count_at = now;
     engine->trim_at = now;
     engine->incident_trim_at = now;
     engine->errors_at = now;
@@ -274,7 +245,8 @@ void engine_run(struct engine *engine)
         trim_events(engine);
         incidents_trim(engine);
         lanes_tick(engine);
-        count_dead(engine);
+        for (struct dest *dest = engine->dests; dest; dest = dest->next)
+            tell_dead_full(dest);
         auto_redrive(engine);
         probes_start(engine);
         dispatch_claims(engine);
@@ -292,8 +264,8 @@ static void lane_noticed(struct engine *engine, const struct lane_notice *change
     if (change->destination.data &&
         lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
-    if (change->ready > 0)
-        lane_ready_told(engine, change->lane, change->ready);
+    if (change->ready > 0 || change->dead != 0)
+        lane_told(engine, change->lane, change->ready, change->dead);
 }
 
 void engine_notice(struct engine *engine, struct notice *notice)

@@ -35,8 +35,6 @@ enum {
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     AGAIN_MS = 1000,               /* after a batch that failed */
     HELD_LANES_MAX = 256,          /* tenants of one destination that are held for themselves */
-    DEAD_COUNT_EVERY_MS = 5000,    /* how often a destination held by its dead letters is counted again */
-    DEAD_COUNT_LEAST_MS = 250,     /* and not more often than this, whatever is doubted */
     DEST_CHANGES_MAX = 8,          /* of one destination that are not on their way to the store yet */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
     TRIM_MAX = 5000,
@@ -112,10 +110,11 @@ struct dest {
     instant hold_since;  /* and since when */
     struct lane_state *held_lanes; /* tenants that are held for themselves */
     size_t held_lane_count;
-    int64_t dead;      /* as last counted, and those since */
-    int64_t dead_counting; /* while they are being counted */
-    bool dead_doubted; /* perhaps they are fewer: count again soon, and before it is said that it is full */
+    int64_t tenants;   /* that ever had a job there, but for the daemon's own */
+    int64_t dead;      /* of all its lanes, as the store has told, */
+    int64_t dying;     /* and of jobs that end so when it has written that */
     bool dead_told;    /* that it is full */
+    int64_t tenants_dead_full; /* tenants that have as many as they may and are held for it, as far as they were asked */
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
     double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
@@ -131,6 +130,9 @@ struct lane_state {
     char *tenant;
     int64_t ready; /* believed to be claimable, less those being claimed */
     int64_t claiming; /* those being claimed */
+    int64_t dead;     /* letters; a lane that has some is not forgotten; */
+    int64_t dying;    /* as of its destination */
+    bool dead_told;   /* that they are as many as the tenant may have */
     enum return_class return_class;
     int64_t return_left; /* jobs of that class, as far as they were counted; INT64_MAX: all */
     struct turn turn;
@@ -170,6 +172,7 @@ struct attempt {
     struct gate_pass pass;
     struct lane_state *lane; /* whose share it counts in until it is answered, */
     enum shares_side side;   /* and of what */
+    bool dying;              /* its end is a dead letter */
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
     int stop_tries;
@@ -223,7 +226,10 @@ struct engine {
     size_t lane_count;    /* that are there */
     size_t lanes_looked;  /* the last one that was looked at: lane_memory.c */
     instant lanes_look_at;
-    int64_t *lanes_missed; /* ready jobs of lanes that could not be recalled, by id; NULL: none */
+    int64_t lane_last;    /* the newest that was ever heard of */
+    struct lane_missed {
+        int64_t ready, dead;
+    } *lanes_missed; /* what was told of lanes that could not be recalled, by id; NULL: none */
     size_t lanes_missed_capacity;
     struct attempt *attempts;
     struct attempt *unsettled; /* answered, to be recorded */
@@ -238,11 +244,10 @@ struct engine {
     bool promoting;
     instant promote_at;
     instant orphans_at;
+    instant orphans_after; /* the page to come begins after that lease, and that job; INSTANT_NONE: with the first */
+    int64_t orphans_after_seq;
     bool orphans_out;
     struct map leased; /* what pull workers hold: leased.c */
-    instant dead_count_at;   /* the next regular one */
-    instant dead_counted_at; /* INSTANT_NONE: never */
-    bool dead_uncounted;     /* some died whose destination was not told: expired while they waited, or interrupted */
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
@@ -289,16 +294,19 @@ int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted
 void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
-enum status dead_recount(struct engine *engine, struct error *err) MUST_CHECK;
 bool dest_dead_full(const struct dest *dest);
+/* Whether the tenant has as many dead letters there as it may: it is held, and nobody else. */
+bool lane_dead_full(const struct lane_state *lane);
+/* So many more; negative: fewer. */
+void lane_dead_add(struct lane_state *lane, int64_t count);
 
 /* lane_memory.c */
 /* Forgets lanes that have been idle for long, a few at a time, and asks again for those that were missed. */
 void lanes_tick(struct engine *engine);
 /* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
 struct lane_state *lane_recall(struct engine *engine, int64_t id);
-/* Jobs of it are ready. One that cannot be recalled now is asked for again by lanes_tick. */
-void lane_ready_told(struct engine *engine, int64_t id, int64_t count);
+/* Jobs of it are ready, and it has more dead letters, or fewer. One that cannot be recalled now is asked for again later. */
+void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead);
 /* As lane_recall, by its tenant. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 
@@ -372,8 +380,8 @@ void cycle_read(const json_t *root, struct cycle_figures *figures);
 
 /* auto_redrive.c */
 void auto_redrive(struct engine *engine);
-/* One that it asked for has been applied, or not. */
-void auto_redrive_done(struct dest *dest, bool applied);
+/* One that it asked for is back, applied or not. */
+void auto_redrive_done(struct dest *dest);
 instant auto_redrive_next(const struct engine *engine, instant now);
 
 /* fallback.c */

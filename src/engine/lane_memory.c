@@ -19,8 +19,8 @@ enum {
 static bool is_needed(const struct lane_state *lane, instant now)
 {
     instant paid_until = lane->rate.rate.count > 0 ? rate_keep(&lane->rate) : INSTANT_NONE;
-    return lane->ready != 0 || lane->claiming != 0 || lane->share.group != SHARES_NONE || lane->held || lane->told ||
-           lane->measure ||
+    return lane->ready != 0 || lane->claiming != 0 || lane->dead != 0 || lane->dying != 0 ||
+           lane->share.group != SHARES_NONE || lane->held || lane->told || lane->measure ||
            (paid_until != INSTANT_NONE && paid_until > now);
 }
 
@@ -50,13 +50,15 @@ static void look(struct engine *engine, struct lane_state *lane, instant now)
 static void recall_missed(struct engine *engine)
 {
     for (size_t id = 1; id < engine->lanes_missed_capacity; id++) {
-        if (engine->lanes_missed[id] == 0)
+        struct lane_missed *missed = &engine->lanes_missed[id];
+        if (missed->ready == 0 && missed->dead == 0)
             continue;
         struct lane_state *lane = lane_recall(engine, (int64_t)id);
         if (!lane)
             return;
-        lane_ready_add(engine, lane, engine->lanes_missed[id]);
-        engine->lanes_missed[id] = 0;
+        lane_dead_add(lane, missed->dead);
+        lane_ready_add(engine, lane, missed->ready);
+        *missed = (struct lane_missed){ 0, 0 };
     }
     free(engine->lanes_missed);
     engine->lanes_missed = NULL;
@@ -100,28 +102,32 @@ struct lane_state *lane_recall(struct engine *engine, int64_t id)
 }
 
 /* Without memory its jobs are safe all the same, and are found at the next start. */
-static void note_missed(struct engine *engine, int64_t id, int64_t count)
+static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
     size_t needed = (size_t)id + 1, had = engine->lanes_missed_capacity;
     if (needed > had) {
         size_t capacity = needed > engine->lanes_capacity ? needed : engine->lanes_capacity;
-        int64_t *missed = realloc(engine->lanes_missed, capacity * sizeof *missed);
+        struct lane_missed *missed = realloc(engine->lanes_missed, capacity * sizeof *missed);
         if (!missed)
             return;
         memset(missed + had, 0, (capacity - had) * sizeof *missed);
         engine->lanes_missed = missed;
         engine->lanes_missed_capacity = capacity;
     }
-    engine->lanes_missed[id] += count;
+    engine->lanes_missed[id].ready += ready;
+    engine->lanes_missed[id].dead += dead;
 }
 
-void lane_ready_told(struct engine *engine, int64_t id, int64_t count)
+/* A lane that was forgotten had no dead letters then, and whatever died since was told: so it need not be counted. */
+void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
     struct lane_state *lane = lane_recall(engine, id);
-    if (lane)
-        lane_ready_add(engine, lane, count);
-    else
-        note_missed(engine, id, count);
+    if (!lane) {
+        note_missed(engine, id, ready, dead);
+        return;
+    }
+    lane_dead_add(lane, dead);
+    lane_ready_add(engine, lane, ready);
 }
 
 struct wanted_lane {

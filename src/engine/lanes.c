@@ -2,7 +2,9 @@
  * Destinations and lanes: what the engine knows of who has work.
  */
 #include "base/hash.h"
+#include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/notify.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -80,6 +82,19 @@ static int64_t burst_max(const struct destination_config *config, struct rate ra
     return second > config->concurrency ? second : config->concurrency;
 }
 
+/* Some were cleared, or more are allowed: it may go on. */
+static void tell_tenant_fits(struct lane_state *lane)
+{
+    if (!lane->dead_told || lane_dead_full(lane))
+        return;
+    lane->dead_told = false;
+    lane->dest->tenants_dead_full--;
+    lane->dest->alerts.due = true;
+    turns_unpark(&lane->dest->turns, &lane->turn);
+    log_event(LOG_INFO, "tenant_dead_letters_fit", FIELD_CSTR("destination", lane->dest->name),
+              FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead));
+}
+
 static void lane_configure(struct lane_state *lane, const struct config *whole)
 {
     const struct destination_config *config = lane->dest->config;
@@ -89,6 +104,7 @@ static void lane_configure(struct lane_state *lane, const struct config *whole)
     turn_weigh(&lane->turn, weight);
     shares_weigh(&lane->dest->shares, &lane->share, weight);
     rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+    tell_tenant_fits(lane);
     turns_unpark(&lane->dest->turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
 
@@ -112,6 +128,10 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         }
         lane->id = id;
         lane->dest = dest;
+        if (id > engine->lane_last) { /* not one that was forgotten */
+            engine->lane_last = id;
+            dest->tenants += !slice_equal(tenant, NOTIFY_TENANT);
+        }
         turn_init(&lane->turn, 1);
         share_init(&lane->share, 1);
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
@@ -189,12 +209,25 @@ static void lane_park(struct lane_state *lane, instant until, instant now)
     shares_idle(&lane->dest->shares, &lane->share, now);
 }
 
+static void tell_tenant_full(struct lane_state *lane)
+{
+    if (lane->dead_told)
+        return;
+    lane->dead_told = true;
+    lane->dest->tenants_dead_full++;
+    lane->dest->alerts.due = true;
+    log_event(LOG_ERROR, "tenant_dead_letters_full", FIELD_CSTR("destination", lane->dest->name),
+              FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead));
+}
+
 int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now)
 {
     struct dest *dest = lane->dest;
     int64_t max = wanted < lane->ready ? wanted : lane->ready;
     assert(max > 0);
-    if (lane->held) {
+    if (lane_dead_full(lane))
+        tell_tenant_full(lane);
+    if (lane->held || lane_dead_full(lane)) {
         lane_park(lane, INSTANT_MAX, now);
         return 0;
     }
@@ -298,43 +331,26 @@ void lanes_release(struct engine *engine)
 
 bool dest_dead_full(const struct dest *dest)
 {
-    return dest->config && dest->config->dead.max > 0 && dest->dead >= dest->config->dead.max;
+    return dest->config && dest->config->dead.max > 0 && dest->dead + dest->dying >= dest->config->dead.max;
 }
 
-static bool ends_dead(const struct attempt *attempt)
+/* All of them while only one tenant is known, else half, unless somebody has set it. */
+bool lane_dead_full(const struct lane_state *lane)
 {
-    return attempt->settle.kind == OP_SETTLE &&
-           (attempt->settle.settle.event == EVENT_GIVE_UP || attempt->settle.settle.event == EVENT_EXPIRE);
+    const struct dest *dest = lane->dest;
+    if (!dest->config)
+        return false;
+    int64_t max = dest->config->dead.max, own = dest->config->dead.max_per_tenant;
+    if (own == 0)
+        own = dest->tenants > 1 && max > 1 ? max / 2 : max;
+    return own > 0 && lane->dead + lane->dying >= own;
 }
 
-static enum status add_dead(void *context, const struct lane *lane)
+void lane_dead_add(struct lane_state *lane, int64_t count)
 {
-    struct dest *dest = dest_find(context, lane->destination);
-    if (dest)
-        dest->dead_counting += lane->counts.dead;
-    return STATUS_OK;
-}
-
-/*
- * Sums each destination's dead letters anew from the store, and those that it may not have heard of yet. One that it has
- * just heard of is counted twice: such a count is doubted.
- */
-enum status dead_recount(struct engine *engine, struct error *err)
-{
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        dest->dead_counting = 0;
-    enum status status = store_each_lane(engine->reader, add_dead, engine, err);
-    if (status != STATUS_OK)
-        return status;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        dest->dead = dest->dead_counting;
-        dest->dead_doubted = false;
-    }
-    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next) {
-        if (!ends_dead(attempt))
-            continue;
-        attempt->dest->dead++;
-        attempt->dest->dead_doubted = true;
-    }
-    return STATUS_OK;
+    lane->dead += count;
+    lane->dest->dead += count;
+    assert(lane->dead >= 0);
+    if (count < 0)
+        tell_tenant_fits(lane);
 }

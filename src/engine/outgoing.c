@@ -98,9 +98,13 @@ static void claim_failed(struct engine *engine, const struct purpose *purpose, c
 
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
-    for (size_t i = 0; i < promote->ret_ready_count; i++)
-        lane_ready_told(engine, promote->ret_ready[i].lane, promote->ret_ready[i].count);
-    engine->dead_uncounted = engine->dead_uncounted || promote->ret_expired > 0;
+    for (size_t i = 0; i < promote->ret_ready_count; i++) {
+        const struct lane_ready *told = &promote->ret_ready[i];
+        struct lane_state *lane;
+        if (lane_get(engine, told->lane, told->destination, told->tenant, &lane) != STATUS_OK)
+            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", told->lane), FIELD_CSTR("error", "no memory"));
+        lane_told(engine, told->lane, told->count, told->dead); /* it need not be read: it is there */
+    }
     engine->expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
     size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
@@ -155,7 +159,7 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
             engine->trim_at = instant_add(engine_now(engine), TRIM_AGAIN_MS);
         break;
     case OP_REDRIVE:
-        auto_redrive_done(purpose->dest, applied);
+        auto_redrive_done(purpose->dest);
         break;
     case OP_DESTINATION:
         destination_done(engine, batch, op, purpose);

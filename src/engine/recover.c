@@ -78,18 +78,33 @@ static void on_settled(struct batch *batch)
         settled += applied;
         if (applied)
             measures_recovered(engine, &op->settle, engine_now(engine));
-        engine->dead_uncounted = engine->dead_uncounted || dead;
         const struct lane_state *lane = dead ? lane_recall(engine, op->settle.ret_lane) : NULL;
         if (lane)
             alerts_job_dead(engine, lane->dest, slice_from(lane->tenant), op->settle.dead_code);
     }
     engine->figures.recovered += settled;
-    if (settled > 0) {
-        engine->orphans_at = engine_now(engine); /* look again: there may be more than one page */
+    if (settled > 0)
         ahead_note_death(engine);
+    if (batch->status != STATUS_OK) { /* from the first again, in a second */
+        engine->orphans_after = INSTANT_NONE;
+        engine->orphans_at = instant_add(engine_now(engine), ORPHANS_EVERY_MS);
+    } else if (engine->orphans_after == INSTANT_NONE) {
+        engine->recovering = false;
     }
     batch_free(batch);
     engine_wake(engine);
+}
+
+/* The next page begins after the last of a full one. */
+static void turn_page(struct engine *engine, const struct op_orphans *orphans)
+{
+    engine->orphans_after = INSTANT_NONE;
+    if (orphans->ret_count < ORPHANS_MAX)
+        return;
+    const struct job *last = &orphans->ret_jobs[orphans->ret_count - 1];
+    engine->orphans_after = last->lease_until;
+    engine->orphans_after_seq = last->seq;
+    engine->orphans_at = engine_now(engine);
 }
 
 /* Settles the orphans of one page; the ones this process is working on are left alone. */
@@ -98,10 +113,11 @@ static void settle_orphans(struct engine *engine, const struct op_orphans *orpha
     struct batch *batch = batch_new(orphans->ret_count, SIZE_MAX / 2);
     for (size_t i = 0; batch && i < orphans->ret_count; i++)
         batch->count += orphan_op(engine, &orphans->ret_jobs[i], &batch->memory, &batch->ops[batch->count]);
-    if (!batch || batch->count == 0) {
-        batch_free(batch);
+    if (!batch || batch->count == 0) { /* none of these is to be settled now; that says nothing of the next page */
         engine->orphans_out = false;
-        engine->recovering = false;
+        if (batch && engine->orphans_after == INSTANT_NONE)
+            engine->recovering = false;
+        batch_free(batch);
         return;
     }
     log_event(LOG_WARN, "attempts_recovered", FIELD_INT("count", (int64_t)batch->count));
@@ -117,12 +133,11 @@ static void on_found(struct batch *batch)
     struct engine *engine = batch->context;
     const struct op_orphans *orphans = &batch->ops[0].orphans;
     engine->batches_out--;
-    if (batch->status == STATUS_OK && orphans->ret_count > 0) {
+    if (batch->status == STATUS_OK) {
+        turn_page(engine, orphans);
         settle_orphans(engine, orphans);
     } else {
         engine->orphans_out = false;
-        if (batch->status == STATUS_OK)
-            engine->recovering = false;
     }
     batch_free(batch);
     engine_wake(engine);
@@ -142,6 +157,8 @@ void recover_orphans(struct engine *engine)
     batch->ops[0].orphans = (struct op_orphans){
         .until = engine->recovering ? INSTANT_MAX : now,
         .owner = engine->recovering ? SLICE("engine") : SLICE(""),
+        .after_until = engine->orphans_after,
+        .after_seq = engine->orphans_after_seq,
         .max = ORPHANS_MAX,
     };
     batch->count = 1;

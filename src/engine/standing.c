@@ -142,6 +142,7 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
     if (ahead < 0)
         ahead = lane->ready > 0 ? lane->ready - 1 : 0; /* without itself */
     place.known = true;
+    place.dead_full = lane_dead_full(lane);
     enum shares_side side = gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
     place.share = shares_part(&dest->shares, side, &lane->share);
     place.slots = dest->shares.sides[side].slots;
@@ -149,7 +150,7 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
     place.tenants = turns_count(&dest->turns);
     place.before = ahead + others_before(lane, ahead);
     allow_by_limits(lane, ahead, now, &place);
-    instant begin = begins_at(dest, &answer, now);
+    instant begin = place.dead_full ? INSTANT_NONE : begins_at(dest, &answer, now);
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
     int64_t limit = gate_slots(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;

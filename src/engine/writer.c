@@ -109,6 +109,14 @@ static bool notice_insert(struct notice *notice, struct lane_notice *lane, const
     return lane->destination.data && lane->tenant.data;
 }
 
+/* Dead letters that an operation which was applied made or took away. */
+static int dead_more(const struct store_op *op)
+{
+    if (op->kind == OP_SETTLE)
+        return op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE;
+    return op->kind == OP_PURGE || (op->kind == OP_REDRIVE && op->job.ret_was_dead) ? -1 : 0;
+}
+
 static bool notice_add(struct notice *notice, struct map *lanes, const struct store_op *op, instant now)
 {
     int64_t id = op->kind == OP_INSERT   ? op->insert.ret_lane
@@ -119,6 +127,9 @@ static bool notice_add(struct notice *notice, struct map *lanes, const struct st
         return false;
     if (op->kind == OP_INSERT)
         return notice_insert(notice, lane, &op->insert, now);
+    lane->dead += dead_more(op);
+    if (op->kind == OP_PURGE || (op->kind == OP_SETTLE && dead_more(op) > 0))
+        return true;
     if (op->kind == OP_SETTLE && op->settle.run_at > now)
         lane->next_at = instant_earlier(lane->next_at, op->settle.run_at);
     else
@@ -132,8 +143,8 @@ static bool op_is_news(const struct store_op *op)
     if (op->status != STATUS_OK)
         return false;
     if (op->kind == OP_SETTLE)
-        return op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE;
-    return (op->kind == OP_INSERT && !op->insert.ret_existed) || op->kind == OP_REDRIVE;
+        return op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE || dead_more(op) > 0;
+    return (op->kind == OP_INSERT && !op->insert.ret_existed) || op->kind == OP_REDRIVE || op->kind == OP_PURGE;
 }
 
 enum status notice_of(const struct store_op *ops, size_t count, instant now, struct notice **ret_notice)

@@ -38,6 +38,7 @@ struct lane_notice {
     int64_t lane;
     struct slice destination, tenant; /* empty when the lane must be known already */
     int64_t ready;            /* jobs more */
+    int64_t dead;             /* dead letters more, or fewer */
     instant next_at; /* earliest time of jobs that wait; INSTANT_NONE: none */
 };
 

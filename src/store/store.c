@@ -102,6 +102,13 @@ enum status store_each_kept(struct store_reader *reader, struct slice space,
     return status;
 }
 
+int64_t pending_share(const struct store_settings *settings, int64_t tenants)
+{
+    if (settings->pending_per_tenant > 0)
+        return settings->pending_per_tenant;
+    return tenants > 1 && settings->pending_max > 1 ? settings->pending_max / 2 : 0;
+}
+
 void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more)
 {
     sum->pending += more->pending;

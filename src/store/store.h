@@ -96,6 +96,7 @@ struct op_insert {
     int64_t ret_seq, ret_lane;
     struct slice ret_id;
     bool ret_existed; /* the same id with the same body was there; nothing changed */
+    bool ret_tenant_full; /* STATUS_FULL: its tenant has its share, others may still add */
 };
 
 /*
@@ -167,14 +168,17 @@ struct op_job {
     /* results */
     int64_t ret_seq, ret_lane;
     enum job_state ret_state;
+    bool ret_was_dead;
 };
 
 /* OP_PURGE: deletes one dead letter, by name. Its events stay. */
 
-/* What became ready in a lane. */
+/* What time has done in a lane, so that nobody need ask for it. */
 struct lane_ready {
     int64_t lane;
-    int64_t count;
+    struct slice destination, tenant;
+    int64_t count; /* became ready */
+    int64_t dead;  /* dead letters more, those that expired, or fewer, whose time is over */
 };
 
 /* How long a destination's dead letters are kept; 0: until purged. */
@@ -201,9 +205,14 @@ struct op_promote {
     instant ret_next_at; /* the next time something will be due; INSTANT_NONE: nothing waits */
 };
 
-/* OP_ORPHANS: running jobs whose lease ended by `until` (INSTANT_MAX: all), without payload; they keep their lease. */
+/*
+ * OP_ORPHANS: running jobs whose lease ended by `until` (INSTANT_MAX: all), without payload, by the end of their lease and
+ * seq; they keep their lease. A page begins after the last one of the page before.
+ */
 struct op_orphans {
     instant until;
+    instant after_until; /* INSTANT_NONE: from the first */
+    int64_t after_seq;
     struct slice owner; /* empty: any */
     size_t max;
     struct job *ret_jobs;
@@ -327,6 +336,8 @@ struct store_settings {
     enum store_make make;
     bool sync_always;      /* else the caller calls store_sync each second */
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
+    int64_t pending_per_tenant; /* likewise of one tenant; 0: all of them while only one is known, else half */
+    struct slice own_tenant;    /* the daemon's, which is not counted as one */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
     void (*on_migrate)(int from, int to);
 };
@@ -426,6 +437,9 @@ enum status store_each_lane(struct store_reader *reader, enum status (*visit)(vo
 enum status store_each_kept(struct store_reader *reader, struct slice space,
                             enum status (*visit)(void *context, const struct kept *kept), void *context,
                             struct error *err) MUST_CHECK;
+
+/* How many jobs one of so many tenants may have waiting; 0: there is no such limit. */
+int64_t pending_share(const struct store_settings *settings, int64_t tenants);
 
 void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more);
 

@@ -55,6 +55,19 @@ static enum status insert_again(struct op_insert *insert, const struct memory_jo
     return insert->ret_id.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
+/* Whether the queue is, or its tenant's share of it. */
+static bool is_full(const struct memory_store *store, struct op_insert *insert)
+{
+    insert->ret_tenant_full = false;
+    if (insert->beyond_limit)
+        return false;
+    if (store->settings.pending_max > 0 && store->backlog >= store->settings.pending_max)
+        return true;
+    int64_t share = pending_share(&store->settings, store->tenant_count);
+    insert->ret_tenant_full = share > 0 && store->backlog >= share && memory_tenant_waiting(store, insert->tenant) >= share;
+    return insert->ret_tenant_full;
+}
+
 static enum status apply_insert(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
     struct op_insert *insert = &op->insert;
@@ -66,7 +79,7 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
     if (name && name->job)
         return insert_again(insert, name->job, memory);
-    if (store->pending_max > 0 && store->backlog >= store->pending_max && !insert->beyond_limit)
+    if (is_full(store, insert))
         return STATUS_FULL;
 
     int64_t seq = ++store->numbers.seq;
@@ -316,6 +329,7 @@ static enum status apply_redrive(struct memory_store *store, instant now, struct
         return STATUS_CONFLICT;
     if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    op->job.ret_was_dead = job->job.state == STATE_DEAD;
     if (job->job.state == STATE_DEAD)
         start_over(job, now);
     if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
@@ -349,10 +363,11 @@ struct ready_list {
     struct arena *memory;
 };
 
-static enum status ready_count(struct ready_list *list, struct memory_lane *lane)
+static enum status ready_count(struct ready_list *list, struct memory_lane *lane, int ready, int dead)
 {
     if (lane->mark == list->mark) {
-        list->lanes[lane->mark_index].count++;
+        list->lanes[lane->mark_index].count += ready;
+        list->lanes[lane->mark_index].dead += dead;
         return STATUS_OK;
     }
     if (list->count == list->capacity) {
@@ -367,8 +382,11 @@ static enum status ready_count(struct ready_list *list, struct memory_lane *lane
     }
     lane->mark = list->mark;
     lane->mark_index = list->count;
-    list->lanes[list->count++] = (struct lane_ready){ lane->id, 1 };
-    return STATUS_OK;
+    struct lane_ready *told = &list->lanes[list->count++];
+    *told = (struct lane_ready){ .lane = lane->id, .count = ready, .dead = dead,
+                                 .destination = arena_copy(list->memory, lane->link.first),
+                                 .tenant = arena_copy(list->memory, lane->link.second) };
+    return told->destination.data && told->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static enum status expire(struct memory_store *store, instant now, const struct store_op *op, struct memory_job *job)
@@ -396,13 +414,16 @@ static enum status promote_one(struct memory_store *store, instant now, struct s
     case STATE_WAITING:
         if (job->job.deadline != INSTANT_NONE && is_due(job->job.deadline, now)) {
             promote->ret_expired++;
-            return expire(store, now, op, job);
+            status = ready_count(list, job->lane, 0, 1);
+            return status == STATUS_OK ? expire(store, now, op, job) : status;
         }
         promote->ret_promoted++;
         status = memory_job_ready(store, job);
-        return status == STATUS_OK ? ready_count(list, job->lane) : status;
+        return status == STATUS_OK ? ready_count(list, job->lane, 1, 0) : status;
     case STATE_DEAD:
         promote->ret_dead_deleted++;
+        if (ready_count(list, job->lane, 0, -1) != STATUS_OK)
+            return STATUS_NO_MEMORY;
         status = memory_event_add(store, now, EVENT_TYPE_DEAD_EXPIRED, job, SLICE(""), op->data);
         return status == STATUS_OK ? memory_job_delete(store, job) : status;
     default:
@@ -435,7 +456,9 @@ static struct memory_job *orphan_next(const struct memory_store *store, const st
                                       const struct memory_job *last)
 {
     struct tree_node *node = last ? tree_after(&store->leases, last->job.lease_until, last->job.seq)
-                                  : tree_first(&store->leases);
+                             : orphans->after_until != INSTANT_NONE
+                                 ? tree_after(&store->leases, orphans->after_until, orphans->after_seq)
+                                 : tree_first(&store->leases);
     for (; node && (node->key <= orphans->until || orphans->until == INSTANT_MAX);
          node = tree_after(&store->leases, node->key, node->tie)) {
         struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
@@ -606,7 +629,14 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
     store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED };
-    store->pending_max = settings->pending_max;
+    store->settings = *settings;
+    store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
+    map_init(&store->tenants, SEED);
+    if (!store->own_tenant) {
+        pthread_mutex_destroy(&store->mutex);
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
     names_init(&store->names);
     names_init(&store->lanes);
     names_init(&store->kept);

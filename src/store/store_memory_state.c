@@ -82,6 +82,45 @@ static instant job_due(const struct memory_job *job)
     }
 }
 
+/* Among its tenant's: the first one stands for the tenant. */
+static enum status tenant_link(struct memory_store *store, struct memory_lane *lane)
+{
+    struct slice tenant = lane->link.second;
+    struct memory_lane *first = map_get(&store->tenants, tenant);
+    if (!first) {
+        if (map_put(&store->tenants, tenant, lane) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        store->tenant_count += !slice_equal(tenant, slice_from(store->own_tenant));
+        return STATUS_OK;
+    }
+    lane->next_of_tenant = first->next_of_tenant;
+    first->next_of_tenant = lane;
+    return STATUS_OK;
+}
+
+/* The newest lane: the first of its tenant is the last of them to go. */
+static void tenant_unlink(struct memory_store *store, const struct memory_lane *lane)
+{
+    struct slice tenant = lane->link.second;
+    struct memory_lane *first = map_get(&store->tenants, tenant);
+    if (first == lane) {
+        map_remove(&store->tenants, tenant);
+        store->tenant_count -= !slice_equal(tenant, slice_from(store->own_tenant));
+        return;
+    }
+    while (first->next_of_tenant != lane)
+        first = first->next_of_tenant;
+    first->next_of_tenant = lane->next_of_tenant;
+}
+
+int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant)
+{
+    int64_t waiting = 0;
+    for (const struct memory_lane *lane = map_get(&store->tenants, tenant); lane; lane = lane->next_of_tenant)
+        waiting += lane->counts.pending + lane->counts.waiting;
+    return waiting;
+}
+
 static void job_count(struct memory_store *store, const struct memory_job *job, int64_t step)
 {
     struct lane_counts *counts = &job->lane->counts;
@@ -199,6 +238,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         break;
     case UNDO_LANE_NEW:
         names_remove(&store->lanes, &undo->lane->link);
+        tenant_unlink(store, undo->lane);
         store->lane_count--;
         free(undo->lane);
         break;
@@ -282,6 +322,11 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     char *at = lane->text;
     lane->link.first = text_put(&at, destination);
     lane->link.second = text_put(&at, tenant);
+    if (tenant_link(store, lane) != STATUS_OK) {
+        store->undo_count--;
+        free(lane);
+        return STATUS_NO_MEMORY;
+    }
     names_add(&store->lanes, &lane->link);
     store->lane_list[store->lane_count++] = lane;
     lane->id = (int64_t)store->lane_count;
@@ -592,6 +637,8 @@ void memory_clear(struct memory_store *store)
     }
     for (size_t i = 0; i < store->lane_count; i++)
         free(store->lane_list[i]);
+    map_release(&store->tenants);
+    free(store->own_tenant);
     names_release(&store->names);
     names_release(&store->lanes);
     names_release(&store->kept);

@@ -8,6 +8,7 @@
 #ifndef STORE_STORE_MEMORY_STATE_H
 #define STORE_STORE_MEMORY_STATE_H
 
+#include "base/map.h"
 #include "store/store.h"
 #include "store/store_memory_names.h"
 #include "store/store_memory_tree.h"
@@ -19,6 +20,7 @@ struct memory_lane {
     int64_t id;
     struct tree ready; /* by (rank, seq) */
     struct lane_counts counts;
+    struct memory_lane *next_of_tenant; /* at another destination */
     uint64_t mark; /* of the promotion that last made something ready here */
     size_t mark_index;
     char text[];
@@ -106,7 +108,10 @@ struct memory_numbers {
 struct memory_store {
     struct store store; /* first */
     pthread_mutex_t mutex;
-    int64_t pending_max;
+    struct store_settings settings; /* without names */
+    char *own_tenant;
+    int64_t tenant_count; /* but for the daemon's own */
+    struct map tenants;   /* tenant -> its first lane */
     int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
     struct names names, lanes, kept;
@@ -133,6 +138,8 @@ void memory_clear(struct memory_store *store);
  * The changes. Those that return a status return STATUS_OK or STATUS_NO_MEMORY; after the latter the batch
  * must be rolled back.
  */
+/* Pending and waiting jobs of the tenant, at all destinations. */
+int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant);
 enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
                             struct memory_lane **ret_lane) MUST_CHECK;
 /* A job that has its name, lane and texts, and no event yet; memory_job_placed is still to be called. */

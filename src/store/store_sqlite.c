@@ -301,6 +301,7 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     store->checkpoint_pages = CHECKPOINT_PAGES;
     store->reserve_pages = LOG_RESERVE_PAGES;
     map_init(&store->lane_map, 0);
+    map_init(&store->tenant_map, 0);
     buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
 
     store->path = path_copy(path);

@@ -44,6 +44,42 @@ static enum status array_grow(struct sqlite_lane ***array, size_t count, size_t 
     return STATUS_OK;
 }
 
+/* Among its tenant's: the first one stands for the tenant. */
+static enum status tenant_link(struct sqlite_store *store, struct sqlite_lane *lane)
+{
+    struct sqlite_lane *first = map_get(&store->tenant_map, lane->lane.tenant);
+    if (!first) {
+        if (map_put(&store->tenant_map, lane->lane.tenant, lane) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        store->progress.tenant_count += !slice_equal(lane->lane.tenant, store->settings.own_tenant);
+        return STATUS_OK;
+    }
+    lane->next_of_tenant = first->next_of_tenant;
+    first->next_of_tenant = lane;
+    return STATUS_OK;
+}
+
+/* The newest lane: the first of its tenant is the last of them to go. */
+static void tenant_unlink(struct sqlite_store *store, const struct sqlite_lane *lane)
+{
+    struct sqlite_lane *first = map_get(&store->tenant_map, lane->lane.tenant);
+    if (first == lane) {
+        map_remove(&store->tenant_map, lane->lane.tenant);
+        return;
+    }
+    while (first->next_of_tenant != lane)
+        first = first->next_of_tenant;
+    first->next_of_tenant = lane->next_of_tenant;
+}
+
+int64_t sqlite_tenant_waiting(const struct sqlite_store *store, struct slice tenant)
+{
+    int64_t waiting = 0;
+    for (const struct sqlite_lane *lane = map_get(&store->tenant_map, tenant); lane; lane = lane->next_of_tenant)
+        waiting += lane->lane.counts.pending + lane->lane.counts.waiting;
+    return waiting;
+}
+
 /* Only in memory; its id is the next one. */
 static enum status lane_add(struct sqlite_store *store, struct slice destination, struct slice tenant,
                             struct sqlite_lane **ret_lane)
@@ -57,6 +93,11 @@ static enum status lane_add(struct sqlite_store *store, struct slice destination
     if (!lane)
         return STATUS_NO_MEMORY;
     if (map_put(&store->lane_map, (struct slice){ lane->key, lane->key_len }, lane) != STATUS_OK) {
+        free(lane);
+        return STATUS_NO_MEMORY;
+    }
+    if (tenant_link(store, lane) != STATUS_OK) {
+        map_remove(&store->lane_map, (struct slice){ lane->key, lane->key_len });
         free(lane);
         return STATUS_NO_MEMORY;
     }
@@ -121,6 +162,7 @@ void sqlite_lanes_release(struct sqlite_store *store)
     free(store->lanes);
     free(store->touched);
     map_release(&store->lane_map);
+    map_release(&store->tenant_map);
     buffer_release(&store->lane_key);
 }
 
@@ -203,11 +245,12 @@ void sqlite_lanes_rollback(struct sqlite_store *store)
         struct sqlite_lane *lane = store->touched[i];
         lane->lane.counts = lane->saved;
         lane->touched = false;
-        lane->promoted = 0;
+        lane->promoted = lane->died = 0;
     }
     store->touched_count = 0;
-    for (size_t i = store->saved.lane_count; i < store->progress.lane_count; i++) {
+    for (size_t i = store->progress.lane_count; i-- > store->saved.lane_count;) {
         struct sqlite_lane *lane = store->lanes[i];
+        tenant_unlink(store, lane);
         void *removed = map_remove(&store->lane_map, (struct slice){ lane->key, lane->key_len });
         assert(removed == lane);
         free(lane);

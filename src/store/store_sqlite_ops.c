@@ -115,6 +115,21 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
     return status;
 }
 
+/* Whether the queue is, or its tenant's share of it; only a queue that is as long as a share can hold a whole one. */
+static bool is_full(const struct sqlite_store *store, struct op_insert *insert)
+{
+    const struct store_settings *settings = &store->settings;
+    insert->ret_tenant_full = false;
+    if (insert->beyond_limit)
+        return false;
+    if (settings->pending_max > 0 && store->progress.waiting >= settings->pending_max)
+        return true;
+    int64_t share = pending_share(settings, store->progress.tenant_count);
+    insert->ret_tenant_full =
+        share > 0 && store->progress.waiting >= share && sqlite_tenant_waiting(store, insert->tenant) >= share;
+    return insert->ret_tenant_full;
+}
+
 static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct op_insert *insert = &op->insert;
@@ -133,7 +148,7 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
         if (found)
             return insert_existing(batch, op, &row);
     }
-    if (store->settings.pending_max > 0 && store->progress.waiting >= store->settings.pending_max && !insert->beyond_limit)
+    if (is_full(store, insert))
         return refuse(op, STATUS_FULL);
     enum status status = STATUS_OK;
     if (insert->id.len == 0)
@@ -432,6 +447,7 @@ static enum status named_change(struct sqlite_batch *batch, struct store_op *op,
         after.job.rank = op->job.rank;
     }
     op->job.ret_state = after.job.state;
+    op->job.ret_was_dead = before->job.state == STATE_DEAD;
     enum status status = STATUS_OK;
     if (op->kind == OP_REDRIVE && op->job.payload_given)
         status = payload_replace(batch, before->job.seq, op->job.payload);
@@ -508,6 +524,7 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
                          (long long)seq);
     if (row.job.state == STATE_DEAD) {
         promote->ret_dead_deleted++;
+        sqlite_lane_by_id(batch->store, row.job.lane)->died--;
         return job_deleted(batch, &row, EVENT_TYPE_DEAD_EXPIRED, op->data);
     }
     if (row.job.state == STATE_COMPLETED || row.job.state == STATE_CANCELLED) {
@@ -516,6 +533,7 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
     }
     if (row.job.deadline != INSTANT_NONE && row.job.deadline <= batch->now) {
         promote->ret_expired++;
+        sqlite_lane_by_id(batch->store, row.job.lane)->died++;
         return promote_expire(batch, op, &row);
     }
     promote->ret_promoted++;
@@ -543,23 +561,32 @@ static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret
     return status;
 }
 
-/* Lanes in which something became ready have been touched: those are looked through. */
+static enum status lane_told(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_told)
+{
+    *ret_told = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
+                                     .destination = arena_copy(batch->memory, lane->lane.destination),
+                                     .tenant = arena_copy(batch->memory, lane->lane.tenant) };
+    return ret_told->destination.data && ret_told->tenant.data ? STATUS_OK : no_memory(batch);
+}
+
+/* Lanes in which something changed have been touched: those are looked through. */
 static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote *promote)
 {
     const struct sqlite_store *store = batch->store;
     size_t count = 0;
     for (size_t i = 0; i < store->touched_count; i++)
-        count += store->touched[i]->promoted > 0;
+        count += store->touched[i]->promoted > 0 || store->touched[i]->died != 0;
     promote->ret_ready = arena_alloc_array(batch->memory, count, sizeof *promote->ret_ready);
     if (!promote->ret_ready)
         return no_memory(batch);
-    for (size_t i = 0; i < store->touched_count; i++) {
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < store->touched_count && status == STATUS_OK; i++) {
         struct sqlite_lane *lane = store->touched[i];
-        if (lane->promoted > 0)
-            promote->ret_ready[promote->ret_ready_count++] = (struct lane_ready){ lane->lane.id, lane->promoted };
-        lane->promoted = 0;
+        if (lane->promoted > 0 || lane->died != 0)
+            status = lane_told(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
+        lane->promoted = lane->died = 0;
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
@@ -626,6 +653,8 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     sqlite3_bind_int64(statement, 1, orphans->until);
     sqlite_bind_slice(statement, 2, orphans->owner);
     sqlite3_bind_int64(statement, 3, (int64_t)max);
+    sqlite3_bind_int64(statement, 4, orphans->after_until);
+    sqlite3_bind_int64(statement, 5, orphans->after_seq);
     enum status status = sqlite_rows_flush(batch, ROWS_ALL);
     if (status == STATUS_OK)
         status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);

@@ -81,7 +81,9 @@ struct sqlite_lane {
     struct lane lane;         /* its names point behind this structure */
     struct lane_counts saved; /* as committed; valid while touched */
     bool touched;
-    int64_t promoted; /* made ready by the OP_PROMOTE under way */
+    int64_t promoted; /* made ready by the OP_PROMOTE under way, */
+    int64_t died;     /* and dead letters more */
+    struct sqlite_lane *next_of_tenant; /* at another destination */
     size_t key_len;
     char key[];
 };
@@ -95,6 +97,7 @@ struct sqlite_progress {
     int64_t token_last;                         /* lease tokens only grow, over restarts too */
     int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
     size_t lane_count;
+    int64_t tenant_count; /* but for the daemon's own */
     int64_t waiting; /* pending and waiting jobs of all lanes */
     int64_t running;
 };
@@ -134,6 +137,7 @@ struct sqlite_store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct map lane_map;        /* sqlite_lane_key -> struct sqlite_lane */
+    struct map tenant_map;      /* tenant -> its first struct sqlite_lane */
     struct sqlite_lane **lanes; /* by id - 1 */
     size_t lanes_capacity;
     struct sqlite_lane **touched;
@@ -312,6 +316,8 @@ struct sqlite_lane *sqlite_lane_by_id(const struct sqlite_store *store, int64_t 
 enum status sqlite_lane_get(struct sqlite_batch *batch, struct slice destination, struct slice tenant,
                             struct sqlite_lane **ret_lane) MUST_CHECK;
 /* To be called before its counters change. */
+/* Pending and waiting jobs of the tenant, at all destinations. */
+int64_t sqlite_tenant_waiting(const struct sqlite_store *store, struct slice tenant);
 enum status sqlite_lane_touch(struct sqlite_batch *batch, struct sqlite_lane *lane) MUST_CHECK;
 /* Writes the counters of the touched lanes. */
 enum status sqlite_lanes_write(struct sqlite_batch *batch) MUST_CHECK;

@@ -183,6 +183,40 @@ static void a_full_store_refuses(void **state)
     assert_run(f, &fourth, STATUS_OK);
 }
 
+/* One tenant has all while it is alone, half as soon as another is known, at all destinations together. */
+static void a_tenant_has_its_share_of_the_queue(void **state)
+{
+    static const struct store_settings halves = { .pending_max = 8, .own_tenant = { "own", 3 } };
+    struct store_fixture *f = *state;
+    char id[8];
+    fixture_reopen(f, &halves);
+    struct store_op own = insert_op(f, "d", "own", "n");
+    own.insert.beyond_limit = true;
+    assert_run(f, &own, STATUS_OK);
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof id, "a%d", i);
+        struct store_op more = insert_op(f, i % 2 ? "d" : "other", "t", id);
+        assert_run(f, &more, STATUS_OK); /* the daemon's own tenant is none */
+    }
+    struct store_op first = insert_op(f, "d", "u", "b");
+    assert_run(f, &first, STATUS_OK);
+    struct store_op over = insert_op(f, "third", "t", "over");
+    assert_run(f, &over, STATUS_FULL);
+    assert_true(over.insert.ret_tenant_full);
+    struct store_op second = insert_op(f, "d", "u", "c");
+    assert_run(f, &second, STATUS_OK); /* which is the eighth */
+    struct store_op third = insert_op(f, "d", "u", "e");
+    assert_run(f, &third, STATUS_FULL);
+    assert_false(third.insert.ret_tenant_full);
+    struct store_op cancel = job_op(OP_CANCEL, "t", "a0");
+    assert_run(f, &cancel, STATUS_OK);
+    assert_run(f, &over, STATUS_FULL);
+    assert_true(over.insert.ret_tenant_full); /* four are half of eight */
+    cancel = job_op(OP_CANCEL, "t", "a1");
+    assert_run(f, &cancel, STATUS_OK);
+    assert_run(f, &over, STATUS_OK);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct store_fixture *f = *state;
@@ -697,6 +731,7 @@ const struct store_case store_cases_write[] = {
     { "made ids are ordered and unique", made_ids_are_ordered_and_unique },
     { "a made id never takes one in use", a_made_id_never_takes_one_in_use },
     { "a full store refuses", a_full_store_refuses },
+    { "a tenant has its share of the queue", a_tenant_has_its_share_of_the_queue },
     { "what cannot be is refused", what_cannot_be_is_refused },
     { "an unknown lane has nothing", an_unknown_lane_has_nothing },
     { "claims follow rank, then arrival", claims_follow_rank_then_arrival },

@@ -72,11 +72,26 @@ static void job_changed(struct model *model, struct model_job *job, enum event_t
     event_add(model, type, job, SLICE(""), data);
 }
 
-static int64_t backlog(const struct model *model)
+/* Of one tenant; without data: of all. */
+static int64_t backlog(const struct model *model, struct slice tenant)
 {
     int64_t count = 0;
+    for (size_t i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        count += job->exists && (job->job.state == STATE_PENDING || job->job.state == STATE_WAITING) &&
+                 (!tenant.data || slice_equal(job->job.tenant, tenant));
+    }
+    return count;
+}
+
+static int tenants(const struct model *model)
+{
+    bool known[MODEL_TENANTS] = { false };
+    int count = 0;
     for (size_t i = 0; i < model->job_count; i++)
-        count += model->jobs[i].exists && (model->jobs[i].job.state == STATE_PENDING || model->jobs[i].job.state == STATE_WAITING);
+        known[model->jobs[i].job.lane % MODEL_TENANTS] = true;
+    for (size_t i = 0; i < MODEL_TENANTS; i++)
+        count += known[i];
     return count;
 }
 
@@ -91,7 +106,8 @@ static void apply_insert(struct model *model, const struct store_op *op, struct 
         expected->job = (size_t)(job - model->jobs);
         return;
     }
-    if (backlog(model) >= model->pending_max) {
+    bool tenant_full = tenants(model) > 1 && backlog(model, insert->tenant) >= model->pending_max / 2;
+    if (backlog(model, (struct slice){ NULL, 0 }) >= model->pending_max || tenant_full) {
         expected->status = STATUS_FULL;
         return;
     }
@@ -333,6 +349,7 @@ static void promote_one(struct model *model, const struct store_op *op, struct m
 {
     if (job->job.state == STATE_DEAD) {
         expected->promote.ret_dead_deleted++;
+        expected->dead[job->job.lane]--;
         event_add(model, EVENT_TYPE_DEAD_EXPIRED, job, SLICE(""), op->data);
         job->exists = false;
     } else if (job->job.state == STATE_COMPLETED || job->job.state == STATE_CANCELLED) {
@@ -340,6 +357,7 @@ static void promote_one(struct model *model, const struct store_op *op, struct m
         job->exists = false;
     } else if (job->job.deadline != INSTANT_NONE && job->job.deadline <= model->now) {
         expected->promote.ret_expired++;
+        expected->dead[job->job.lane]++;
         job->ready = false;
         job->job.state = STATE_DEAD;
         job->job.dead_at = model->now;
@@ -456,12 +474,18 @@ static void check_promote(const struct model *model, const struct op_promote *pr
     assert_true(promote->ret_next_at == expected->promote.ret_next_at);
     size_t lanes = 0;
     for (size_t i = 0; i < MODEL_LANES; i++) {
-        lanes += expected->ready[i] > 0;
-        for (size_t j = 0; j < promote->ret_ready_count; j++)
-            if (promote->ret_ready[j].lane == model->lanes[i].id)
-                assert_int_equal(promote->ret_ready[j].count, expected->ready[i]);
+        lanes += expected->ready[i] > 0 || expected->dead[i] != 0;
+        for (size_t j = 0; j < promote->ret_ready_count; j++) {
+            const struct lane_ready *told = &promote->ret_ready[j];
+            if (told->lane != model->lanes[i].id)
+                continue;
+            assert_int_equal(told->count, expected->ready[i]);
+            assert_int_equal(told->dead, expected->dead[i]);
+            assert_text(told->destination, model_destinations[i / MODEL_TENANTS]);
+            assert_text(told->tenant, model_tenants[i % MODEL_TENANTS]);
+        }
     }
-    assert_int_equal(promote->ret_ready_count, lanes);
+    assert_true(promote->ret_ready_count >= lanes); /* one in which as many died as went may be told */
 }
 
 void model_check_op(struct model *model, const struct store_op *op, const struct expected *expected)

@@ -57,7 +57,7 @@ struct expected {
     size_t claimed[MODEL_CLAIM_MAX];
     size_t count; /* claimed, orphaned, trimmed */
     struct op_promote promote;
-    int64_t ready[MODEL_LANES];
+    int64_t ready[MODEL_LANES], dead[MODEL_LANES];
 };
 
 void model_init(struct model *model, instant now, int64_t pending_max);

@@ -505,6 +505,26 @@ static void a_tenant_is_held_for_itself(void **state)
     run_cases(fixture, cases, COUNT_OF(cases));
 }
 
+/* One tenant's part is used up: it alone is refused. */
+static void a_tenant_has_its_part_of_the_queue(void **state)
+{
+    (void)state;
+    const struct api_fixture_settings settings = { .pending_max = 6 };
+    struct api_fixture *fixture = api_fixture_new(&settings);
+    put_job(fixture, "yard", "quiet", "q", "x");
+    for (char id[] = "a"; id[0] < 'd'; id[0]++)
+        put_job(fixture, "yard", "loud", id, "x");
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"mail\",\"tenant\":\"loud\",\"payload\":1}");
+    char *retry_after = reply_header(&reply, "Retry-After");
+    assert_int_equal(reply.status, 429);
+    assert_string_equal(reply_text(&reply, "type"), "tenant_queue_full");
+    assert_non_null(retry_after);
+    free(retry_after);
+    reply_release(&reply);
+    put_job(fixture, "yard", "quiet", "r", "x");
+    api_fixture_free(fixture);
+}
+
 static void a_full_queue_says_so(void **state)
 {
     (void)state;
@@ -631,6 +651,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_job_is_acted_upon, setup, teardown),
         cmocka_unit_test_setup_teardown(why_says_what_is_the_matter, setup, teardown),
         cmocka_unit_test_setup_teardown(a_tenant_is_held_for_itself, setup, teardown),
+        cmocka_unit_test(a_tenant_has_its_part_of_the_queue),
         cmocka_unit_test(a_full_queue_says_so),
         cmocka_unit_test(a_message_is_looked_at_when_it_is_given),
         cmocka_unit_test_setup_teardown(a_correction_is_in_the_trail, setup, teardown),

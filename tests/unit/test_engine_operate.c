@@ -28,8 +28,8 @@ static void purge(struct world *world, const char *id)
     world_apply(world, &op);
 }
 
-/* Purges go past the engine: what it believes is counted again before anything is held. */
-static void dead_letters_are_counted_before_a_hold(void **state)
+/* Purges go past the engine: the store tells it of them. */
+static void purged_letters_hold_nothing(void **state)
 {
     struct world world = { .destination = refuses };
     (void)state;
@@ -48,6 +48,61 @@ static void dead_letters_are_counted_before_a_hold(void **state)
     assert_int_equal(world_counts(&world, "d").dead, 3);
     assert_int_equal(world_counts(&world, "d").pending, 3);
     world_end(&world);
+}
+
+/* Refuses jobs of tenant "bad", takes others. */
+static int64_t refuses_bad(struct world *world, const struct send *send, struct answer *answer)
+{
+    return slice_equal(send->job->tenant, SLICE("bad")) ? refuses(world, send, answer) : delivers(world, send, answer);
+}
+
+/* Half of dead.max is one tenant's when there is another: it is held alone, over a restart too, until there is room. */
+static void a_tenant_has_its_share_of_dead_letters(void **state)
+{
+    struct world world = { .destination = refuses_bad };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, dead: { max: 6 }, breaker: { enabled: false }"), began);
+    world_add(&world, "d", "good", NULL, "x");
+    for (int i = 0; i < 8; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "b%d", i);
+        world_add(&world, "d", "bad", id, "x");
+    }
+    world_run_for(&world, 60 * 1000);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        world_add(&world, "d", "good", NULL, "x");
+        world_run_for(&world, 10 * 60 * 1000);
+        assert_int_equal(world_counts(&world, "d").dead, 3);
+        assert_int_equal(world_counts(&world, "d").pending, 5);
+        assert_int_equal(world_counts(&world, "d").completed, 2 + restarted);
+        assert_null(standing(&world).held_by);
+        world_crash(&world);
+    }
+    world_apply(&world, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("bad"), .id = SLICE("b0") } });
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 3); /* one more went, and died */
+    assert_int_equal(world_counts(&world, "d").pending, 4);
+    world_end(&world);
+}
+
+/* Alone it has all of them; and somebody may have set another share. */
+static void a_tenants_dead_letters_can_be_set(void **state)
+{
+    static const struct {
+        const char *dead;
+        int64_t expected;
+    } rows[] = { { TO(", concurrency: 1, dead: { max: 6 }, breaker: { enabled: false }"), 6 },
+                 { TO(", concurrency: 1, dead: { max: 6, max_per_tenant: 2 }, breaker: { enabled: false }"), 2 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world world = { .destination = refuses };
+        world_begin(&world, rows[i].dead, began);
+        for (int j = 0; j < 8; j++)
+            world_add(&world, "d", "t", NULL, "x");
+        world_run_for(&world, 60 * 1000);
+        assert_int_equal(world_counts(&world, "d").dead, rows[i].expected);
+        world_end(&world);
+    }
 }
 
 /* A destination that a reload brings back stands as it was left. */
@@ -557,7 +612,9 @@ static void overdue_jobs_are_released_bit_by_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dead_letters_are_counted_before_a_hold),
+        cmocka_unit_test(purged_letters_hold_nothing),
+        cmocka_unit_test(a_tenant_has_its_share_of_dead_letters),
+        cmocka_unit_test(a_tenants_dead_letters_can_be_set),
         cmocka_unit_test(a_reload_knows_what_was_kept),
         cmocka_unit_test(a_clock_set_back_holds_nobody_longer),
         cmocka_unit_test(a_parked_tenant_does_not_wait_for_the_clock),

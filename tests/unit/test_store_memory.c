@@ -18,6 +18,7 @@
 #define memory_job_find scarce_memory_job_find
 #define memory_job_placed scarce_memory_job_placed
 #define memory_job_ready scarce_memory_job_ready
+#define memory_tenant_waiting scarce_memory_tenant_waiting
 #define memory_lane_get scarce_memory_lane_get
 #define memory_name_find scarce_memory_name_find
 #define memory_reader scarce_memory_reader

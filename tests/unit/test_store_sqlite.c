@@ -274,6 +274,32 @@ static void test_numbers_are_not_used_again(void **state)
     assert_sound(f->path);
 }
 
+/* A tenant's part of the queue is that of all its lanes, also of those that an earlier process made. */
+static void test_a_tenants_part_is_counted_again(void **state)
+{
+    static const struct store_settings settings = { .sync_always = true, .pending_max = 8 };
+    struct fixture *f = *state;
+    struct error err = { STATUS_OK, "" };
+    reopen(f);
+    for (char id[] = "a"; id[0] < 'g'; id[0]++) {
+        struct store_op op = insert_of(id);
+        op.insert.destination = id[0] % 2 ? SLICE("d") : SLICE("e");
+        op.insert.tenant = id[0] < 'e' ? SLICE("t") : SLICE("u");
+        apply_at(f, start, &op, 1);
+        assert_int_equal(op.status, STATUS_OK);
+    }
+    f->store->ops->close(f->store);
+    f->store = NULL;
+    assert_int_equal(open_at(f->path, &settings, &f->store, &err), STATUS_OK);
+    struct store_op over = insert_of("x"), other = insert_of("y");
+    other.insert.tenant = SLICE("u");
+    apply_at(f, start, &over, 1);
+    assert_int_equal(over.status, STATUS_FULL);
+    assert_true(over.insert.ret_tenant_full);
+    apply_at(f, start, &other, 1);
+    assert_int_equal(other.status, STATUS_OK);
+}
+
 static void test_chain_goes_on_after_trim(void **state)
 {
     struct fixture *f = *state;
@@ -570,6 +596,7 @@ int main(void)
         TEST(test_second_open_is_busy),
         TEST(test_foreign_files_are_refused),
         TEST(test_numbers_are_not_used_again),
+        TEST(test_a_tenants_part_is_counted_again),
         TEST(test_chain_goes_on_after_trim),
         TEST(test_script_equals_after_each_reopen),
         TEST(test_killed_process_loses_nothing),

@@ -108,13 +108,16 @@ static void a_share_in_use_is_said(void **state)
         { HELD("concurrency", INSTANT_NONE), 10, "\"its share of the slots (2 of 10) is in use" },
         { FREE, 0, "\"its share of the slots is in use" },
         { HELD("throttle", NOW + 2000), 10, "asked for a pause" },
+        { HELD("throttle", NOW + 2000), -1, "\"its tenant has as many dead letters at destination d as dead.max_per_tenant allows" },
+        { HELD("dead_full", INSTANT_NONE), -1, "destination d has as many dead letters as dead.max allows" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
                                  .run_at = NOW, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
         const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = INSTANT_NONE, .share = 2,
-                                                    .slots = rows[i].slots, .share_used = true, .at = INSTANT_NONE } };
+                                                    .slots = rows[i].slots, .share_used = true,
+                                                    .dead_full = rows[i].slots < 0, .at = INSTANT_NONE } };
         struct buffer out;
         buffer_init(&out, 1 << 16);
         why_write(&out, &job, &pushed, &rows[i].status, NULL, &place, NOW);

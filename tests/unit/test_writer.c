@@ -522,7 +522,10 @@ static void each_change_gives_its_notice(void **state)
         { "retry that is due by now", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_RETRY, NOW) }, true, 1, INSTANT_NONE },
         { "release", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_RELEASE, 800) }, true, 0, 800 },
         { "delivery", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_DELIVER, 800) }, false, 0, 0 },
-        { "death", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_GIVE_UP, 800) }, false, 0, 0 },
+        { "death", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_GIVE_UP, 800) }, true, 0, INSTANT_NONE },
+        { "expiry", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_EXPIRE, 800) }, true, 0, INSTANT_NONE },
+        { "redrive of a dead one", { .kind = OP_REDRIVE, .job = { .ret_lane = 3, .ret_was_dead = true } }, true, 1, INSTANT_NONE },
+        { "purge", { .kind = OP_PURGE, .job = { .ret_lane = 3 } }, true, 0, INSTANT_NONE },
         { "stale settlement", { .kind = OP_SETTLE, .settle = SETTLED(EVENT_RETRY, 800), .status = STATUS_CONFLICT }, false, 0, 0 },
         { "redrive", { .kind = OP_REDRIVE, .job = { .ret_lane = 3 } }, true, 1, INSTANT_NONE },
         { "cancel", { .kind = OP_CANCEL, .job = { .ret_lane = 3 } }, false, 0, 0 },
@@ -537,6 +540,9 @@ static void each_change_gives_its_notice(void **state)
         if (notice) {
             check(notice->count == 1 && notice->lanes[0].lane == 3, "%s: wrong lane", cases[i].name);
             check(notice->lanes[0].ready == cases[i].ready, "%s: %lld ready", cases[i].name, (long long)notice->lanes[0].ready);
+            bool died = strcmp(cases[i].name, "death") == 0 || strcmp(cases[i].name, "expiry") == 0;
+            bool back = strcmp(cases[i].name, "purge") == 0 || strcmp(cases[i].name, "redrive of a dead one") == 0;
+            check(notice->lanes[0].dead == died - back, "%s: %lld dead", cases[i].name, (long long)notice->lanes[0].dead);
             check(notice->lanes[0].next_at == cases[i].next_at, "%s: next %lld", cases[i].name,
                   (long long)notice->lanes[0].next_at);
         }

@@ -117,6 +117,7 @@ void check_forget(struct world *world, bool restarted)
         world->jobs[i].expected.set = false;
     }
     world->changed_mono = world->mono;
+    world->reloaded_mono = restarted ? world->reloaded_mono : world->mono;
 }
 
 /* ---- 10: limits ---- */

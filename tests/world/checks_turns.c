@@ -109,7 +109,7 @@ static bool takes_turns(const struct destination_config *config)
 /* When it was decided, as its lease says; where the configuration has changed since, as early as that may have been. */
 static int64_t decided_mono(const struct world *world, const struct op_claim *claim, int dest)
 {
-    bool changed = world->mono - world->changed_mono <= 4 * world->store_lag_ms + 4 * SECOND_MS;
+    bool changed = world->mono - world->reloaded_mono <= 4 * world->store_lag_ms + 4 * SECOND_MS;
     int64_t earliest = world->mono;
     for (int i = 0; i < CONFIGS; i++) {
         const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[dest]));

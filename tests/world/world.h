@@ -278,7 +278,8 @@ struct world {
 
     /* running */
     int64_t mono, offset;
-    int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload */
+    int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload, */
+    int64_t reloaded_mono;                   /* or that without a start */
     int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
