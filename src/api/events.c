@@ -5,6 +5,10 @@
 #include "base/units.h"
 #include "config/problems.h"
 
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
 static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_HASH_BYTES])
 {
     char text[EVENT_HASH_BYTES * 2 + 1];
@@ -33,6 +37,62 @@ void event_write(struct json_writer *json, const struct event *event)
         json_member_int(json, "previous", event->previous);
     write_hash(json, event->hash);
     json_object_end(json);
+}
+
+/* --- by the documents' names ---------------------------------------------------------------------- */
+
+static const char *document_event(const char *action, const json_t *code)
+{
+    static const struct { const char *word, *name; } names[] = {
+        { "retry", "SubmissionRetryScheduledEvent" }, { "MAX_RETRIES_EXCEEDED", "MaxRetriesExceededEvent" },
+        { "PERMANENT_ERROR", "PermanentErrorDetectedEvent" },
+    };
+    const char *word = json_is_string(code) ? json_string_value(code) : action;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (word && strcmp(names[i].word, word) == 0)
+            return names[i].name;
+    return NULL;
+}
+
+/* S0-093, S1-024: the record of an attempt that failed, or of a decision. False: the event tells of neither. */
+static bool event_write_documents(struct json_writer *json, const struct event *event)
+{
+    static const char *const same[] = { "retryCount", "maxRetries", "errorClassification", "backoffMinutes", "shouldRetry",
+                                        "retryReason", "attempt", "policy", "by" };
+    json_t *data = json_loadb(event->data.data ? event->data.data : "", event->data.len, 0, NULL);
+    if (!json_object_get(data, "shouldRetry")) {
+        json_decref(data);
+        return false;
+    }
+    const json_t *error = json_object_get(data, "errorMessage"), *next = json_object_get(data, "nextRetryTime");
+    const json_t *claim = json_object_get(data, "claimId"), *code = json_object_get(data, "errorCode");
+    const char *name = document_event(json_string_value(json_object_get(data, "action")), code);
+    error = error ? error : json_object_get(data, "error");
+    next = next ? next : json_object_get(data, "next_at");
+    json_object_begin(json);
+    json_member_int(json, "number", event->number);
+    json_member_instant(json, "timestamp", event->at);
+    if (name)
+        json_member_text(json, "eventType", name);
+    json_member_string(json, "claimId", claim ? slice_from(json_string_value(claim)) : event->job);
+    json_member_given(json, "tenant", event->tenant);
+    json_member_given(json, "destination", event->destination);
+    json_member_given(json, "errorMessage", slice_from(json_string_value(error)));
+    json_member_given(json, "error", slice_from(json_string_value(error)));
+    json_member_given(json, "nextRetryTime", slice_from(json_string_value(next)));
+    json_member_given(json, "errorCode", slice_from(json_string_value(code)));
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const json_t *value = json_object_get(data, same[i]);
+        char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        if (!text)
+            continue;
+        json_name(json, same[i]);
+        json_put_raw(json, slice_from(text));
+        free(text);
+    }
+    json_object_end(json);
+    json_decref(data);
+    return true;
 }
 
 /* --- which ---------------------------------------------------------------------------------------- */
@@ -92,6 +152,7 @@ struct event_question {
     struct event_filter filter;
     int64_t after;
     size_t limit;
+    bool documents; /* by the documents' names */
 };
 
 /* An answer that grows read by read. */
@@ -112,7 +173,10 @@ static void take_events(struct event_page *page, const struct event_question *qu
         page->last = events[i].number;
         if (!event_filter_takes(&question->filter, &events[i]))
             continue;
-        event_write(&page->json, &events[i]);
+        if (question->documents && !event_write_documents(&page->json, &events[i]))
+            continue;
+        if (!question->documents)
+            event_write(&page->json, &events[i]);
         page->taken++;
     }
 }
@@ -122,7 +186,7 @@ static enum status read_once(struct call *call, const struct event_question *que
 {
     const struct event_filter *filter = &question->filter;
     struct store_reader *reader = call->api->reader;
-    bool chosen = filter->tenant.len > 0 || filter->destination.len > 0 || filter->types != 0;
+    bool chosen = question->documents || filter->tenant.len > 0 || filter->destination.len > 0 || filter->types != 0;
     size_t max = chosen || filter->job.len > 0 ? STORE_PAGE_MAX : question->limit;
     struct event *events;
     size_t count;
@@ -141,13 +205,23 @@ static enum status read_once(struct call *call, const struct event_question *que
     return status;
 }
 
+static bool read_format(struct call *call, bool *ret_documents)
+{
+    struct slice format = call_query(call, "format");
+    *ret_documents = slice_equal(format, SLICE("documents"));
+    if (format.len == 0 || *ret_documents || slice_equal(format, SLICE("insist")))
+        return true;
+    call_problem(call, 422, "invalid_parameter", "format must be insist or documents");
+    return false;
+}
+
 void handle_events_list(struct call *call)
 {
     struct event_question question;
     struct error error;
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
     if (!event_filter_read(call, &question.filter) || !call_cursor(call, from, &question.after) ||
-        !call_limit(call, &question.limit))
+        !call_limit(call, &question.limit) || !read_format(call, &question.documents))
         return;
     struct buffer body = call_buffer();
     struct event_page page = { .json = json_writer(&body), .last = question.after };

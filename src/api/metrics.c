@@ -27,10 +27,11 @@ static int64_t died_by(const struct measures *measures, enum verdict verdict)
 
 static void fill_counted(const struct measures *measures, struct metrics_values *values)
 {
-    values->retried = (double)measures->verdicts[VERDICT_RETRY];
-    values->exhausted = (double)died_by(measures, VERDICT_EXHAUSTED);
-    values->permanent = (double)died_by(measures, VERDICT_PERMANENT);
-    values->died = values->exhausted + values->permanent + (double)died_by(measures, VERDICT_EXPIRED) +
+    values->retried = (double)(measures->verdicts[VERDICT_RETRY] + measures->decided[VERDICT_RETRY]);
+    values->exhausted = (double)(died_by(measures, VERDICT_EXHAUSTED) + measures->decided[VERDICT_EXHAUSTED]);
+    values->permanent = (double)(died_by(measures, VERDICT_PERMANENT) + measures->decided[VERDICT_PERMANENT]);
+    values->died = (double)died_by(measures, VERDICT_EXHAUSTED) + (double)died_by(measures, VERDICT_PERMANENT) +
+                   (double)died_by(measures, VERDICT_EXPIRED) +
                    (double)died_by(measures, VERDICT_PARK) + (double)died_by(measures, VERDICT_SPLIT);
     values->unsent = (double)measures->unsent;
     values->recovered = (double)measures->recovered;
@@ -92,25 +93,38 @@ static void fill_values(const struct metrics_scene *scene, struct metrics_destin
 
 /* ---- writing ---- */
 
-static void write_row(const struct metric_row *row, struct buffer *out, const struct metrics_scene *scene)
+static void write_samples(const struct metric_row *row, const struct exposition *exposition,
+                          const struct metrics_scene *scene)
 {
-    struct exposition exposition;
-    exposition_begin(&exposition, out, &row->family);
     if (row->write) {
-        row->write(&exposition, scene);
+        row->write(exposition, scene);
         return;
     }
     for (size_t i = 0; i < scene->count; i++) {
         const struct metrics_destination *destination = &scene->items[i];
         const struct metric_label label = { "destination", destination->name };
         if (!row->scale)
-            exposition_sample(&exposition, &label, 1,
+            exposition_sample(exposition, &label, 1,
                               *(const double *)((const char *)&destination->values + row->value));
         else if (destination->measured)
-            exposition_histogram(&exposition, &label, 1,
+            exposition_histogram(exposition, &label, 1,
                                  (const struct histogram *)((const char *)&destination->measured->measures + row->histogram),
                                  row->scale);
     }
+}
+
+/* What decisions move is told of presets too that somebody asks, as if they were destinations. */
+static void write_row(const struct metric_row *row, struct buffer *out, const struct metrics_scene *scene)
+{
+    struct exposition exposition;
+    exposition_begin(&exposition, out, &row->family);
+    write_samples(row, &exposition, scene);
+    if (!row->of_decisions || scene->policy_count == 0)
+        return;
+    struct metrics_scene policies = *scene;
+    policies.items = scene->policies;
+    policies.count = scene->policy_count;
+    write_samples(row, &exposition, &policies);
 }
 
 void metrics_write(struct buffer *out, const struct metrics_scene *scene)
@@ -132,6 +146,8 @@ static void answer_metrics(struct call *call)
     scene->writer = writer_measures(call->api->settings.writer);
     for (size_t i = 0; i < scene->count; i++)
         fill_values(scene, &scene->items[i]);
+    for (size_t i = 0; i < scene->policy_count; i++)
+        fill_counted(&scene->policies[i].measured->measures, &scene->policies[i].values);
     metrics_write(&body, scene);
     call_send(call, 200, EXPOSITION_CONTENT_TYPE, &body);
 }

@@ -52,6 +52,8 @@ struct metrics_scene {
     instant now;
     struct metrics_destination *items; /* in order of name */
     size_t count;
+    struct metrics_destination *policies; /* presets that decisions were asked of */
+    size_t policy_count;
     struct engine_measures engine;
     struct engine_figures figures;
     struct writer_measures writer;
@@ -66,6 +68,7 @@ struct metric_row {
     size_t histogram;   /* or offset in struct measures, told by `scale` */
     const struct exposition_scale *scale;
     void (*write)(const struct exposition *out, const struct metrics_scene *scene); /* NULL: one of the above */
+    bool of_decisions; /* POST /v1/decide moves it */
 };
 extern const struct metric_row metric_rows[]; /* family.name NULL ends */
 

@@ -129,6 +129,18 @@ static enum status attach_turns(struct call *call, struct metrics_destination *d
     return STATUS_OK;
 }
 
+static enum status attach_policies(struct call *call, struct metrics_scene *scene)
+{
+    size_t count = scene->engine.policy_count;
+    scene->policies = arena_alloc_array(&call->memory, count + 1, sizeof *scene->policies);
+    if (!scene->policies)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        scene->policies[scene->policy_count++] = (struct metrics_destination){ .name = scene->engine.policies[i].name,
+                                                                               .measured = &scene->engine.policies[i] };
+    return STATUS_OK;
+}
+
 enum status metrics_attach(struct call *call, struct metrics_scene *scene, struct engine *engine)
 {
     enum status status = engine_measures(engine, &call->memory, &scene->engine);
@@ -140,5 +152,5 @@ enum status metrics_attach(struct call *call, struct metrics_scene *scene, struc
                 destination->measured = &scene->engine.items[k];
         status = attach_turns(call, destination, engine);
     }
-    return status;
+    return status == STATUS_OK ? attach_policies(call, scene) : status;
 }

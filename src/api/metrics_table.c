@@ -458,26 +458,27 @@ static void write_jobs_limit(const struct exposition *out, const struct metrics_
 #define VALUE(member) .value = offsetof(struct metrics_values, member)
 #define SPREAD(member, told_by) .histogram = offsetof(struct measures, member), .scale = &(told_by)
 #define COUNTER(name, labels, help) { name, METRIC_COUNTER, help }, labels
+#define OF_DECISIONS .of_decisions = true
 #define GAUGE(name, labels, help) { name, METRIC_GAUGE, help }, labels
 #define HISTOGRAM(name, labels, help) { name, METRIC_HISTOGRAM, help }, labels
 
 const struct metric_row metric_rows[] = {
     /* RN-BIL-004 */
-    { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried) },
+    { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
     { HISTOGRAM("submission_retry_backoff_minutes", "destination", "Waits before retries, in minutes."),
-      SPREAD(wait, wait_minutes_scale) },
-    { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted) },
+      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
+    { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
     { COUNTER("error_classification_distribution", "destination, classification",
               "Failed attempts by the documents' three classes: TRANSIENT, PERMANENT, UNKNOWN."),
-      .write = write_labels },
+      .write = write_labels, OF_DECISIONS },
     /* RN-BIL-005 */
     { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
-      SPREAD(analysis, analysis_scale) },
-    { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried) },
-    { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted) },
-    { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent) },
+      SPREAD(analysis, analysis_scale), OF_DECISIONS },
+    { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
+    { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
+    { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent), OF_DECISIONS },
     { HISTOGRAM("backoff_duration_minutes", "destination", "Waits before retries, in minutes."),
-      SPREAD(wait, wait_minutes_scale) },
+      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
     { GAUGE("retry_success_rate", "destination, attempt",
             "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
             "were retried and are delivered or dead."),

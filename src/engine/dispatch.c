@@ -156,9 +156,11 @@ static void attempt_link(struct engine *engine, struct attempt *attempt)
 
 static void queue_settlement(struct attempt *attempt)
 {
-    attempt->next_settle = attempt->engine->unsettled;
-    attempt->engine->unsettled = attempt;
-    engine_wake(attempt->engine);
+    struct engine *engine = attempt->engine;
+    attempt->next_settle = NULL;
+    *(engine->unsettled ? &engine->unsettled_last->next_settle : &engine->unsettled) = attempt;
+    engine->unsettled_last = attempt;
+    engine_wake(engine);
 }
 
 /* What became of an attempt, in a line: who, from which state to which, why, and when again. */

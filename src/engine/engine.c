@@ -120,6 +120,7 @@ void engine_free(struct engine *engine)
     outgoing_free(engine->outgoing);
     incidents_release(engine);
     alerts_free(engine);
+    decided_free(engine);
     leased_release(engine);
     lanes_release(engine);
     errors_free(engine->errors);

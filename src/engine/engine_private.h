@@ -232,7 +232,8 @@ struct engine {
     } *lanes_missed; /* what was told of lanes that could not be recalled, by id; NULL: none */
     size_t lanes_missed_capacity;
     struct attempt *attempts;
-    struct attempt *unsettled; /* answered, to be recorded */
+    struct attempt *unsettled; /* answered, to be recorded in the order in which they were */
+    struct attempt *unsettled_last; /* of these, if there are any */
     instant not_before;        /* the last batch failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     struct outgoing *outgoing; /* being filled */
     double commit_ms;          /* how long batches take of late */
@@ -251,6 +252,7 @@ struct engine {
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
+    struct decided *decided; /* measures of policies that are no destinations (measures.c) */
     struct alert_book *alert_book; /* NULL: none are raised */
     instant alerts_at, alerts_trim_at;
     struct lanes_walk lanes_walk;

@@ -5,6 +5,7 @@
 #include "engine/alert_book.h"
 #include "engine/engine_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -222,6 +223,78 @@ void measures_recovered(struct engine *engine, const struct op_settle *settle, i
             measures->recovered_dead[ends[i].verdict]++;
 }
 
+/* ---- questions ---- */
+
+struct decided {
+    char *policy;
+    struct measures measures;
+    struct decided *next;
+};
+
+/* NULL: no memory, or there are too many to be told singly. */
+static struct measures *measures_of(struct engine *engine, struct slice policy)
+{
+    struct dest *dest = dest_find(engine, policy);
+    struct decided **link = &engine->decided;
+    size_t count = 0;
+    if (dest && dest->config)
+        return &dest->measures;
+    for (; *link; link = &(*link)->next, count++)
+        if (slice_equal(slice_from((*link)->policy), policy))
+            return &(*link)->measures;
+    struct decided *made = count < MEASURED_POLICIES_MAX ? calloc(1, sizeof *made) : NULL;
+    if (made)
+        made->policy = strndup(policy.data, policy.len);
+    if (!made || !made->policy) {
+        free(made);
+        return NULL;
+    }
+    *link = made;
+    return &made->measures;
+}
+
+void engine_decided(struct engine *engine, struct slice policy, const struct decision *decision, int64_t took_ns)
+{
+    struct measures *measures = measures_of(engine, policy);
+    if (!measures)
+        return;
+    measures->decided[decision->verdict]++;
+    histogram_note(&measures->analysis, &measured_analysis, took_ns);
+    if (decision->verdict == VERDICT_COMPLETE || decision->verdict == VERDICT_POLL)
+        return;
+    measures->labels[label_of(decision)]++;
+    if (decision->verdict == VERDICT_RETRY)
+        histogram_note(&measures->wait, &measured_wait, decision->delay_ms);
+}
+
+void decided_free(struct engine *engine)
+{
+    while (engine->decided) {
+        struct decided *next = engine->decided->next;
+        free(engine->decided->policy);
+        free(engine->decided);
+        engine->decided = next;
+    }
+}
+
+static enum status copy_policies(const struct engine *engine, struct arena *memory, struct engine_measures *ret)
+{
+    size_t count = 0;
+    for (const struct decided *decided = engine->decided; decided; decided = decided->next)
+        count++;
+    ret->policies = arena_alloc_array(memory, count + 1, sizeof *ret->policies);
+    if (!ret->policies)
+        return STATUS_NO_MEMORY;
+    for (const struct decided *decided = engine->decided; decided; decided = decided->next) {
+        struct destination_measures *policy = &ret->policies[ret->policy_count++];
+        *policy = (struct destination_measures){ .name = arena_copy(memory, slice_from(decided->policy)),
+                                                 .measures = decided->measures };
+        if (!policy->name.data)
+            return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
 int64_t measures_ticks(const struct engine *engine)
 {
     return engine->ports.ticks_ns ? engine->ports.ticks_ns(engine->ports.context) : 0;
@@ -317,5 +390,5 @@ enum status engine_measures(const struct engine *engine, struct arena *memory, s
     *ret_measures = (struct engine_measures){ .items = items, .count = count, .expired = engine->expired };
     if (engine->alert_book)
         memcpy(ret_measures->alerts, engine->alert_book->stand, sizeof ret_measures->alerts);
-    return STATUS_OK;
+    return copy_policies(engine, memory, ret_measures);
 }

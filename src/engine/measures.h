@@ -18,6 +18,7 @@
 
 enum {
     MEASURED_ATTEMPTS_MAX = 20, /* attempts told apart by their number */
+    MEASURED_POLICIES_MAX = 32, /* presets that decisions are asked of */
     MEASURED_CODES_MAX = 30,    /* codes of a destination */
     MEASURED_CODE_BYTES_MAX = 64,
     MEASURED_TENANTS_MAX = 20,  /* tenants of a destination */
@@ -64,6 +65,7 @@ struct measures {
     int64_t recovered; /* attempts that nobody ended */
     int64_t recovered_dead[VERDICT_COUNT];
     int64_t retried_delivered, retried_dead; /* jobs that ended after more than one attempt */
+    int64_t decided[VERDICT_COUNT]; /* questions that somebody asked, who sends by himself */
     int64_t capped; /* waits that had grown to the policy's cap */
     struct attempt_measure attempts[MEASURED_ATTEMPTS_MAX + 1]; /* the first at 0; all above the bound at the end */
     struct histogram duration; /* ms: of a send */
@@ -107,9 +109,13 @@ struct destination_measures {
 struct engine_measures {
     struct destination_measures *items;
     size_t count;
+    struct destination_measures *policies; /* that decisions were asked of and that are no destinations: only `measures` */
+    size_t policy_count;
     int64_t expired; /* jobs that died while they waited; the store does not say whose */
     int64_t alerts[ALERT_KIND_COUNT]; /* that stand about the daemon */
 };
+/* A question was answered by that destination's or preset's policy, in so many nanoseconds. */
+void engine_decided(struct engine *engine, struct slice policy, const struct decision *decision, int64_t took_ns);
 /* In the engine's thread. All is put into `memory`. */
 enum status engine_measures(const struct engine *engine, struct arena *memory,
                             struct engine_measures *ret_measures) MUST_CHECK;
@@ -129,6 +135,7 @@ void measures_recovered(struct engine *engine, const struct op_settle *settle, i
 /* The ticks at which a decision began, and its end. Where the engine has no ticks nothing is measured. */
 int64_t measures_ticks(const struct engine *engine);
 void measures_analysed(const struct engine *engine, struct dest *dest, int64_t began);
+void decided_free(struct engine *engine);
 /* Time has passed: adds up how it stood, and tells of a minute that is over. */
 void measures_tick(struct dest *dest, instant now);
 

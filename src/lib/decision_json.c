@@ -152,6 +152,9 @@ struct json_answer decision_json_answer(const struct decider *decider, struct sl
     enum question_problem problem = question_read(decider, text, &question, &err);
     struct json_answer answer = problem == QUESTION_OK ? decision_json_decide(question.policy, &question.request, out)
                                                   : refuse(problem, err.text, out);
+    if (answer.problem == QUESTION_OK && decider->store && decider->store->decided)
+        decider->store->decided(decider->store->context, question.policy, &question.request, &answer.decision,
+                                question.record);
     question_release(&question);
     return answer;
 }

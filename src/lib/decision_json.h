@@ -20,6 +20,8 @@
  *     inDoubt             true: it was sent and no answer came
  *     doubted             true: an earlier attempt was in doubt
  *     seed                spreads the waits, 0
+ *     tenant              whose job it is, for a decider with a store
+ *     record              false: a decider that keeps what it decides keeps nothing of this
  *
  * When several things are wrong, one is answered: first the JSON text, then the policy, then
  * members of a wrong type or form, then a blank id, a blank error, a negative count.
@@ -49,11 +51,22 @@ enum question_problem {
     QUESTION_PROBLEM_COUNT
 };
 
+/* What a decider with a store adds; each may be NULL. */
+struct decider_store {
+    void *context;
+    /* The retries that a job has had, where the question does not say; negative: there is no such job. */
+    int64_t (*retry_count)(void *context, struct slice tenant, struct slice id);
+    /* What was decided; `record` as the question has it. The question's texts live no longer than the call. */
+    void (*decided)(void *context, const struct policy *policy, const struct decide_request *request,
+                    const struct decision *decision, bool record);
+};
+
 /* Who answers. */
 struct decider {
     const struct policy *policy; /* for questions that name none; NULL: they must */
     struct policy_set *policies; /* that a question may name; NULL: only `policy` by its own name */
     instant now;                 /* for questions that do not say; at most DECISION_NOW_MAX */
+    const struct decider_store *store; /* NULL: the question is all there is */
 };
 
 struct json_answer {

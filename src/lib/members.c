@@ -23,6 +23,8 @@ static const struct slice names[MEMBER_COUNT] = {
     [MEMBER_IN_DOUBT] = NAME("inDoubt"),
     [MEMBER_DOUBTED] = NAME("doubted"),
     [MEMBER_SEED] = NAME("seed"),
+    [MEMBER_TENANT] = NAME("tenant"),
+    [MEMBER_RECORD] = NAME("record"),
 };
 
 const char *member_name(enum member member)

@@ -28,6 +28,8 @@ enum member {
     MEMBER_IN_DOUBT,
     MEMBER_DOUBTED,
     MEMBER_SEED,
+    MEMBER_TENANT,
+    MEMBER_RECORD,
     MEMBER_COUNT
 };
 

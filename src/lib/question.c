@@ -67,6 +67,26 @@ static enum question_problem read_needed(struct question *question, struct error
     return QUESTION_OK;
 }
 
+/* Where a question leaves it out, a store may know how often the job was retried. */
+static bool read_stored(const struct decider *decider, struct question *question, struct error *err)
+{
+    struct slice tenant;
+    bool given = value_of(question, MEMBER_RETRY_COUNT)->kind != VALUE_ABSENT;
+    enum value_kind record = value_of(question, MEMBER_RECORD)->kind;
+    if (!read_text(question, MEMBER_TENANT, &tenant, "a string", err))
+        return false;
+    if (record != VALUE_ABSENT && record != VALUE_TRUE && record != VALUE_FALSE) {
+        error_set(err, STATUS_INVALID, "record must be true or false");
+        return false;
+    }
+    question->record = record != VALUE_FALSE;
+    if (given || !decider->store || !decider->store->retry_count || slice_is_blank(question->request.id))
+        return true;
+    int64_t spent = decider->store->retry_count(decider->store->context, tenant, question->request.id);
+    question->request.retry_count = spent > 0 ? spent : 0;
+    return true;
+}
+
 /* Leaves *ret_at alone when the question has no such member. */
 static bool read_time(const struct question *question, enum member member, instant *ret_at, struct error *err)
 {
@@ -163,7 +183,7 @@ enum question_problem question_read(const struct decider *decider, struct slice 
         problem = read_needed(ret_question, err);
     if (problem == QUESTION_OK && !read_times(ret_question, err))
         problem = QUESTION_INVALID_TIME;
-    if (problem == QUESTION_OK && !read_rest(ret_question, err))
+    if (problem == QUESTION_OK && (!read_rest(ret_question, err) || !read_stored(decider, ret_question, err)))
         problem = QUESTION_INVALID_JSON;
     return problem;
 }

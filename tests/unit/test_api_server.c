@@ -267,30 +267,7 @@ static void dead_letters_are_exported(void **state)
     close(fd);
 }
 
-/* --- decisions, health ---------------------------------------------------------------------------------------- */
-
-static void decisions_are_answered(void **state)
-{
-    struct api_fixture *fixture = *state;
-    static const struct { const char *body; int status; const char *contains;
-    } rows[] = {
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}", 200, "\"shouldRetry\":true" },
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"BROKEN\",\"policy\":\"web\"}", 200, "PERMANENT_ERROR" },
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"TIMEOUT\",\"retryCount\":3,\"policy\":\"web\"}", 200,
-          "MAX_RETRIES_EXCEEDED" },
-        { "{\"claimId\":\"CLM-X-1\",\"submissionError\":\"TIMEOUT\",\"policy\":\"tiss\"}", 200, "\"maxRetries\":5" },
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"\",\"policy\":\"web\"}", 422, "INVALID_ERROR_MESSAGE" },
-        { "{\"claimId\":\"CLM-1\",\"submissionError\":\"x\",\"policy\":\"wbe\"}", 422, "UNKNOWN_POLICY" },
-        { "{", 422, "INVALID_JSON" },
-        { "", 422, "INVALID_JSON" },
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct reply reply = http_do(fixture, "POST", "/v1/decide", rows[i].body);
-        check(reply.status == rows[i].status && strstr(reply.body, rows[i].contains), "%s: %d %s", rows[i].body,
-              reply.status, reply.body);
-        reply_release(&reply);
-    }
-}
+/* --- health ---------------------------------------------------------------------------------------- */
 
 static int status_of(struct api_fixture *fixture, const char *path)
 {
@@ -715,7 +692,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(events_are_followed, setup, teardown),
         cmocka_unit_test_setup_teardown(filters_look_further_than_a_page, setup, teardown),
         cmocka_unit_test_setup_teardown(dead_letters_are_exported, setup, teardown),
-        cmocka_unit_test_setup_teardown(decisions_are_answered, setup, teardown),
         cmocka_unit_test(health_follows_progress),
         cmocka_unit_test(tokens_open_what_they_say),
         cmocka_unit_test_setup_teardown(pages_of_other_hosts_may_not_call, setup, teardown),

@@ -134,7 +134,7 @@ static void check_trail(const struct trail_case *c, const struct event *event)
     json_decref(data);
 }
 
-/* S1-094 S0-093 S1-024: when, whose, what was seen, how it was judged, what comes next and why. */
+/* S1-094: when, whose, what was seen, how it was judged, what comes next and why. */
 static void a_decision_is_on_record(void **state)
 {
     static const struct trail_case cases[] = {
