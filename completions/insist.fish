@@ -1,4 +1,5 @@
-# fish completion for insist. Commands and options are asked of the program itself, so this need not follow its changes.
+# fish completion for insist. Commands and options are asked of the program itself, and names of the daemon that it
+# would talk to, so this need not follow their changes.
 
 function __insist_commands
     insist help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { name = $1; sub(/^ *[^ ]+ +/, ""); print name "\t" $0 }'
@@ -26,6 +27,17 @@ function __insist_presets
     insist presets 2>/dev/null | string replace -r '\s.*' ''
 end
 
+function __insist_names # MEMBER COMMAND...: the values of a member that the command's answer has
+    insist $argv[2..-1] -o json 2>/dev/null | string match -ar -- '"'$argv[1]'":"[^"\\\\]+"' | string replace -r '.*:"(.*)"' '$1' | sort -u
+end
+
+function __insist_at # COMMAND NUMBER: whether the word to complete is that one behind the command
+    set -l command (__insist_command)
+    or return 1
+    test $command = $argv[1]
+    and test (count (string match -v -- '-*' (commandline -opc)[2..-1])) -eq $argv[2]
+end
+
 complete -c insist -f
 complete -c insist -n 'not __insist_command' -a '(__insist_commands)'
 complete -c insist -n 'test (__insist_command; or true) = help' -a '(__insist_commands)'
@@ -41,8 +53,19 @@ complete -c insist -l severity -x -a 'critical warning info'
 complete -c insist -l state -x -n 'test (__insist_command; or true) = alerts' -a 'standing cleared all'
 complete -c insist -l state -x -n 'test (__insist_command; or true) != alerts' -a 'pending running waiting completed dead cancelled'
 complete -c insist -l scope -x -a 'enqueue read operate admin'
-complete -c insist -n 'test (__insist_command; or true) = dead' -a 'list summary export'
-complete -c insist -n 'test (__insist_command; or true) = dest' -a 'list show pause resume contingency'
-complete -c insist -n 'test (__insist_command; or true) = incidents' -a 'list show report note'
-complete -c insist -n 'test (__insist_command; or true) = errors' -a 'list forget'
-complete -c insist -n 'test (__insist_command; or true) = audit' -a 'verify'
+complete -c insist -l by -x -a 'code tenant destination fingerprint'
+complete -c insist -l destination -s d -x -a '(__insist_names name dest list)'
+complete -c insist -l tenant -s t -x -a '(__insist_names tenant tenants --all)'
+complete -c insist -l payload -r -F
+complete -c insist -l out -r -F
+complete -c insist -n '__insist_at alerts 1' -a 'list ack'
+complete -c insist -n '__insist_at dead 1' -a 'list summary export'
+complete -c insist -n '__insist_at dest 1' -a 'list show pause resume contingency'
+complete -c insist -n '__insist_at incidents 1' -a 'list show report note'
+complete -c insist -n '__insist_at errors 1' -a 'list forget'
+complete -c insist -n '__insist_at audit 1' -a 'verify'
+complete -c insist -n '__insist_at dest 2; or __insist_at add 1' -a '(__insist_names name dest list)'
+complete -c insist -n '__insist_at job 1; or __insist_at why 1; or __insist_at retry 1; or __insist_at cancel 1; or __insist_at prioritize 1' -a '(__insist_names id jobs)'
+complete -c insist -n '__insist_at incidents 2' -a '(__insist_names id incidents)'
+complete -c insist -n '__insist_at prioritize 2' -a 'critical high normal'
+complete -c insist -n '__insist_at add 2; or __insist_at check 1; or __insist_at backup 1' -F

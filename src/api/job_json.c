@@ -123,7 +123,8 @@ static void write_times(struct json_writer *json, const struct job *job)
     json_member_instant(json, "created_at", job->created_at);
     json_member_instant(json, "updated_at", job->updated_at);
     json_member_instant(json, "run_at", job->run_at);
-    if (job->state == STATE_WAITING)
+    bool scheduled = job->state == STATE_PENDING && job->run_at > job->created_at;
+    if (job->state == STATE_WAITING || scheduled)
         json_member_instant(json, "next_at", job->run_at);
     json_member_instant(json, "deadline", job->deadline);
     if (job->state == STATE_RUNNING)

@@ -57,9 +57,10 @@ static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
         call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(tenant),
                      SLICE_ARG(call->parameters[0]));
     else
-        call_problem(call, 404, "job_not_found",
-                     "there is no job \"%.*s\" without a tenant; if it has one, name it: ?tenant=NAME, or --tenant NAME",
-                     SLICE_ARG(call->parameters[0]));
+        call_problem(
+            call, 404, "job_not_found",
+            "there is no job \"%.*s\" without a tenant; name its tenant with ?tenant=NAME, or find it with GET /v1/jobs?id=",
+            SLICE_ARG(call->parameters[0]));
     return false;
 }
 
@@ -217,6 +218,51 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
     return true;
 }
 
+/* One tenant's job of that id, if it is what the filter wants. */
+static enum status take_by_id(struct call *call, const struct job_filter *filter, const struct lane *lane,
+                              struct job_page *page, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct job *job = &page->jobs[page->count];
+    enum status status =
+        reader->ops->reader_job(reader, lane->tenant, call_query(call, "id"), page->payload, &call->memory, job, err);
+    if (status != STATUS_OK)
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    bool wanted = job->lane == lane->id && /* a tenant has a lane at each of its destinations, and the job is in one */
+                  (filter->state == STATE_NONE || filter->state == job->state) &&
+                  (filter->destination.len == 0 || slice_equal(filter->destination, job->destination)) &&
+                  (filter->code.len == 0 || slice_equal(filter->code, job->last_code) ||
+                   slice_equal(filter->code, job->dead_code));
+    page->count += wanted;
+    return STATUS_OK;
+}
+
+/* In every tenant that the caller may see. A store has no other way to a job than by both: as many are asked as one call
+ * may. */
+static enum status find_by_id(struct call *call, const struct job_filter *filter, size_t limit, struct job_page *page,
+                              struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct lane *lanes;
+    size_t count;
+    page->jobs = arena_alloc_array(&call->memory, limit, sizeof *page->jobs);
+    if (!page->jobs)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
+    enum status status =
+        reader->ops->reader_lanes(reader, filter->before_seq, STORE_PAGE_MAX, &call->memory, &lanes, &count, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (page->count == limit) {
+            page->next = lanes[i - 1].id;
+            return STATUS_OK;
+        }
+        if (filter->tenant.len == 0 || slice_equal(filter->tenant, lanes[i].tenant))
+            status = take_by_id(call, filter, &lanes[i], page, err);
+    }
+    if (status == STATUS_OK && count == STORE_PAGE_MAX)
+        page->next = lanes[count - 1].id;
+    return status;
+}
+
 static void list_jobs(struct call *call, const char *name, enum job_state state)
 {
     struct job_filter filter;
@@ -233,8 +279,11 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
     page->name = name;
     if (page->payload && limit > PAYLOADS_MAX)
         limit = PAYLOADS_MAX;
-    enum status status = reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs,
-                                                  &page->count, &page->next, &error);
+    enum status status =
+        call_query(call, "id").len > 0
+            ? find_by_id(call, &filter, limit, page, &error)
+            : reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs, &page->count,
+                                       &page->next, &error);
     if (status != STATUS_OK) {
         call_store_problem(call, status, &error);
         return;

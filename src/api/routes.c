@@ -7,7 +7,7 @@ const struct route api_routes[] = {
     { "POST", "/v1/jobs", SCOPE_ENQUEUE, handle_jobs_post, NULL },
     { "POST", "/v1/jobs/batch", SCOPE_ENQUEUE, handle_jobs_batch, NULL },
     { "GET", "/v1/jobs", SCOPE_READ, handle_jobs_list,
-      TAKES("state", "destination", "tenant", "code", "payload", "limit", "cursor") },
+      TAKES("id", "state", "destination", "tenant", "code", "payload", "limit", "cursor") },
     { "GET", "/v1/jobs/{id}", SCOPE_READ, handle_job_get, TAKES("tenant", "payload") },
     { "PATCH", "/v1/jobs/{id}", SCOPE_OPERATE, handle_job_patch, TAKES("tenant") },
     { "GET", "/v1/jobs/{id}/why", SCOPE_READ, handle_job_why, TAKES("tenant") },

@@ -1,7 +1,10 @@
 #include "cli/action.h"
 
 #include "cli/client.h"
+#include "cli/found.h"
 #include "cli/show.h"
+
+#include <stdlib.h>
 
 static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *out)
 {
@@ -27,13 +30,20 @@ static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *ou
 int action_run(const struct cli *cli, const struct action *action)
 {
     struct url url;
+    char *tenant = NULL;
+    if (action->of_job) {
+        int found = job_tenant(cli, action->name, action->tenant, &tenant);
+        if (found != EXIT_DONE)
+            return found;
+    }
     url_init(&url, action->path);
     url_segment(&url, action->name);
     if (action->verb)
         url_segment(&url, action->verb);
-    url_query(&url, "tenant", action->tenant);
+    url_query(&url, "tenant", tenant);
     const struct request request = { .method = action->method, .url = &url, .body = action->body };
     int code = client_show(cli, &request, show_outcome);
     url_release(&url);
+    free(tenant);
     return code;
 }

@@ -11,7 +11,8 @@ struct action {
     const char *path;   /* "/v1/jobs" */
     const char *name;   /* of the job or destination */
     const char *verb;   /* what stands behind it in the path; NULL: nothing */
-    const char *tenant; /* NULL: not given */
+    bool of_job;        /* it is about a job: */
+    const char *tenant; /* whose; NULL: not given, it is looked for */
     struct slice body;  /* JSON; .data NULL: none */
 };
 

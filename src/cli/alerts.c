@@ -31,7 +31,7 @@ static int run(struct cli *cli, int argc, char **argv)
         { "DESTINATION", "destination", SHOW_TEXT }, { "TENANT", "tenant", SHOW_TEXT },
         { "RAISED", "raised_at", SHOW_TIME },        { "CLEARED", "cleared_at", SHOW_TIME },
         { "ACKNOWLEDGED", "acknowledged.at", SHOW_TIME },     { "ID", "id", SHOW_TEXT },
-        { "SUMMARY", "summary", SHOW_TEXT },
+        { "SUMMARY", "summary", SHOW_BRIEF },
     };
     const char *destination = NULL, *severity = NULL, *state = NULL, *name = NULL, *note = NULL;
     struct pages pages = { .command = "alerts",

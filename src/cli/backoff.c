@@ -43,8 +43,8 @@ static void cell_duration(struct table *table, int64_t ms)
 static void append_table(const struct cli *cli, const struct waits *waits, struct buffer *out)
 {
     static const struct table_column columns[] = {
-        { "RETRY", true },   { "BASE", true },       { "LOWEST", true },      { "HIGHEST", true },
-        { "THIS ID", true }, { "SUM LOWEST", true }, { "SUM HIGHEST", true },
+        { "RETRY", TABLE_RIGHT },   { "BASE", TABLE_RIGHT },       { "LOWEST", TABLE_RIGHT },      { "HIGHEST", TABLE_RIGHT },
+        { "THIS ID", TABLE_RIGHT }, { "SUM LOWEST", TABLE_RIGHT }, { "SUM HIGHEST", TABLE_RIGHT },
     };
     struct table table;
     struct wait wait = { 0 };

@@ -17,6 +17,7 @@ static int run(struct cli *cli, int argc, char **argv)
         .path = "/v1/jobs",
         .name = arguments.items[0],
         .verb = "cancel",
+        .of_job = true,
         .tenant = tenant,
         .body = SLICE("{}"),
     };
@@ -29,7 +30,7 @@ const struct command command_cancel = {
     .help = "usage: insist cancel ID [--tenant T]\n\n"
             "Ends a job that is not under way. Its history is kept as long as that of completed jobs.\n\n"
             "Options:\n"
-            "  -t, --tenant T      the job's tenant\n"
+            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
             "  -o, --output json   the job after it, as JSON\n\n"
             "Exit codes: 0 cancelled; 1 there is no such job, or its state forbids it.\n\n"
             "Examples:\n"

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { COLUMNS_MAX = 10000 };
 
 static void message(const char *format, va_list args)
 {
@@ -122,6 +125,18 @@ static int run_alone(struct cli *cli, const char *name)
     return command_find(slice_from(name))->run(cli, 1, argv);
 }
 
+/* COLUMNS where it is given, else what the terminal says. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+    int64_t columns;
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    if (slice_to_int64(slice_from(environment("COLUMNS")), &columns) && columns > 0 && columns < COLUMNS_MAX)
+        return (size_t)columns;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = { .server = environment("INSIST_SERVER"), .token = environment("INSIST_TOKEN") };
@@ -129,6 +144,7 @@ int cli_main(int argc, char **argv)
     int first = argc;
     const char *terminal = environment("TERM");
     cli.color = isatty(STDOUT_FILENO) && !environment("NO_COLOR") && terminal && strcmp(terminal, "dumb") != 0;
+    cli.width = terminal_width();
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error */
 
     int code = options_read(&cli, NULL, NULL, argc, argv, &none, &first);

@@ -29,6 +29,7 @@ struct cli {
     const char *output; /* "table" or "json"; NULL: the command's own default */
     bool json;          /* --output json */
     bool color;         /* standard output is a terminal and NO_COLOR is not set */
+    size_t width;       /* of that terminal, in characters; 0: there is none, and nothing is cut */
     bool help;
     bool version;
 };

@@ -87,6 +87,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct pages pages = { .command = "dead",
                            .path = "/v1/dead",
                            .member = "dead",
+                           .what = "dead letters",
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {

@@ -1,8 +1,10 @@
+#include "api/incident_view.h"
 #include "base/json.h"
 #include "cli/action.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/pages.h"
+#include "engine/gate_state.h"
 
 #include <string.h>
 
@@ -14,6 +16,7 @@ static int list(const struct cli *cli)
         { "RUNNING", "running", SHOW_NUMBER },   { "WAITING", "waiting", SHOW_NUMBER },
         { "DEAD", "dead", SHOW_NUMBER },         { "TENANTS", "tenants", SHOW_NUMBER },
         { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
+        { "URL", "url", SHOW_BRIEF },            { "DESCRIPTION", "description", SHOW_BRIEF },
     };
     static const struct pages_query query[] = { { NULL, NULL } };
     const struct pages pages = { .command = "dest",
@@ -26,34 +29,134 @@ static int list(const struct cli *cli)
     return pages_print(cli, &pages);
 }
 
+/* ---- one, in words ---- */
+
+static json_int_t number_of(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+static void say(json_t *words, const char *name, struct buffer *text)
+{
+    if (text->len > 0)
+        json_object_set_new(words, name, json_stringn(text->data, text->len));
+    buffer_clear(text);
+}
+
+static void append_member(const json_t *answer, const char *before, const char *name, enum show_as as, struct buffer *text)
+{
+    if (!json_object_get(answer, name))
+        return;
+    buffer_append_text(text, before);
+    show_value(json_object_get(answer, name), as, text);
+}
+
+/* "contingency since 2026-11-15 21:24:10Z, because an operator held it: they called" */
+static void say_mode(const json_t *answer, json_t *words, struct buffer *text)
+{
+    const char *cause = member_text(answer, "mode_cause");
+    append_member(answer, "", "mode", SHOW_TEXT, text);
+    append_member(answer, " since ", "mode_since", SHOW_TIME, text);
+    if (cause)
+        buffer_printf(
+            text, ", because %s",
+            cause_words(cause_from_name(slice_from(cause)), mode_from_name(slice_from(member_text(answer, "mode")))));
+    append_member(answer, ": ", "pause_reason", SHOW_TEXT, text);
+    say(words, "mode", text);
+    append_member(answer, "by ", "held_by", SHOW_TEXT, text);
+    append_member(answer, " since ", "held_since", SHOW_TIME, text);
+    append_member(answer, " until ", "held_until", SHOW_TIME, text);
+    append_member(answer, ", the next look at ", "next_look_at", SHOW_TIME, text);
+    if (json_object_get(answer, "held_by"))
+        say(words, "held", text);
+    buffer_clear(text);
+}
+
+static void say_jobs(const json_t *answer, json_t *words, struct buffer *text)
+{
+    static const char *const states[] = { "pending", "running", "waiting", "dead", "completed", "cancelled" };
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        buffer_printf(text, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", number_of(answer, states[i]), states[i]);
+    if (json_object_get(answer, "tenants"))
+        buffer_printf(text, "; of %" JSON_INTEGER_FORMAT " tenant%s", number_of(answer, "tenants"),
+                      number_of(answer, "tenants") == 1 ? "" : "s");
+    append_member(answer, "; the next waits since about ", "oldest_at", SHOW_TIME, text);
+    say(words, "jobs", text);
+}
+
+static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
+{
+    if (json_object_get(answer, "under_way")) {
+        buffer_printf(text, "%" JSON_INTEGER_FORMAT " under way", number_of(answer, "under_way"));
+        append_member(answer, ", at most ", "concurrency_now", SHOW_TEXT, text);
+        append_member(answer, json_object_get(answer, "concurrency_now") ? " now, of " : ", at most ", "concurrency",
+                      SHOW_TEXT, text);
+        say(words, "sends", text);
+    }
+    if (json_object_get(answer, "delivered_last_minute")) {
+        buffer_printf(text, "%" JSON_INTEGER_FORMAT " delivered, %" JSON_INTEGER_FORMAT " failed",
+                      number_of(answer, "delivered_last_minute"), number_of(answer, "failed_last_minute"));
+        say(words, "minute", text);
+    }
+    append_member(answer, "", "url", SHOW_TEXT, text);
+    append_member(answer, text->len > 0 ? ", over " : "", "transport", SHOW_TEXT, text);
+    append_member(answer, ", preset ", "preset", SHOW_TEXT, text);
+    say(words, "to", text);
+}
+
+static json_t *words_of(const json_t *answer)
+{
+    struct buffer text;
+    json_t *words = json_object();
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    json_object_set(words, "name", json_object_get(answer, "name"));
+    json_object_set(words, "description", json_object_get(answer, "description"));
+    say_pace(answer, words, &text);
+    say_mode(answer, words, &text);
+    say_jobs(answer, words, &text);
+    json_object_set(words, "breaker", json_object_get(answer, "breaker"));
+    if (json_is_false(json_object_get(answer, "configured")))
+        json_object_set_new(words, "configured", json_string("no: its jobs wait until it is in the configuration again"));
+    buffer_release(&text);
+    return words;
+}
+
 static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
 {
     static const struct shown facts[] = {
-        { "name", "name", SHOW_TEXT },
-        { "mode", "mode", SHOW_STATE },
-        { "mode since", "mode_since", SHOW_TIME },
-        { "cause", "mode_cause", SHOW_TEXT },
-        { "because", "pause_reason", SHOW_TEXT },
-        { "held by", "held_by", SHOW_TEXT },
-        { "held since", "held_since", SHOW_TIME },
-        { "held until", "held_until", SHOW_TIME },
-        { "next look at", "next_look_at", SHOW_TIME },
+        { "name", "name", SHOW_TEXT },       { "what it is", "description", SHOW_TEXT },
+        { "sends to", "to", SHOW_TEXT },     { "configured", "configured", SHOW_TEXT },
+        { "mode", "mode", SHOW_STATE },      { "held", "held", SHOW_TEXT },
+        { "jobs", "jobs", SHOW_TEXT },       { "at once", "sends", SHOW_TEXT },
+        { "last minute", "minute", SHOW_TEXT }, { "breaker", "breaker", SHOW_TEXT },
     };
     static const struct shown tenants[] = {
         { "PAUSED TENANT", "tenant", SHOW_TEXT },
         { "SINCE", "since", SHOW_TIME },
-        { "BECAUSE", "reason", SHOW_TEXT },
+        { "BECAUSE", "reason", SHOW_BRIEF },
     };
+    /* What the words above tell; whatever else there is follows as it is. */
+    static const char *const told[] = {
+        "name", "description", "mode", "mode_since", "mode_cause", "pause_reason", "held_by", "held_since", "held_until",
+        "next_look_at", "pending", "running", "waiting", "dead", "completed", "cancelled", "tenants", "oldest_at",
+        "under_way", "concurrency", "concurrency_now", "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
+        "failed_by_minute", "url", "transport", "preset", "breaker", "configured", "paused", "tenants_paused",
+    };
+    json_t *words = words_of(answer);
     json_t *paused = json_incref(json_object_get(answer, "paused"));
-    json_object_del(answer, "paused");
-    show_facts(cli, answer, facts, sizeof facts / sizeof *facts, out);
-    buffer_append_byte(out, '\n');
-    show_others(cli, answer, facts, sizeof facts / sizeof *facts, out);
+    show_facts(cli, words, facts, sizeof facts / sizeof *facts, out);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        json_object_del(answer, told[i]);
+    if (json_object_size(answer) > 0) {
+        buffer_append_byte(out, '\n');
+        show_others(cli, answer, NULL, 0, out);
+    }
     if (json_array_size(paused) > 0) {
         buffer_append_byte(out, '\n');
         show_table(cli, paused, tenants, sizeof tenants / sizeof *tenants, out);
     }
     json_decref(paused);
+    json_decref(words);
     return EXIT_DONE;
 }
 

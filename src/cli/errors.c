@@ -65,8 +65,8 @@ static void append_known(const json_t *error, struct buffer *out)
 static int show_list(const struct cli *cli, json_t *answer, struct buffer *out)
 {
     static const struct table_column columns[] = {
-        { "FINGERPRINT", false }, { "DESTINATION", false }, { "SEEN", true },      { "RECOVERED", true }, { "GAVE UP", true },
-        { "RECOVERS", true },     { "LAST SEEN", false },   { "CODE", false }, { "ERROR", false },
+        { "FINGERPRINT", TABLE_LEFT }, { "DESTINATION", TABLE_LEFT }, { "SEEN", TABLE_RIGHT },      { "RECOVERED", TABLE_RIGHT }, { "GAVE UP", TABLE_RIGHT },
+        { "RECOVERS", TABLE_RIGHT },     { "LAST SEEN", TABLE_LEFT },   { "CODE", TABLE_LEFT }, { "ERROR", TABLE_LEFT },
     };
     const json_t *errors = json_object_get(answer, "errors"), *error;
     size_t i;

@@ -25,11 +25,12 @@ static int run(struct cli *cli, int argc, char **argv)
     struct buffer out;
     int code;
     cli->help = cli->help && argc > 1; /* `insist --help` comes here and wants the list */
-    if (!command_options(cli, &command_help, NULL, argc, argv, 1, &arguments, &code))
+    /* Of `help dead list` the first word counts: one text has all that the command can do. */
+    if (!command_options(cli, &command_help, NULL, argc, argv, OPTIONS_ARGUMENTS_MAX, &arguments, &code))
         return code;
 
     const struct command *command = NULL;
-    if (arguments.count == 1) {
+    if (arguments.count > 0) {
         command = command_find(slice_from(arguments.items[0]));
         if (!command)
             return cli_usage(NULL, "there is no command \"%s\"", arguments.items[0]);
@@ -47,7 +48,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command command_help = {
     .name = "help",
     .summary = "the list of commands, or one command's help",
-    .help = "usage: insist help [COMMAND]\n\n"
+    .help = "usage: insist help [COMMAND [...]]\n\n"
             "Shows the list of commands, or the options and examples of one.\n\n"
             "Examples:\n"
             "  insist help\n"

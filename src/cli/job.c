@@ -1,5 +1,6 @@
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/found.h"
 #include "cli/options.h"
 #include "cli/show.h"
 
@@ -112,12 +113,17 @@ static int run(struct cli *cli, int argc, char **argv)
     if (arguments.count == 0)
         return cli_usage("job", "name the job");
     struct url url;
+    char *owner = NULL;
+    code = job_tenant(cli, arguments.items[0], tenant, &owner);
+    if (code != EXIT_DONE)
+        return code;
     url_init(&url, "/v1/jobs");
     url_segment(&url, arguments.items[0]);
-    url_query(&url, "tenant", tenant);
+    url_query(&url, "tenant", owner);
     url_query(&url, "payload", payload ? "true" : NULL);
     code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, payload ? show_payload : show);
     url_release(&url);
+    free(owner);
     return code;
 }
 

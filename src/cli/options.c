@@ -25,6 +25,8 @@ static int unknown_option(const char *command, const struct option_row *rows, co
                           struct slice name)
 {
     struct nearest nearest = { .wanted = name };
+    if (slice_equal(name, SLICE("json")))
+        return cli_usage(command, "there is no option --json; write --output json, or -o json");
     for (; rows && rows->name; rows++)
         nearest_offer(&nearest, rows->name);
     for (; globals->name; globals++)

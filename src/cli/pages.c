@@ -17,6 +17,7 @@ struct walk {
     struct table table;
     struct table_column columns[TABLE_COLUMNS_MAX];
     struct buffer out;
+    bool any;     /* row was there */
     int64_t left; /* rows still wanted; negative: all */
     char *cursor; /* of the next page; NULL: it was the last */
 };
@@ -47,7 +48,8 @@ static int take_page(struct walk *walk, const struct reply *reply)
         reply_append(reply, &walk->out);
     for (size_t i = 0; !walk->cli->json && i < json_array_size(rows); i++)
         show_row(&walk->table, json_array_get(rows, i), walk->pages->columns, walk->pages->column_count);
-    if (!walk->cli->json)
+    walk->any = walk->any || json_array_size(rows) > 0;
+    if (!walk->cli->json && walk->any)
         table_append(&walk->table, walk->cli, &walk->out);
     if (walk->left > 0)
         walk->left -= (int64_t)json_array_size(rows) < walk->left ? (int64_t)json_array_size(rows) : walk->left;
@@ -88,6 +90,15 @@ static bool wants_more(const struct walk *walk)
     return !walk->cli->json || walk->left < 0 || walk->left > CLIENT_PAGE_MAX;
 }
 
+/* In words, and not on standard output: for a program there is nothing. */
+static void say_none(const struct pages *pages)
+{
+    bool chosen = false;
+    for (size_t i = 0; pages->query[i].name; i++)
+        chosen = chosen || (pages->query[i].value && *pages->query[i].value);
+    fprintf(stderr, "There are no %s%s.\n", pages->what ? pages->what : pages->member, chosen ? " like that" : "");
+}
+
 int pages_print(const struct cli *cli, const struct pages *pages)
 {
     int64_t limit = LIMIT_DEFAULT;
@@ -103,6 +114,8 @@ int pages_print(const struct cli *cli, const struct pages *pages)
         code = next_page(&walk);
     while (code == EXIT_DONE && wants_more(&walk))
         code = next_page(&walk);
+    if (code == EXIT_DONE && !walk.cursor && !walk.any && !cli->json)
+        say_none(pages);
     if (code == EXIT_DONE && walk.cursor && !cli->json)
         fprintf(stderr, "There are more: --all, or go on with --cursor %s\n", walk.cursor);
     client_close(&walk.client);

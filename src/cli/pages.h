@@ -17,6 +17,7 @@ struct pages {
     const char *path;
     const struct pages_query *query;
     const char *member; /* that has the rows */
+    const char *what;   /* they are, in words; NULL: as the member is called */
     const struct shown *columns;
     size_t column_count;
     const char *limit;  /* as given; NULL: 100 */

@@ -24,6 +24,7 @@ static int run(struct cli *cli, int argc, char **argv)
         .method = "PATCH",
         .path = "/v1/jobs",
         .name = arguments.items[0],
+        .of_job = true,
         .tenant = tenant,
         .body = slice_from(body),
     };
@@ -36,7 +37,7 @@ const struct command command_prioritize = {
     .help = "usage: insist prioritize ID CLASS [--tenant T]\n\n"
             "Moves a job in its tenant's queue. CLASS is critical, high or normal.\n\n"
             "Options:\n"
-            "  -t, --tenant T      the job's tenant\n"
+            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
             "  -o, --output json   the job after it, as JSON\n\n"
             "Examples:\n"
             "  insist prioritize CLM-2025-001 critical\n",

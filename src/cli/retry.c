@@ -43,6 +43,7 @@ static int run(struct cli *cli, int argc, char **argv)
             .path = "/v1/jobs",
             .name = arguments.items[0],
             .verb = "retry",
+            .of_job = true,
             .tenant = tenant,
             .body = buffer_slice(&body),
         };
@@ -59,7 +60,7 @@ const struct command command_retry = {
             "Sends a dead job back to work: it starts anew, its history stays. A waiting job only loses its wait.\n\n"
             "Options:\n"
             "      --payload FILE   with this payload from now on; - reads standard input\n"
-            "  -t, --tenant T       the job's tenant\n"
+            "  -t, --tenant T       the job's tenant; needed where several have a job of that id\n"
             "  -o, --output json    the job after it, as JSON\n\n"
             "Exit codes: 0 it will be tried; 1 there is no such job, or its state forbids it; 2 invalid.\n\n"
             "Examples:\n"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BRIEF_CHARACTERS_MAX = 60, VALUE_BYTES_MAX = 1 << 20, NAME_BYTES_MAX = 256, FACTS_DEPTH_MAX = 8 };
+enum { VALUE_BYTES_MAX = 1 << 20, NAME_BYTES_MAX = 256, FACTS_DEPTH_MAX = 8 };
 
 const char *member_text(const json_t *object, const char *name)
 {
@@ -27,27 +27,11 @@ static void append_time(struct slice text, struct buffer *out)
                   civil.second);
 }
 
-static void append_brief(struct slice text, struct buffer *out)
-{
-    size_t characters = 0;
-    size_t i = 0;
-    while (i < text.len && characters < BRIEF_CHARACTERS_MAX) {
-        size_t len = utf8_sequence_len(slice_from_offset(text, i));
-        i += len > 0 ? len : 1;
-        characters++;
-    }
-    plain_append((struct slice){ text.data, i }, out);
-    if (i < text.len)
-        buffer_append_text(out, "...");
-}
-
 static void append_string(const json_t *value, enum show_as as, struct buffer *out)
 {
     struct slice text = { json_string_value(value), json_string_length(value) };
     if (as == SHOW_TIME)
         append_time(text, out);
-    else if (as == SHOW_BRIEF)
-        append_brief(text, out);
     else
         plain_append(text, out);
 }
@@ -116,7 +100,9 @@ void show_table_init(struct table *table, struct table_column columns[TABLE_COLU
 {
     for (size_t i = 0; i < count; i++) {
         bool right = shown[i].as == SHOW_NUMBER || shown[i].as == SHOW_MS || shown[i].as == SHOW_SPAN;
-        columns[i] = (struct table_column){ shown[i].title, right };
+        columns[i] = (struct table_column){ shown[i].title, right                       ? TABLE_RIGHT
+                                                           : shown[i].as == SHOW_BRIEF ? TABLE_BRIEF
+                                                                                       : TABLE_LEFT };
     }
     table_init(table, columns, count);
 }
@@ -170,9 +156,10 @@ void show_table(const struct cli *cli, const json_t *array, const struct shown *
 /* Two columns without titles: the name and its value. */
 static void facts_begin(struct table *table)
 {
-    static const struct table_column columns[] = { { "", false }, { "", false } };
+    static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT } };
     table_init(table, columns, 2);
     table->titled = true;
+    table->facts = true;
 }
 
 static void fact_add(struct table *table, const char *title, const json_t *value, enum show_as as)

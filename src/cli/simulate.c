@@ -119,11 +119,11 @@ static void append_row(struct table *table, const struct figure *figure, const s
 static void append_text(const struct cli *cli, const struct run *runs, size_t count, struct buffer *out)
 {
     static const struct table_column one[] = {
-        { "RULE", false }, { "FIGURE", false }, { "VALUE", true }, { "", false }, { "TARGET", false },
+        { "RULE", TABLE_LEFT }, { "FIGURE", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "", TABLE_LEFT }, { "TARGET", TABLE_LEFT },
     };
     static const struct table_column two[] = {
-        { "RULE", false }, { "FIGURE", false }, { "FIRST", true },      { "", false },
-        { "SECOND", true },  { "", false },       { "DIFFERENCE", true }, { "TARGET", false },
+        { "RULE", TABLE_LEFT }, { "FIGURE", TABLE_LEFT }, { "FIRST", TABLE_RIGHT },      { "", TABLE_LEFT },
+        { "SECOND", TABLE_RIGHT },  { "", TABLE_LEFT },       { "DIFFERENCE", TABLE_RIGHT }, { "TARGET", TABLE_LEFT },
     };
     struct table table;
     append_heading(runs, count, out);

@@ -5,6 +5,9 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+enum { COLUMN_WIDTH_MIN = 12 };
 
 void table_init(struct table *table, const struct table_column *columns, size_t column_count)
 {
@@ -74,19 +77,59 @@ void table_cell_int(struct table *table, int64_t value)
     table_cell_text(table, digits);
 }
 
+/* The first bytes that have up to `width` characters. */
+static struct slice cut_to(struct slice text, size_t width)
+{
+    size_t end = 0;
+    for (size_t seen = 0; end < text.len; end++) {
+        bool starts = ((unsigned char)text.data[end] & 0xc0) != 0x80;
+        if (starts && seen++ == width)
+            break;
+    }
+    return (struct slice){ text.data, end };
+}
+
 static void append_padded(const struct table *table, size_t column, struct slice text, const char *color, struct buffer *out)
 {
     bool last = column + 1 == table->column_count;
-    bool right = table->columns[column].right;
-    size_t missing = table->widths[column] - width_of(text);
+    bool right = table->columns[column].side == TABLE_RIGHT;
+    size_t width = table->fitted[column], used = width_of(text);
+    bool cut = used > width;
+    size_t missing = cut ? 0 : width - used;
     for (size_t i = 0; right && i < missing; i++)
         buffer_append_byte(out, ' ');
     buffer_append_text(out, color);
-    buffer_append(out, text);
+    buffer_append(out, cut ? cut_to(text, width - 1) : text);
+    buffer_append_text(out, cut ? "\u2026" : "");
     buffer_append_text(out, *color ? "\033[0m" : "");
     for (size_t i = 0; !right && !last && i < missing; i++)
         buffer_append_byte(out, ' ');
     buffer_append_text(out, last ? "\n" : "  ");
+}
+
+/* The widest that may be cut: of the brief ones, then of those that are text. NULL: none is wider than it must be. */
+static size_t *widest(struct table *table, bool brief)
+{
+    size_t *found = NULL;
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].side != TABLE_RIGHT && (table->columns[i].side == TABLE_BRIEF || !brief) &&
+            table->fitted[i] > COLUMN_WIDTH_MIN &&
+            (!found || table->fitted[i] > *found))
+            found = &table->fitted[i];
+    return found;
+}
+
+static void fit(struct table *table, size_t width)
+{
+    size_t whole = 2 * (table->column_count - 1), *column;
+    memcpy(table->fitted, table->widths, sizeof table->fitted);
+    for (size_t i = 0; i < table->column_count; i++)
+        whole += table->fitted[i];
+    for (int brief = 1; brief >= 0; brief--)
+        while (width > 0 && whole > width && (column = widest(table, brief))) {
+            (*column)--;
+            whole--;
+        }
 }
 
 void table_append(struct table *table, const struct cli *cli, struct buffer *out)
@@ -97,6 +140,7 @@ void table_append(struct table *table, const struct cli *cli, struct buffer *out
         out->failure = buffer_status(&table->cells);
         return;
     }
+    fit(table, table->facts ? 0 : cli->width);
     for (size_t i = 0; !table->titled && i < table->column_count; i++)
         append_padded(table, i, slice_from(table->columns[i].title), cli->color ? "\033[1m" : "", out);
     table->titled = true;

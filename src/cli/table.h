@@ -2,7 +2,8 @@
  * table.h - columns of text for people.
  *
  * Cells are filled row by row. Numbers stand right, text left; columns are as wide as their
- * widest cell; control characters are shown as '?', so that no cell can move the cursor.
+ * widest cell; control characters are shown as '?', so that no cell can move the cursor. On a terminal they are made to
+ * fit its width, and what is cut ends in an ellipsis; elsewhere nothing is cut.
  */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
@@ -19,18 +20,27 @@ enum table_color {
     TABLE_COLOR_COUNT
 };
 
+/* Text stands left, numbers right; what is brief is text that is cut first where the terminal is narrow. */
+enum table_side {
+    TABLE_LEFT,
+    TABLE_RIGHT,
+    TABLE_BRIEF,
+};
+
 struct table_column {
     const char *title;
-    bool right;
+    enum table_side side;
 };
 
 struct table {
     const struct table_column *columns; /* borrowed */
     size_t column_count;
-    size_t widths[TABLE_COLUMNS_MAX];
+    size_t widths[TABLE_COLUMNS_MAX]; /* of their widest cells */
+    size_t fitted[TABLE_COLUMNS_MAX]; /* as they are shown */
     size_t cell_count;
     struct buffer cells; /* each: a byte of enum table_color + 1, the text, a NUL */
     bool titled;         /* the titles are printed */
+    bool facts;          /* names and values, which are never cut */
 };
 
 void table_init(struct table *table, const struct table_column *columns, size_t column_count);

@@ -1,7 +1,10 @@
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/found.h"
 #include "cli/options.h"
 #include "cli/show.h"
+
+#include <stdlib.h>
 
 static const struct shown facts[] = {
     { "because", "reason", SHOW_TEXT },
@@ -47,12 +50,17 @@ static int run(struct cli *cli, int argc, char **argv)
     if (arguments.count == 0)
         return cli_usage("why", "name the job");
     struct url url;
+    char *owner = NULL;
+    code = job_tenant(cli, arguments.items[0], tenant, &owner);
+    if (code != EXIT_DONE)
+        return code;
     url_init(&url, "/v1/jobs");
     url_segment(&url, arguments.items[0]);
     url_segment(&url, "why");
-    url_query(&url, "tenant", tenant);
+    url_query(&url, "tenant", owner);
     code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show);
     url_release(&url);
+    free(owner);
     return code;
 }
 
@@ -63,7 +71,7 @@ const struct command command_why = {
             "Says in a sentence what a job waits for, since when and until when, and what comes then. Of a job\n"
             "that waits for its turn also how many are before it, and when it will be tried as far as that is known.\n\n"
             "Options:\n"
-            "  -t, --tenant T      the job's tenant\n"
+            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
             "  -o, --output json   the daemon's answer as it is\n\n"
             "Examples:\n"
             "  insist why CLM-2025-001\n",

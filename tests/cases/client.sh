@@ -127,11 +127,11 @@ ask add claims --data x
 check "422, made plain" ended 2 'insist: id is ?[31mwrong'
 ask add claims --data x -o json
 check "422 as JSON" ended 2 '{"type":"invalid_id","detail":"id is \u001b[31mwrong"}'
-ask job a
+ask job a --tenant ''
 check "409" ended 1 'insist: no'
-ask job b
+ask job b --tenant ''
 check "503 says when" ended 1 'insist: the disk is full; try again in 7 s'
-ask job c
+ask job c --tenant ''
 check "an answer without a reason" ended 1 'insist: the daemon answered with HTTP status 500'
 ask job d
 check "an answer that is not JSON" ended 1 'is not JSON; is it an insist daemon?'
@@ -157,11 +157,11 @@ check "an export that failed" ended 1 'insist: the export failed'
 check "an export that failed leaves no file" sh -c "! ls '$work' | grep -q dead"
 ask why 'a/b c?ü' --tenant 'x&y'
 check "ids are escaped" ended 0 'a/b is dead at claims' 'because  so'
-ask job asked
+ask job asked --tenant ''
 check "a question is told from a send" sh -c "grep -qE '^STEP +ATTEMPT' '$work/out' && grep -qE '^verify +1 .*delivered' '$work/out'"
-ask job sent
+ask job sent --tenant ''
 check "where none was asked there is no column for it" sh -c "grep -q '^ATTEMPT' '$work/out' && ! grep -q STEP '$work/out'"
-ask why w
+ask why w --tenant ''
 check "why tells the place" ended 0 'before it, of its tenant  12' 'before it, of all         40' '2025-01-12 10:51:41Z'
 ask tenants --destination x
 check "tenants show their turns" ended 0 'PRIORITY  ROUNDS' '1234'
@@ -169,7 +169,7 @@ run "$insist" add --batch <"$work/in"
 check "a warning is told, made plain" ended 0 'insist: warning: it is?[2J late' '1 accepted'
 run "$insist" add --batch -o json <"$work/in"
 check "a warning as JSON" ended 0 '"rejected":[],"warning":"it is\u001b[2J late"}'
-ask cancel ..
+ask cancel .. --tenant ''
 check "an id of dots" ended 0 '..: cancelled, priority high'
 ask incidents report a --out "$work/incident.md"
 check "a report in a file" grep -q '^# Incident$' "$work/incident.md"

@@ -639,10 +639,38 @@ static void who_acted_is_in_the_trail(void **state)
     api_fixture_free(fixture);
 }
 
+static void a_job_is_found_by_its_id_in_every_tenant(void **state)
+{
+    static const char *const tenants[] = { "t1", "t2", "t3" };
+    struct api_fixture *fixture = *state;
+    char path[64] = "/v1/jobs?id=same&limit=1";
+    put_job(fixture, "yard", "t1", "other", "x");
+    for (size_t i = 0; i < COUNT_OF(tenants); i++) {
+        put_job(fixture, "yard", tenants[i], "same", "x");
+        put_job(fixture, "strict", tenants[i], "CLM-1", "x"); /* a tenant at two destinations is asked once for each */
+    }
+    for (size_t i = 0; i < COUNT_OF(tenants); i++) {
+        struct reply reply = http_do(fixture, "GET", path, NULL);
+        check(json_array_size(reply_at(&reply, "jobs")) == 1, "%s: %s", path, reply.body);
+        assert_string_equal(reply_text(&reply, "jobs.0.tenant"), tenants[i]);
+        assert_string_equal(reply_text(&reply, "jobs.0.id"), "same");
+        snprintf(path, sizeof path, "/v1/jobs?id=same&limit=1&cursor=%s", reply_text(&reply, "next"));
+        reply_release(&reply);
+    }
+    struct reply reply = http_do(fixture, "GET", "/v1/jobs?id=same", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "jobs")), 3);
+    assert_true(json_is_null(json_object_get(reply.json, "next")));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/jobs?id=nobody", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "jobs")), 0);
+    reply_release(&reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_job_is_taken_or_told_why_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_is_found_by_its_id_in_every_tenant, setup, teardown),
         cmocka_unit_test_setup_teardown(a_payload_comes_back_as_it_was_written, setup, teardown),
         cmocka_unit_test_setup_teardown(a_payload_has_a_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_shows_all_of_itself, setup, teardown),
