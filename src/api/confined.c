@@ -11,8 +11,7 @@ void status_confine(struct destination_status *status)
         .held_since = status->held_since,
         .held_until = status->held_until,
         .look_at = status->look_at,
-        .ceiling_since = INSTANT_NONE,
-        .more_at = INSTANT_NONE,
+        .limit.rises_at = INSTANT_NONE,
         .next_since = INSTANT_NONE,
     };
 }

@@ -49,15 +49,13 @@ static void write_pace(struct json_writer *json, const struct pace *pace, instan
     }
 }
 
-/* What was found by trying. */
-static void write_concurrency(struct json_writer *json, const struct destination_status *status)
+static void write_concurrency(struct json_writer *json, const struct limit_status *limit)
 {
-    json_member_int(json, "concurrency_now", status->limit);
-    if (status->ceiling == 0)
-        return;
-    json_member_int(json, "concurrency_ceiling", status->ceiling);
-    json_member_instant(json, "concurrency_ceiling_since", status->ceiling_since);
-    json_member_instant(json, "concurrency_more_at", status->more_at);
+    char words[LIMIT_WORDS_BYTES];
+    limit_words(limit, words);
+    json_member_int(json, "concurrency_now", limit->now);
+    json_member_text(json, "concurrency_why", words);
+    json_member_instant(json, "concurrency_rises_at", limit->rises_at);
 }
 
 /* What everybody may see; for a confined token the status has nothing else in it. See confined.h. */
@@ -99,7 +97,7 @@ static void write_standing(struct json_writer *json, const struct call *call, co
     if (status->pause_reason && *status->pause_reason)
         json_member_text(json, "pause_reason", status->pause_reason);
     if (config && config->transport != TRANSPORT_PULL) /* its workers decide */
-        write_concurrency(json, status);
+        write_concurrency(json, &status->limit);
     if (config)
         json_member_text(json, "breaker", status->breaker);
     if (status->cycle.number > 0)

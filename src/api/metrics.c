@@ -49,7 +49,7 @@ static void fill_standing(const struct destination_measures *measured, instant n
     const struct destination_status *status = &measured->status;
     bool contingency = measured->measures.contingency && status->mode_since != INSTANT_NONE && now > status->mode_since;
     values->in_flight = (double)status->under_way;
-    values->limit = (double)status->limit;
+    values->limit = (double)status->limit.now;
     values->up = measured->checked ? measured->up : NAN;
     values->contingency_s = contingency ? seconds(now - status->mode_since) : 0;
     values->leases = measured->pulled ? (double)status->under_way : NAN;

@@ -354,6 +354,17 @@ static void write_breaker(const struct exposition *out, const struct metrics_sce
             tell_words(out, &scene->items[i], "state", words, 3, scene->items[i].measured->status.breaker);
 }
 
+static void write_limit_reason(const struct exposition *out, const struct metrics_scene *scene)
+{
+    static const char *const words[] = {
+        [LIMIT_CONFIGURED] = "configured", [LIMIT_MAX] = "max",     [LIMIT_STARTS] = "starts", [LIMIT_BORNE] = "borne",
+        [LIMIT_RISES] = "rises",           [LIMIT_TRIAL] = "trial", [LIMIT_OUTAGE] = "outage",
+    };
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell(out, &scene->items[i], TEXT("reason", words[scene->items[i].measured->status.limit.reason]), 1);
+}
+
 static void write_mode(const struct exposition *out, const struct metrics_scene *scene)
 {
     static const char *const words[] = { "normal", "contingency", "recovering", "paused" };
@@ -565,6 +576,9 @@ const struct metric_row metric_rows[] = {
     /* destinations */
     { GAUGE("insist_in_flight", "destination", "Attempts under way."), VALUE(in_flight) },
     { GAUGE("insist_concurrency_limit", "destination", "How many may be under way now."), VALUE(limit) },
+    { GAUGE("insist_concurrency_reason", "destination, reason",
+            "1, with the reason why so many may be under way now: see docs/operations.md."),
+      .write = write_limit_reason },
     { GAUGE("insist_breaker_state", "destination, state", "1 for the state the breaker is in, else 0."),
       .write = write_breaker },
     { GAUGE("insist_destination_mode", "destination, mode", "1 for the mode the destination is in, else 0."),

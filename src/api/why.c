@@ -138,23 +138,22 @@ static void say_tenant_held(struct why *why)
     append_quoted(&why->next, tenant);
 }
 
-/* Of the limit that was found by trying, or of the configured one. */
 static void say_all_under_way(struct why *why)
 {
     const struct destination_status *status = why->status;
-    bool learnt = status->ceiling > 0 && status->limit >= status->ceiling;
-    int64_t limit = status->limit > 0 && status->limit < status->concurrency ? status->limit : status->concurrency;
+    int64_t limit = status->limit.now > 0 ? status->limit.now : status->concurrency;
     if (limit == 0) /* not for the eyes of who asks */
         buffer_printf(&why->reason, "as many sends as destination %.*s allows at once are under way",
                       SLICE_ARG(why->job->destination));
     else
-        buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s %s are under way", limit,
-                      SLICE_ARG(why->job->destination), learnt ? "was found to bear at once" : "allows");
-    buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
-    if (learnt && status->more_at != INSTANT_NONE) {
-        buffer_append_text(&why->next, "; one more at once is tried at ");
-        append_time(&why->next, status->more_at);
+        buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s allows now are under way", limit,
+                      SLICE_ARG(why->job->destination));
+    if (limit < status->concurrency) {
+        char words[LIMIT_WORDS_BYTES];
+        limit_words(&status->limit, words);
+        buffer_printf(&why->reason, " (%s)", words);
     }
+    buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
 }
 
 static void say_share_used(struct why *why)

@@ -88,9 +88,8 @@ static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
 {
     if (json_object_get(answer, "under_way")) {
         buffer_printf(text, "%" JSON_INTEGER_FORMAT " under way", number_of(answer, "under_way"));
-        append_member(answer, ", at most ", "concurrency_now", SHOW_TEXT, text);
-        append_member(answer, json_object_get(answer, "concurrency_now") ? " now, of " : ", at most ", "concurrency",
-                      SHOW_TEXT, text);
+        append_member(answer, ", at most ", "concurrency_why", SHOW_TEXT, text);
+        append_member(answer, "; more is tried from ", "concurrency_rises_at", SHOW_TIME, text);
         say(words, "sends", text);
     }
     if (json_object_get(answer, "delivered_last_minute")) {
@@ -139,7 +138,8 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     static const char *const told[] = {
         "name", "description", "mode", "mode_since", "mode_cause", "pause_reason", "held_by", "held_since", "held_until",
         "next_look_at", "pending", "running", "waiting", "dead", "completed", "cancelled", "tenants", "oldest_at",
-        "under_way", "concurrency", "concurrency_now", "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
+        "under_way", "concurrency", "concurrency_now", "concurrency_why", "concurrency_rises_at",
+        "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
         "failed_by_minute", "url", "transport", "preset", "breaker", "configured", "paused", "tenants_paused",
     };
     json_t *words = words_of(answer);

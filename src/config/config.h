@@ -145,6 +145,7 @@ struct destination_config {
     int64_t connect_timeout_ms;
     int64_t response_bytes_max;
     int64_t concurrency;
+    bool concurrency_adaptive; /* else it is always that */
     struct tls_config tls;
     struct smtp_config smtp;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
@@ -161,6 +162,7 @@ struct destination_config {
     int64_t aging_ms;
     int64_t deadline_lead_ms; /* see rank_heed_deadline */
     struct rate rate_total, rate_per_tenant;
+    int64_t rate_burst; /* of both; 0: see rate_burst_of */
     int64_t cycle_every_ms; /* 0: continuous */
     int64_t cycle_batch;
     struct breaker_config breaker;

@@ -304,6 +304,24 @@ static void scalar_apply(struct settings *settings, const struct setting *row, c
     buffer_release(&looks);
 }
 
+static const struct setting *row_find(const struct section *section, struct slice name)
+{
+    for (size_t i = 0; i < section->count; i++)
+        if (slice_equal(name, slice_from(section->rows[i].name)))
+            return &section->rows[i];
+    return NULL;
+}
+
+/* `concurrency: 10` is `concurrency: { max: 10 }`; what is wrong with it is told by the name that was written. */
+static void alone_apply(struct settings *settings, const struct setting *row, const struct node *node, void *base)
+{
+    struct setting alone = *row_find(row->section, slice_from(row->section->alone));
+    void *field = (char *)base + alone.offset;
+    alone.name = row->name;
+    place_keep(settings, node, field);
+    scalar_apply(settings, &alone, node, field);
+}
+
 static void row_apply(struct settings *settings, const struct setting *row, const struct node *node, bool append, void *base)
 {
     void *field = (char *)base + row->offset;
@@ -314,6 +332,10 @@ static void row_apply(struct settings *settings, const struct setting *row, cons
         place_keep(settings, node, field);
     if (row->kind == SETTING_SPECIAL) {
         row->special(settings, node, field);
+        return;
+    }
+    if (row->kind == SETTING_SECTION && row->section->alone && node->kind == NODE_SCALAR) {
+        alone_apply(settings, row, node, field);
         return;
     }
     if (shape == NODE_SEQUENCE && node_is_null(node)) {
@@ -364,14 +386,6 @@ static void unknown_problem(struct settings *settings, const struct section *sec
                     quote(node->key).text, where, nearest.name);
     else
         problem_add(settings->problems, key_place(settings, node), "unknown setting \"%s\"%s", quote(node->key).text, where);
-}
-
-static const struct setting *row_find(const struct section *section, struct slice name)
-{
-    for (size_t i = 0; i < section->count; i++)
-        if (slice_equal(name, slice_from(section->rows[i].name)))
-            return &section->rows[i];
-    return NULL;
 }
 
 /* A key with a "+" at its end: only a list can be added to, and not beside the list itself. */

@@ -73,6 +73,7 @@ struct section {
     const struct setting *rows;
     size_t count;
     const char *meaning; /* an introduction in the reference; NULL: none */
+    const char *alone;   /* a single value in place of the mapping is the one of this row; NULL: it must be a mapping */
     const char *same_as; /* a section with the same rows, which the reference shows instead; NULL: none */
     /* The rest may be NULL: `given` is the switch that being there turns on, `after` looks at the whole of one mapping. */
     bool *(*given)(void *base);

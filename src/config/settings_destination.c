@@ -220,8 +220,17 @@ static const struct section priority_section = { .name = "priority", SECTION_ROW
 static const struct setting rate_rows[] = {
     { "total", SETTING_RATE, AT(rate_total), .meaning = "Sends of the destination. Without it there is no limit." },
     { "per_tenant", SETTING_RATE, AT(rate_per_tenant), .meaning = "Sends of one tenant. Without it there is no limit." },
+    { "burst", SETTING_COUNT, AT(rate_burst), "0", "0", "1000000",
+      .meaning = "How many may go at once after a pause; then one after the other, as the rate says. 0: `concurrency`, or "
+      "what a second brings if that is more, but not more than the rate's own number. One tenant's is never more than the number of "
+      "`per_tenant`." },
 };
-static const struct section rate_section = { .name = "rate", SECTION_ROWS(rate_rows) };
+static const struct section rate_section = {
+    .name = "rate",
+    SECTION_ROWS(rate_rows),
+    .meaning = "In any stretch of time at most `burst` plus what the rate brings in it are sent: with `100/m` and "
+               "`burst: 100` a hundred at once after a pause, and one each 0.6 seconds from then on.",
+};
 
 static const struct setting cycle_rows[] = {
     { "every", SETTING_DURATION, AT(cycle_every_ms), "0s", "0s", "1d", .meaning = "Send in rounds this far apart. 0s: continuously." },
@@ -342,6 +351,24 @@ static const struct section alerts_section = {
                "without any. `docs/alerts.md` has all of them.",
 };
 
+static const struct setting concurrency_rows[] = {
+    { "max", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time, at most." },
+    { "adaptive", SETTING_BOOL, AT(concurrency_adaptive), "true",
+      .meaning = "Start lower and find what the destination bears, as above. `false`: always `max`." },
+};
+static const struct section concurrency_section = {
+    .name = "concurrency",
+    SECTION_ROWS(concurrency_rows),
+    .meaning =
+        "`concurrency: 10` is short for `concurrency: { max: 10 }`. It starts at 5 and doubles while answers are good. When "
+        "more than 5 % fail, or good answers take 1.7 times as long as at their best, half as many are tried; it stays at "
+        "that only if fewer fail, answers come sooner or as much is delivered. What has nothing to do with the load, such as "
+        "every tenth request failing whatever is sent, changes nothing. After a fall it rises again in small steps. An outage "
+        "changes nothing either, and the way back starts at 5. `docs/operations.md` has more. Pull workers are not bound by "
+        "it.",
+    .alone = "max",
+};
+
 static const struct setting destination_rows[] = {
     { "preset", SETTING_TEXT, AT(preset),
       .meaning = "What to start from: the name of a built-in preset, or the path of a file. Only in a configuration." },
@@ -370,7 +397,7 @@ static const struct setting destination_rows[] = {
     { "timeout", SETTING_DURATION, AT(timeout_ms), "30s", "1ms", "1h", .meaning = "An attempt that takes longer is given up." },
     { "connect_timeout", SETTING_DURATION, AT(connect_timeout_ms), "10s", "1ms", "10m", .meaning = "The part of it for connecting." },
     { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
-    { "concurrency", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time. Pull workers are not bound by it." },
+    { "concurrency", SETTING_SECTION, 0, .meaning = "How many attempts at the same time.", .section = &concurrency_section },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
     { "smtp", SETTING_SECTION, 0, .meaning = "Sending mail.", .section = &smtp_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",

@@ -1,61 +1,110 @@
 /*
- * concurrency.h - how many sends at once a destination bears: found by trying.
+ * concurrency.h - how many sends at once a destination gets.
  *
- * As in Postfix: good answers raise the limit at the end of a run of them, the first bad one lowers it at once and the
- * next ones more slowly, so that the limit does not swing. Until the first sign of trouble, and far below the level
- * where it came, the limit grows by one an answer; else by one for as many answers as the limit, and from the level
- * where trouble came one level at a time, each to be borne for a while. Where it gives way again and again is learnt,
- * and is a ceiling for a long time: see capacity.h.
+ * The limit starts at 5 and doubles while answers are good. It is judged by rounds of answers to what was sent while all
+ * slots were in use. When failures pass 5 % or good answers take 1.7 times as long as at their best, it is tried with
+ * less; it stays lower only if less load helped or delivered the same. What does not depend on the load is left alone:
+ * that sign is not heeded for a while. After a fall the limit rises in steps of a sixteenth. An outage moves nothing, and
+ * the way back starts at 5 again and doubles up to what was borne before.
  *
- * Answers that take longer than the best ones are a sign too, and come before failures: while some of what was sent
- * stands in a queue there (latency.h) the limit does not rise, and when they take several times as long it falls. It
- * grows only while it is used.
+ * How it is used: concurrency_begin for what takes slots, and for each of those either concurrency_give_back or
+ * concurrency_answer with the pass that concurrency_begin gave. Not adaptive, the limit is what is configured.
  */
 #ifndef CORE_CONCURRENCY_H
 #define CORE_CONCURRENCY_H
 
-#include "core/capacity.h"
-#include "core/latency.h"
+#include "core/concurrency_round.h"
 
 enum {
-    CONCURRENCY_FIRST = 5,        /* where it starts */
-    CONCURRENCY_LATENCY_FALL = 4, /* times the best: falls, but not below where it started */
-    CONCURRENCY_QUEUE_MS = 10 * 60 * 1000, /* a queue that keeps work waiting for so long may be none: it is measured anew */
+    CONCURRENCY_FIRST = 5,       /* where it starts */
+    CONCURRENCY_STEP = 16,       /* a rise after a fall is one part in so many of the limit, and one at least */
+    CONCURRENCY_WAIT_MS = 1000,  /* between such rises, */
+    CONCURRENCY_WAIT_MAX_MS = 60 * 1000, /* and after rises that went wrong, in a row, at most so long */
+    CONCURRENCY_IGNORE_MS = 10 * 1000,   /* a sign that less load does not change is not heeded for so long, */
+    CONCURRENCY_IGNORE_MAX_MS = 5 * 60 * 1000, /* and, found again and again, at most so long */
+};
+
+/* What speaks for less. */
+enum concurrency_sign {
+    SIGN_NONE,
+    SIGN_FAILURES,
+    SIGN_SLOW,
+    SIGN_COUNT
+};
+
+/* Why the limit is what it is. */
+enum concurrency_reason {
+    LIMIT_CONFIGURED, /* it is not to adapt, */
+    LIMIT_MAX,        /* or has come to what is configured */
+    LIMIT_STARTS,     /* it has just begun, or the destination has come back, and doubles */
+    LIMIT_BORNE,      /* more went wrong: the next step is tried when it has waited */
+    LIMIT_RISES,      /* step by step */
+    LIMIT_TRIAL,      /* half for one round, to see whether the load is to blame */
+    LIMIT_OUTAGE,     /* no answer was good: it is left as it is until one is */
+};
+
+/* A sign that was found to have nothing to do with the load. */
+struct ignored_sign {
+    instant since; /* INSTANT_NONE: it is heeded */
+    int64_t ms;    /* not for so long, */
+    double level;  /* unless it is much stronger than this */
 };
 
 struct concurrency {
-    int64_t max;   /* configured */
-    int64_t limit; /* 1 to max */
-    double credit; /* of good answers: at 1 the limit rises */
-    double debt;   /* how many more bad ones in this run, in parts of the limit, until it falls again */
-    bool troubled; /* the last answer was bad */
-    int64_t peak, peak_before; /* most under way in this round of answers and in the one before */
-    int64_t round;             /* answers left in it */
-    instant queue_since; /* the limit does not rise because of a queue; INSTANT_NONE: no */
-    struct capacity capacity;
-    struct latency latency;
+    int64_t max; /* configured */
+    bool adaptive;
+    int64_t limit;
+    uint32_t number; /* of the round: counts changes too */
+    uint32_t full;   /* times that all slots were in use */
+    int64_t first;      /* of the round's first sends so many began, */
+    int64_t first_open; /* and so many of these are not answered */
+    struct round round;
+    struct round_figures base;  /* the last round that was borne, or with signs that are not heeded; limit 0: none */
+    struct round_figures borne; /* such rounds in all, how many at once ever */
+    struct round_figures seen; /* the last round, if it showed a sign that is heeded; limit 0: it did not */
+    struct round_figures high; /* the one whose signs are being tried with half of it; limit 0: none is */
+    enum concurrency_sign sign; /* that one's, or of the last fall */
+    int64_t doubles_to; /* up to there it has been borne, or may be: above it the limit rises in steps */
+    int64_t fell_from;  /* with so many it went wrong last; 0: it never did */
+    instant judged_at;  /* when the limit last rose or fell; INSTANT_NONE: never */
+    int64_t wait_ms;    /* from then on to the next rise, */
+    int64_t step;       /* and by how much: twice as much as the last, while that goes well */
+    double best_ms;     /* the shortest median; 0: none seen */
+    struct ignored_sign ignored[SIGN_COUNT];
+    bool outage;
 };
 
-/* One answer. */
-struct concurrency_sample {
-    int64_t level;     /* the limit when it was asked for */
-    int64_t load;      /* how many were under way then, it among them */
-    int64_t under_way; /* now, likewise; 0: how many are sent is limited elsewhere */
-    int64_t latency_ms;
-    bool normal; /* it was no look whether the destination is there */
+/* Goes with each send. */
+struct concurrency_pass {
+    uint32_t number, full;
+    bool first;
     instant at;
 };
 
-void concurrency_init(struct concurrency *concurrency, int64_t max);
-/* After that, what was kept of the capacity. */
-void concurrency_restore(struct concurrency *concurrency, const struct capacity_kept *kept);
-/* What is configured, after a reload. Another limit than before lets more be tried than was learnt. */
-void concurrency_configure(struct concurrency *concurrency, int64_t max);
-/* Something is sent, so many are under way now. */
-void concurrency_sent(struct concurrency *concurrency, int64_t under_way);
-/* An answer that does not blame the destination. */
-void concurrency_good(struct concurrency *concurrency, const struct concurrency_sample *sample);
-/* One that does. */
-void concurrency_bad(struct concurrency *concurrency, const struct concurrency_sample *sample);
+/* What became of one. */
+struct concurrency_answer {
+    bool good;  /* it does not blame the destination */
+    bool asked; /* the destination asked for less, and said for how long */
+    int64_t latency_ms;
+};
+
+void concurrency_init(struct concurrency *concurrency, int64_t max, bool adaptive);
+/* The same of one that has been in use: all that was found is forgotten. */
+void concurrency_restart(struct concurrency *concurrency, int64_t max, bool adaptive);
+/* What is configured, after a reload: what was found stays, but a higher limit is tried at once. */
+void concurrency_configure(struct concurrency *concurrency, int64_t max, bool adaptive);
+
+/* `count` slots are taken; so many are in use then. */
+struct concurrency_pass concurrency_begin(struct concurrency *concurrency, int64_t count, int64_t under_way, instant now);
+/* Nothing was sent with them after all. */
+void concurrency_give_back(struct concurrency *concurrency, struct concurrency_pass pass, int64_t count);
+void concurrency_answer(struct concurrency *concurrency, struct concurrency_pass pass,
+                        const struct concurrency_answer *answer, instant now);
+/* The destination is held for a reason of its own: what is sent from now on is its way back. */
+void concurrency_outage(struct concurrency *concurrency);
+
+enum concurrency_reason concurrency_reason(const struct concurrency *concurrency);
+/* When the next step is tried, if all slots are in use; INSTANT_NONE: not by time. */
+instant concurrency_rises_at(const struct concurrency *concurrency);
 
 #endif

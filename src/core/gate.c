@@ -23,6 +23,8 @@ static void mode_changed(struct gate *gate, struct gate_news *news, struct mode_
     news->mode = change;
     if (change.from != change.to && change.to == MODE_RECOVERING)
         news->breaker = breaker_reset(&gate->breaker, now);
+    if (change.from != change.to && change.to == MODE_CONTINGENCY)
+        concurrency_outage(&gate->adaptive);
 }
 
 void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, instant first_check_at)
@@ -35,10 +37,9 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
         .rules = rules,
         .was_open = true,
         .cycle_until = INSTANT_NONE,
-        .told.since = INSTANT_NONE,
         .told_at = INSTANT_NONE,
     };
-    concurrency_init(&gate->adaptive, rules->concurrency);
+    concurrency_init(&gate->adaptive, rules->concurrency, !rules->fixed_concurrency);
     breaker_init(&gate->breaker, now);
     contingency_init(&gate->contingency, now);
     health_init(&gate->health, first_check_at);
@@ -58,7 +59,7 @@ void gate_configure(struct gate *gate, const struct gate_rules *rules, instant n
     gate->rules = rules;
     gate->rules_epoch++;
     gate->concurrency = rules->concurrency;
-    concurrency_configure(&gate->adaptive, rules->concurrency);
+    concurrency_configure(&gate->adaptive, rules->concurrency, !rules->fixed_concurrency);
     if (gate->contingency.kept.step > rules->contingency.ramp_count)
         gate->contingency.kept.step = rules->contingency.ramp_count;
 }
@@ -70,7 +71,6 @@ struct gate_kept gate_keep(const struct gate *gate)
         .closed_until = gate->closed_until,
         .breaker = gate->breaker.kept,
         .contingency = gate->contingency.kept,
-        .capacity = gate->adaptive.capacity.kept,
     };
 }
 
@@ -82,8 +82,6 @@ void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
     gate->was_open = !kept->paused;
     breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
     contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
-    concurrency_restore(&gate->adaptive, &kept->capacity);
-    gate->told = gate->adaptive.capacity.kept;
 }
 
 /* ---- asking ---- */
@@ -127,7 +125,7 @@ static void narrow_by_rules(const struct gate *gate, instant now, struct gate_an
         int64_t taken = gate_cycle_over(gate, now) ? 0 : gate->cycle_taken;
         gate_narrow(answer, HOLD_CYCLE, taken < rules->cycle_batch ? rules->cycle_batch - taken : 0, gate->cycle_until);
     }
-    int64_t limit = rules->fixed_concurrency ? gate->concurrency : gate->adaptive.limit;
+    int64_t limit = gate->adaptive.limit;
     gate_narrow(answer, HOLD_CONCURRENCY, gate->under_way < limit ? limit - gate->under_way : 0, INSTANT_NONE);
 }
 
@@ -162,8 +160,7 @@ int64_t gate_slots(const struct gate *gate)
     if (!rules)
         return gate->concurrency;
     const struct contingency_rules *ramp = &rules->contingency;
-    int64_t count = rules->fixed_concurrency || gate->adaptive.limit > gate->concurrency ? gate->concurrency
-                                                                                         : gate->adaptive.limit;
+    int64_t count = gate->adaptive.limit;
     if (mode_of(gate) == MODE_RECOVERING && ramp->ramp_count > 0) {
         size_t step = gate->contingency.kept.step < ramp->ramp_count ? gate->contingency.kept.step : ramp->ramp_count - 1;
         count = ramp->ramp[step] < count ? ramp->ramp[step] : count;
@@ -185,27 +182,9 @@ bool gate_is_well(const struct gate *gate, instant now)
            gate->breaker.kept.state == BREAKER_CLOSED && gate->health.failures == 0;
 }
 
-int64_t gate_ceiling(const struct gate *gate)
-{
-    return gate->rules && !gate->rules->fixed_concurrency ? gate->adaptive.capacity.kept.ceiling : 0;
-}
-
 int64_t gate_signs(const struct gate *gate)
 {
     return gate->contingency.signs_in_a_row;
-}
-
-static bool ceiling_changed(const struct gate *gate)
-{
-    const struct capacity_kept *kept = &gate->adaptive.capacity.kept;
-    return !gate->rules->fixed_concurrency &&
-           (kept->ceiling != gate->told.ceiling || (kept->ceiling > 0 && kept->since != gate->told.since));
-}
-
-/* A clock that was put back must not silence it. */
-static instant ceiling_tells_at(const struct gate *gate, instant now)
-{
-    return gate->told_at == INSTANT_NONE || gate->told_at > now ? now : instant_add(gate->told_at, CEILING_TOLD_EVERY_MS);
 }
 
 instant gate_next(const struct gate *gate, instant now)
@@ -216,8 +195,6 @@ instant gate_next(const struct gate *gate, instant now)
     if (!rules)
         return next;
     instant_hasten(&next, gate->cycle_until, now);
-    if (ceiling_changed(gate))
-        instant_hasten(&next, ceiling_tells_at(gate, now), now);
     instant_hasten(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
     if (mode_of(gate) == MODE_NORMAL)
         instant_hasten(&next, gate->breaker.kept.until, now);
@@ -232,8 +209,10 @@ instant gate_next(const struct gate *gate, instant now)
 static void breaker_changed(struct gate *gate, struct gate_news *news, struct breaker_change change, instant now)
 {
     news->breaker = change;
-    if (change.to == BREAKER_OPEN && change.from != BREAKER_OPEN)
-        news->mode = contingency_breaker(&gate->contingency, &gate->rules->contingency, now);
+    if (change.to != BREAKER_OPEN || change.from == BREAKER_OPEN)
+        return;
+    concurrency_outage(&gate->adaptive);
+    news->mode = contingency_breaker(&gate->contingency, &gate->rules->contingency, now);
 }
 
 /*
@@ -251,6 +230,19 @@ static void heed_clock(struct gate *gate, instant now)
     gate->ticked_at = now;
 }
 
+/* A limit that was told of is no news. A clock that was put back must not silence it. */
+static struct limit_change limit_news(struct gate *gate, instant now)
+{
+    const struct concurrency *concurrency = &gate->adaptive;
+    bool soon = gate->told_at != INSTANT_NONE && gate->told_at <= now && now - gate->told_at < LIMIT_TOLD_EVERY_MS;
+    if (concurrency_reason(concurrency) != LIMIT_BORNE || concurrency->limit == gate->told_limit || soon)
+        return (struct limit_change){ .fell = false };
+    gate->told_limit = concurrency->limit;
+    gate->told_at = now;
+    return (struct limit_change){ .fell = true, .limit = concurrency->limit, .from = concurrency->fell_from,
+                                  .sign = concurrency->sign };
+}
+
 struct gate_news gate_tick(struct gate *gate, instant now)
 {
     struct gate_news news = no_news(gate);
@@ -265,24 +257,8 @@ struct gate_news gate_tick(struct gate *gate, instant now)
     gate->was_open = open;
     if (mode_of(gate) == MODE_NORMAL && news.mode.from == news.mode.to)
         breaker_changed(gate, &news, breaker_tick(&gate->breaker, &rules->breaker, now), now);
-    if (ceiling_changed(gate) && now >= ceiling_tells_at(gate, now)) {
-        gate->told = gate->adaptive.capacity.kept;
-        gate->told_at = now;
-        news.ceiling = (struct ceiling_change){ .changed = true, .ceiling = gate->told.ceiling, .at = now };
-    }
+    news.limit = limit_news(gate, now);
     return news;
-}
-
-void gate_waiting(struct gate *gate, bool waiting, instant now)
-{
-    bool flows = !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&
-                 gate->breaker.kept.state == BREAKER_CLOSED;
-    capacity_waiting(&gate->adaptive.capacity, waiting && flows, now);
-}
-
-static int32_t bounded(int64_t count)
-{
-    return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
@@ -297,7 +273,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         gate->cycle++;
     }
     gate->cycle_taken += count;
-    concurrency_sent(&gate->adaptive, gate->under_way);
+    struct concurrency_pass slot = concurrency_begin(&gate->adaptive, count, gate->under_way, now);
     contingency_take(&gate->contingency, &gate->rules->contingency, count, now);
     if (mode_of(gate) == MODE_NORMAL)
         breaker_take(&gate->breaker, count, gate->rules->contingency.answer_max_ms, now);
@@ -306,8 +282,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         .mode_epoch = gate->contingency.epoch,
         .rules_epoch = gate->rules_epoch,
         .cycle = gate->cycle,
-        .load = bounded(gate->under_way),
-        .level = bounded(gate->adaptive.limit),
+        .slot = slot,
         .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
     };
 }
@@ -324,6 +299,7 @@ void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)
     assert(count >= 0 && gate->under_way >= 0);
     if (!gate->rules)
         return;
+    concurrency_give_back(&gate->adaptive, pass.slot, count);
     if (pass.cycle == gate->cycle)
         gate->cycle_taken -= count;
     contingency_give_back(&gate->contingency, pass.mode_epoch, count);
@@ -343,20 +319,10 @@ struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struc
     enum criterion criterion = criterion_of(result->outcome, result->code);
     bool failed = criterion != CRITERION_NONE, normal = mode_of(gate) == MODE_NORMAL;
     assert(gate->under_way > 0);
-    /* While the ramp holds the rest back, a limit that is not used up has not been tried. */
-    bool tried = normal || gate->under_way >= gate->adaptive.limit;
-    struct concurrency_sample sample = {
-        .level = pass.level,
-        .load = pass.load,
-        .under_way = tried ? gate->under_way : 0,
-        .latency_ms = result->latency_ms,
-        .normal = !pass.probe,
-        .at = now,
-    };
-    if (failed)
-        concurrency_bad(&gate->adaptive, &sample);
-    else
-        concurrency_good(&gate->adaptive, &sample);
+    struct concurrency_answer answer = { .good = !failed, .asked = result->asked, .latency_ms = result->latency_ms };
+    concurrency_answer(&gate->adaptive, pass.slot, &answer, now);
+    gate->answers += gate->answers < GATE_ANSWERS;
+    gate->answer_ms += ((double)result->latency_ms - gate->answer_ms) / (double)gate->answers;
     gate->under_way--;
     if (failed && pass.probe)
         contingency_unspent(&gate->contingency, 1);

@@ -34,12 +34,15 @@ enum gate_hold {
     HOLD_COUNT
 };
 
-enum { CEILING_TOLD_EVERY_MS = 60 * 1000 }; /* news of what it bears come no more often */
+enum {
+    LIMIT_TOLD_EVERY_MS = 60 * 1000, /* news of falls of the limit of concurrency come no more often */
+    GATE_ANSWERS = 64,               /* that the usual time of an answer is made of, about */
+};
 
 /* How a destination is set. Made from its configuration by the gate's owner, which keeps it as long as the gate has it. */
 struct gate_rules {
     int64_t concurrency; /* limit */
-    bool fixed_concurrency; /* else a lower one is found by trying */
+    bool fixed_concurrency; /* else it starts lower and adapts: see concurrency.h */
     int64_t cycle_every_ms, cycle_batch; /* 0: continuous */
     int64_t closed_max_ms; /* the longest pause that a destination may ask for; 0: no bound */
     struct breaker_config breaker;
@@ -61,8 +64,10 @@ struct gate {
     int64_t cycle_taken;
     uint32_t cycle;
     struct concurrency adaptive;
-    struct capacity_kept told; /* the last that was news */
-    instant told_at;           /* INSTANT_NONE: none was */
+    double answer_ms; /* how long answers take of late; nothing was seen while answers is 0 */
+    int64_t answers;  /* that were seen, up to GATE_ANSWERS */
+    int64_t told_limit; /* the last fall that was news, */
+    instant told_at;    /* and when; INSTANT_NONE: none was */
     struct breaker breaker;
     struct contingency contingency;
     struct health health;
@@ -77,8 +82,7 @@ struct gate_answer {
 /* Goes with each send, from the taking of its place to its answer. */
 struct gate_pass {
     uint32_t breaker_epoch, mode_epoch, rules_epoch, cycle;
-    int32_t load;  /* how many were under way when it was taken, it among them, */
-    int32_t level; /* and how many were to be */
+    struct concurrency_pass slot;
     bool probe; /* sent to see whether the destination is well: a failure that may pass must not spend one of the job's tries
                  */
 };
@@ -89,13 +93,14 @@ struct gate_result {
     enum outcome outcome;
     struct slice code;
     int64_t latency_ms;
+    bool asked; /* the destination asked for a pause, and said how long */
 };
 
-/* What is known of how many at once it bears was learnt, tried or forgotten. */
-struct ceiling_change {
-    bool changed;
-    int64_t ceiling; /* 0: none */
-    instant at;
+/* The limit of concurrency fell, and that helped. */
+struct limit_change {
+    bool fell;
+    int64_t limit, from;
+    enum concurrency_sign sign; /* why */
 };
 
 /* What changed, to be told once. */
@@ -103,7 +108,7 @@ struct gate_news {
     struct breaker_change breaker;
     struct mode_change mode;
     enum health_change health;
-    struct ceiling_change ceiling;
+    struct limit_change limit;
 };
 
 /* What outlives a restart. */
@@ -112,7 +117,6 @@ struct gate_kept {
     instant closed_until;
     struct breaker_kept breaker;
     struct contingency_kept contingency;
-    struct capacity_kept capacity;
 };
 
 /* `first_check_at` of the health check. */
@@ -124,11 +128,6 @@ struct gate_kept gate_keep(const struct gate *gate);
 void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now);
 
 struct gate_news gate_tick(struct gate *gate, instant now);
-/*
- * Whether work waits. Only while it does although nothing else holds it, more than it is known to bear is tried. After
- * each gate_tick.
- */
-void gate_waiting(struct gate *gate, bool waiting, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);
 /* Nothing limits it but how many are under way: it is not held, and no cycle, step or probe counts them. */
 bool gate_flows(const struct gate *gate, instant now);
@@ -138,8 +137,6 @@ int64_t gate_slots(const struct gate *gate);
 bool gate_looks(const struct gate *gate);
 /* Whether nothing says that the destination is away or wants to be left alone, full or not. */
 bool gate_is_well(const struct gate *gate, instant now);
-/* How many at once it is known to bear, as learnt from where it gave way; 0: not known. */
-int64_t gate_ceiling(const struct gate *gate);
 /* Signs of an outage in a row, with nothing good since. */
 int64_t gate_signs(const struct gate *gate);
 /* Another limit allows only `room`, more again at `until`; the tighter one is named. */

@@ -4,26 +4,34 @@
 
 /*
  * Time is counted in units of 1/count milliseconds, so that a job costs per_ms units, a whole number.
- * A burst has at most count x per_ms of them, which RATE_COUNT_MAX and a day keep inside 63 bits.
+ * A burst has burst x per_ms of them, which RATE_BURST_MAX and a day keep inside 63 bits.
  */
 
-void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burst_max)
+int64_t rate_burst(struct rate rate, int64_t at_once)
 {
-    assert(rate.count >= 0 && burst_max >= 0);
+    int64_t second = rate.per_ms > 0 ? rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1) : 0;
+    int64_t burst = second > at_once ? second : at_once;
+    return burst < rate.count ? burst : rate.count;
+}
+
+void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burst)
+{
+    assert(rate.count >= 0 && burst >= 0);
     if (rate.count > RATE_COUNT_MAX)
         rate.count = 0;
     assert(rate.count == 0 || (rate.per_ms > 0 && rate.per_ms <= DAY_MS));
     instant kept = rate_keep(limiter);
     limiter->rate = rate;
-    limiter->burst = burst_max > 0 && burst_max < rate.count ? burst_max : rate.count;
+    limiter->burst = burst > 0 && rate.count > 0 ? burst : rate.count;
+    assert(limiter->burst <= RATE_BURST_MAX);
     limiter->paid_until = kept;
     limiter->paid_part = 0;
 }
 
-void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst_max, instant kept)
+void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant kept)
 {
     *limiter = (struct rate_limiter){ .paid_until = kept };
-    rate_configure(limiter, rate, burst_max);
+    rate_configure(limiter, rate, burst);
 }
 
 instant rate_keep(const struct rate_limiter *limiter)

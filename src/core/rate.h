@@ -16,6 +16,7 @@
 
 /* More an interval than this, over a million a second, is no limit. */
 #define RATE_COUNT_MAX INT64_C(100000000000)
+#define RATE_BURST_MAX RATE_COUNT_MAX
 
 struct rate_limiter {
     struct rate rate; /* count 0: no limit */
@@ -24,13 +25,16 @@ struct rate_limiter {
     int64_t paid_part;  /* and so many count-ths of a millisecond */
 };
 
+/* The burst where none is configured: as many as are sent at once, or what a second brings, but no more than the count. */
+int64_t rate_burst(struct rate rate, int64_t at_once);
+
 /*
- * Intervals of up to a day. The burst is one interval's worth, but at most `burst_max`; 0 caps nothing.
+ * Intervals of up to a day. Up to `burst` go at once; 0: one interval's worth.
  * `kept` is what rate_keep gave before a restart, or INSTANT_NONE.
  */
-void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst_max, instant kept);
+void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant kept);
 /* Another rate from now on; what was sent still counts. */
-void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burst_max);
+void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burst);
 /* The one value to keep over a restart. It is rounded so that a restart never allows more. */
 instant rate_keep(const struct rate_limiter *limiter);
 

@@ -239,7 +239,8 @@ static struct gate_result result_of(const struct attempt *attempt, const struct 
     if (attempt->job.step != STEP_SEND)
         outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
     return (struct gate_result){ .sent = answer->attempted, .outcome = outcome, .code = answer->code,
-                                 .latency_ms = answer->duration_ms };
+                                 .latency_ms = answer->duration_ms,
+                                 .asked = answer->slow_all && answer->retry_after_ms > 0 };
 }
 
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */

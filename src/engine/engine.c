@@ -342,8 +342,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
     const struct dest *dest = dest_find(engine, name);
     if (!dest)
         return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .look_at = INSTANT_NONE,
-                                            .next_since = INSTANT_NONE, .ceiling_since = INSTANT_NONE,
-                                            .more_at = INSTANT_NONE };
+                                            .next_since = INSTANT_NONE, .limit.rises_at = INSTANT_NONE };
     struct rate_limiter rate = dest->rate;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
@@ -365,10 +364,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
-        .limit = dest->rules.fixed_concurrency ? dest->gate.concurrency : dest->gate.adaptive.limit,
-        .ceiling = gate_ceiling(&dest->gate),
-        .ceiling_since = dest->gate.adaptive.capacity.kept.since,
-        .more_at = capacity_tries_at(&dest->gate.adaptive.capacity),
+        .limit = limit_status(&dest->gate.adaptive),
         .breaker = breaker_state_name(dest->gate.breaker.kept.state),
         .lanes_with_work = turns_count(&dest->turns),
         .cycle = dest->cycles.last,

@@ -73,6 +73,18 @@ size_t engine_under_way(const struct engine *engine);
 /* The sends still under way, for a transport to abort; at most `max`. */
 size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max);
 
+/* How many are sent at once, and why. */
+struct limit_status {
+    int64_t now, max;
+    enum concurrency_reason reason;
+    enum concurrency_sign sign; /* of LIMIT_BORNE and LIMIT_TRIAL */
+    int64_t fell_from;          /* with so many it went wrong last; 0: it never did */
+    instant rises_at;           /* when more is tried, if work waits for it; INSTANT_NONE: not by time */
+};
+/* As a sentence for people, without its full stop. At most LIMIT_WORDS_BYTES. */
+enum { LIMIT_WORDS_BYTES = 200 };
+void limit_words(const struct limit_status *limit, char words[LIMIT_WORDS_BYTES]);
+
 /* A destination as it stands. */
 struct destination_status {
     bool known;
@@ -86,9 +98,7 @@ struct destination_status {
     int64_t under_way, concurrency;
     size_t lanes_with_work;
     bool fallback;       /* jobs go to the second address; what holds is about that */
-    int64_t limit;       /* of concurrency, as found by trying */
-    int64_t ceiling;     /* how many at once it is known to bear; 0: not known */
-    instant ceiling_since, more_at; /* when that was learnt or last tried; when one more is, INSTANT_NONE: not foreseeable */
+    struct limit_status limit;  /* of concurrency */
     const char *breaker; /* closed, open, half_open */
     struct cycle_figures cycle; /* of the last run; number 0: none */
     size_t tenants_paused;      /* held for themselves */

@@ -49,14 +49,6 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
     json_member_instant(json, "until", kept->breaker.until);
     json_member_int(json, "openings", kept->breaker.openings);
     json_object_end(json);
-    if (kept->capacity.ceiling > 0) {
-        json_name(json, "capacity");
-        json_object_begin(json);
-        json_member_int(json, "ceiling", kept->capacity.ceiling);
-        json_member_instant(json, "since", kept->capacity.since);
-        json_member_int(json, "hold_ms", kept->capacity.hold_ms);
-        json_object_end(json);
-    }
     json_name(json, "contingency");
     json_object_begin(json);
     json_member_text(json, "mode", mode_name(contingency->mode));
@@ -132,19 +124,10 @@ static void read_contingency(const json_t *object, struct contingency_kept *kept
     };
 }
 
-static void read_capacity(const json_t *object, struct capacity_kept *kept)
-{
-    int64_t ceiling = kept_count(object, "ceiling");
-    instant since = kept_instant(object, "since");
-    if (ceiling > 0 && since != INSTANT_NONE)
-        *kept = (struct capacity_kept){ .ceiling = ceiling, .since = since, .hold_ms = kept_count(object, "hold_ms") };
-}
-
 void gate_state_read(const json_t *root, struct gate_kept *kept)
 {
     kept->paused = json_is_true(json_object_get(root, "paused"));
     kept->closed_until = kept_instant(root, "closed_until");
     read_breaker(json_object_get(root, "breaker"), &kept->breaker);
-    read_capacity(json_object_get(root, "capacity"), &kept->capacity);
     read_contingency(json_object_get(root, "contingency"), &kept->contingency);
 }

@@ -75,11 +75,13 @@ static enum status lanes_reserve(struct engine *engine, int64_t id)
     return STATUS_OK;
 }
 
-/* A burst is as many as may go at once, or what a second brings. */
-static int64_t burst_max(const struct destination_config *config, struct rate rate)
+/* A tenant's burst is never more than its own limit's number: the setting is about the destination first. */
+static int64_t tenant_burst(const struct destination_config *config)
 {
-    int64_t second = rate.per_ms > 0 ? rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1) : 0;
-    return second > config->concurrency ? second : config->concurrency;
+    struct rate rate = config->rate_per_tenant;
+    if (config->rate_burst == 0)
+        return rate_burst(rate, config->concurrency);
+    return config->rate_burst < rate.count ? config->rate_burst : rate.count;
 }
 
 /* Some were cleared, or more are allowed: it may go on. */
@@ -103,7 +105,7 @@ static void lane_configure(struct lane_state *lane, const struct config *whole)
     int64_t weight = config_weight(whole, config, slice_from(lane->tenant));
     turn_weigh(&lane->turn, weight);
     shares_weigh(&lane->dest->shares, &lane->share, weight);
-    rate_configure(&lane->rate, config->rate_per_tenant, burst_max(config, config->rate_per_tenant));
+    rate_configure(&lane->rate, config->rate_per_tenant, tenant_burst(config));
     tell_tenant_fits(lane);
     turns_unpark(&lane->dest->turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
@@ -265,8 +267,8 @@ void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, in
 /* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
 static void begin_anew(struct engine *engine, struct dest *dest)
 {
-    concurrency_init(&dest->gate.adaptive, dest->rules.concurrency);
-    concurrency_init(&dest->fallback.adaptive, dest->fallback_rules.concurrency);
+    concurrency_restart(&dest->gate.adaptive, dest->rules.concurrency, !dest->rules.fixed_concurrency);
+    concurrency_restart(&dest->fallback.adaptive, dest->fallback_rules.concurrency, !dest->fallback_rules.fixed_concurrency);
     if (dest->rules.health_every_ms > 0) {
         uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.health_every_ms;
         health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
@@ -286,9 +288,10 @@ void dests_configure(struct engine *engine, const struct config *config)
             begin_anew(engine, dest);
         if (!dest->config)
             continue;
-        rate_configure(&dest->rate, dest->config->rate_total, burst_max(dest->config, dest->config->rate_total));
-        rate_configure(&dest->redrive.rate, dest->config->dead.redrive_rate,
-                       burst_max(dest->config, dest->config->dead.redrive_rate));
+        struct rate total = dest->config->rate_total, redrives = dest->config->dead.redrive_rate;
+        int64_t burst = dest->config->rate_burst, at_once = dest->config->concurrency;
+        rate_configure(&dest->rate, total, burst > 0 ? burst : rate_burst(total, at_once));
+        rate_configure(&dest->redrive.rate, redrives, rate_burst(redrives, at_once));
         const struct fairness_config *fairness = &dest->config->fairness;
         turns_configure(&dest->turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
                                                                 .batch = fairness->batch,

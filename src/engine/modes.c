@@ -22,7 +22,7 @@ struct gate_rules gate_rules_of(const struct engine *engine, const struct destin
     bool pulled = config->transport == TRANSPORT_PULL; /* how many at once is the workers' affair */
     return (struct gate_rules){
         .concurrency = pulled ? LEASES_OUT_MAX : config->concurrency,
-        .fixed_concurrency = pulled,
+        .fixed_concurrency = pulled || !config->concurrency_adaptive,
         .cycle_every_ms = config->cycle_every_ms,
         .cycle_batch = config->cycle_batch,
         .closed_max_ms = config->policy.retry.retry_after_max_ms,
@@ -48,7 +48,8 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
 {
     if (!config)
         return (struct gate_rules){ .concurrency = 1, .contingency.answer_max_ms = MINUTE_MS };
-    return (struct gate_rules){ .concurrency = config->concurrency, .breaker = config->breaker,
+    return (struct gate_rules){ .concurrency = config->concurrency, .fixed_concurrency = !config->concurrency_adaptive,
+                                .breaker = config->breaker,
                                 .closed_max_ms = config->policy.retry.retry_after_max_ms,
                                 .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
 }
@@ -90,10 +91,10 @@ static void tell_breaker(struct dest *dest, const struct breaker_change *change)
     dest_changed(dest, (struct dest_change){ .change = words[change->to], .at = change->at });
 }
 
-static void tell_ceiling(struct dest *dest, const struct ceiling_change *change)
+static void tell_limit(const struct dest *dest, const struct limit_change *change)
 {
-    log_event(LOG_INFO, "destination_ceiling", FIELD_CSTR("destination", dest->name), FIELD_INT("ceiling", change->ceiling));
-    dest_changed(dest, (struct dest_change){ .change = "ceiling", .at = change->at });
+    log_event(LOG_INFO, "destination_concurrency", FIELD_CSTR("destination", dest->name), FIELD_INT("limit", change->limit),
+              FIELD_INT("from", change->from), FIELD_CSTR("sign", change->sign == SIGN_SLOW ? "slow" : "failures"));
 }
 
 /* A breaker that opens and brings contingency, or is closed by its end, is part of that. */
@@ -103,8 +104,8 @@ void dest_tell(struct dest *dest, const struct gate_news *news)
         tell_mode(dest, &news->mode);
     else if (news->breaker.from != news->breaker.to)
         tell_breaker(dest, &news->breaker);
-    if (news->ceiling.changed)
-        tell_ceiling(dest, &news->ceiling);
+    if (news->limit.fell)
+        tell_limit(dest, &news->limit);
 }
 
 /* ---- over a restart ---- */
@@ -266,13 +267,11 @@ void dests_tick(struct engine *engine)
             continue;
         }
         struct gate_news news = gate_tick(&dest->gate, now);
-        gate_waiting(&dest->gate, dest->ready > 0, now);
         contingency_held(&dest->gate.contingency, dest->ready);
         dest_tell(dest, &news);
         dest_cycle_tick(dest, now);
         measures_tick(dest, now);
         news = gate_tick(&dest->fallback, now);
-        gate_waiting(&dest->fallback, dest->ready > 0 && dest_uses_fallback(dest), now);
         tell_fallback(dest, &news);
     }
 }

@@ -4,6 +4,9 @@
 #include "core/forecast.h"
 #include "engine/engine_private.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 enum { PLACE_LANES_MAX = 10000 }; /* looked at for one answer; with more, the whole queue counts as before it */
 
 struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
@@ -13,6 +16,48 @@ struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
         return (struct tenant_status){ .turns.last_at = INSTANT_NONE };
     return (struct tenant_status){ .known = true, .turns = turn_figures(&lane->dest->turns, &lane->turn),
                                    .weight = lane->turn.weight };
+}
+
+struct limit_status limit_status(const struct concurrency *concurrency)
+{
+    return (struct limit_status){ .now = concurrency->limit,
+                                  .max = concurrency->max,
+                                  .reason = concurrency_reason(concurrency),
+                                  .sign = concurrency->sign,
+                                  .fell_from = concurrency->fell_from,
+                                  .rises_at = concurrency_rises_at(concurrency) };
+}
+
+void limit_words(const struct limit_status *limit, char words[LIMIT_WORDS_BYTES])
+{
+    bool slow = limit->sign == SIGN_SLOW;
+    size_t used = (size_t)snprintf(words, LIMIT_WORDS_BYTES, "%" PRId64 " of %" PRId64 ": ", limit->now, limit->max);
+    char *rest = words + used;
+    size_t room = LIMIT_WORDS_BYTES - used;
+    switch (limit->reason) {
+    case LIMIT_CONFIGURED:
+        snprintf(rest, room, "as configured, it does not adapt");
+        break;
+    case LIMIT_MAX:
+        snprintf(rest, room, "all that is configured");
+        break;
+    case LIMIT_STARTS:
+        snprintf(rest, room, "it starts at %d and doubles while answers are good", CONCURRENCY_FIRST);
+        break;
+    case LIMIT_BORNE:
+        snprintf(rest, room, "with %" PRId64 " at once %s", limit->fell_from, slow ? "answers took longer" : "more failed");
+        break;
+    case LIMIT_RISES:
+        snprintf(rest, room, "it rises step by step while answers are good");
+        break;
+    case LIMIT_TRIAL:
+        snprintf(rest, room, "half is tried, to see whether the load is why %s",
+                 slow ? "answers take longer" : "so many fail");
+        break;
+    case LIMIT_OUTAGE:
+        snprintf(rest, room, "no answer was good; with the first good one it starts at %d again", CONCURRENCY_FIRST);
+        break;
+    }
 }
 
 /*
@@ -154,7 +199,7 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
     int64_t limit = gate_slots(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;
-    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->adaptive.latency.usual_ms);
+    int64_t work_ms = forecast_work_ms(place.before, free, limit, gate->answer_ms);
     if (work_ms < 0 && !place.limit)
         return place; /* nothing was seen yet, and nothing limits it */
     place.at = instant_add(begin, work_ms > place.allowed_ms ? work_ms : place.allowed_ms);

@@ -570,7 +570,7 @@ static void a_pause_is_kept_behind_a_full_batch(void **state)
     for (int i = 0; i < 20000; i++)
         world_add(&world, "d", "t", NULL, "x");
     world_run_for(&world, 60 * 1000);
-    assert_int_equal(engine_destination(world.engine, SLICE("d")).limit, 1500);
+    assert_int_equal(engine_destination(world.engine, SLICE("d")).limit.now, 1500);
     world.destination = hangs;
     for (int i = 0; i < 1500; i++)
         world_add(&world, "d", "t", NULL, "x");

@@ -129,7 +129,7 @@ static void a_good_destination_gets_all_its_concurrency(void **state)
     add_jobs(&world, 300);
     world_run_for(&world, 10 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 300);
-    assert_int_equal(standing(&world).limit, 64);
+    assert_int_equal(standing(&world).limit.now, 64);
     assert_int_equal(standing(&world).concurrency, 64);
     world_end(&world);
 }

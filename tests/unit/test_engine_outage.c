@@ -188,8 +188,7 @@ static void the_first_seconds_after_it(void **state)
 
 /*
  * It does not stay broken down by the tries of those that it could not serve: as soon as the load of others is gone it
- * works at its capacity and is not asked for more. Where nobody told how much it bears, that was learnt when there was
- * more work before: see test_engine_capacity.c.
+ * works at its capacity and is not asked for more. Where nobody told how much it bears, a little more is tried now and then.
  */
 static void twice_what_it_bears(void **state)
 {
@@ -222,8 +221,10 @@ static void twice_what_it_bears(void **state)
         offer(&world, world.now + WATCHED_S * SECOND_MS, WATCHED_S * capacity);
         int64_t goodput = sum(site.done, removed + 110, removed + 120);
         check(goodput * 100 >= 95 * 10 * capacity, "%s: %" PRId64 " of %" PRId64 " in ten seconds", name, goodput, 10 * capacity);
-        check(site.peak <= BEARS, "%s: %" PRId64 " at once", name, site.peak);
-        check(site.refused == refused, "%s: %" PRId64 " of %" PRId64 " refused", name, site.refused - refused, site.requests - requests);
+        bool told = cases[i].concurrency == BEARS;
+        check(site.peak <= (told ? BEARS : 2 * BEARS), "%s: %" PRId64 " at once", name, site.peak);
+        check(site.refused - refused <= (told ? 0 : (site.requests - requests) / 100), "%s: %" PRId64 " of %" PRId64 " refused", name,
+              site.refused - refused, site.requests - requests);
         world_run_for(&world, 6 * (int64_t)HOUR_MS);
         check(world_counts(&world, "d").dead == 0 && world_counts(&world, "d").completed == jobs, "%s: %" PRId64 " of %" PRId64,
               name, world_counts(&world, "d").completed, jobs);

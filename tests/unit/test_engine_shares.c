@@ -43,8 +43,9 @@ static int64_t receives(struct world *world, const struct send *send, struct ans
 static void begin(struct world *world, const char *yaml)
 {
     world_begin(world, yaml, began);
-    dest_find(world->engine, SLICE("d"))->rules.fixed_concurrency = true;
-    dest_find(world->engine, SLICE("d"))->fallback_rules.fixed_concurrency = true;
+    struct dest *dest = dest_find(world->engine, SLICE("d"));
+    concurrency_restart(&dest->gate.adaptive, dest->rules.concurrency, false);
+    concurrency_restart(&dest->fallback.adaptive, dest->rules.concurrency, false);
 }
 
 /* How many sends of tenants with that first letter are under way. */

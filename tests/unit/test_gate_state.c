@@ -25,7 +25,6 @@ static struct gate_kept full(void)
         .paused = true,
         .closed_until = now + 5,
         .breaker = { .state = BREAKER_HALF_OPEN, .since = now - 1, .until = now + 7, .openings = 4 },
-        .capacity = { .ceiling = 12, .since = now - 13, .hold_ms = CAPACITY_HOLD_MS * 2 },
         .contingency = {
             .mode = MODE_RECOVERING,
             .cause = CAUSE_OPERATOR,
@@ -113,6 +112,7 @@ static void nonsense_changes_nothing(void **state)
         "{}", "[]", "7", "{\"breaker\":[],\"contingency\":\"x\"}",
         "{\"contingency\":{\"mode\":\"sideways\",\"since\":\"2025-01-12T10:40:00Z\"}}",
         "{\"contingency\":{\"mode\":\"contingency\"}}",
+        "{\"capacity\":{\"ceiling\":12,\"since\":\"2025-01-12T10:40:00Z\",\"hold_ms\":7}}", /* once was kept */
         "{\"breaker\":{\"state\":\"ajar\",\"since\":\"2025-01-12T10:40:00Z\"}}",
     };
     (void)state;

@@ -137,7 +137,7 @@ static void land(struct world *world)
         int32_t job = world->flights[i].job;
         struct gate_pass pass = world->flights[i].pass;
         struct gate_result result = { true, world->up ? OUTCOME_DELIVERED : OUTCOME_TRANSIENT,
-                                      world->up ? SLICE("http:200") : SLICE("http:503"), ANSWER_MS };
+                                      world->up ? SLICE("http:200") : SLICE("http:503"), ANSWER_MS, false };
         world->flights[i] = world->flights[--world->flight_count];
         hear(world, gate_note(&world->gate, pass, &result, world->now));
         if (world->up) {

@@ -31,7 +31,7 @@ static bool bucket_first_at(struct bucket bucket, int64_t count, int64_t ms)
 static const struct {
     const char *name;
     struct rate rate;
-    int64_t burst_max, burst;
+    int64_t given, burst;
 } limits[] = {
     { "100/m, a minute's worth", { 100, MINUTE_MS }, 0, 100 },
     { "100/m, evenly", { 100, MINUTE_MS }, 1, 1 },
@@ -39,7 +39,9 @@ static const struct {
     { "20/s", { 20, SECOND_MS }, 0, 20 },
     { "5000/s, several a millisecond", { 5000, SECOND_MS }, 50, 50 },
     { "50/h of a taxpayer", { 50, HOUR_MS }, 5, 5 },
-    { "1/d", { 1, DAY_MS }, 10, 1 },
+    { "1/d", { 1, DAY_MS }, 0, 1 },
+    { "1/d, and ten at once after a pause", { 1, DAY_MS }, 10, 10 },
+    { "10/s, and many at once", { 10, SECOND_MS }, 1000, 1000 },
     { "144001/d", { 144001, DAY_MS }, 7, 7 },
 };
 
@@ -51,7 +53,7 @@ static void it_is_a_bucket_of_tokens(void **state)
         struct rate_limiter limiter;
         int64_t per_ms = limits[row].rate.per_ms;
         struct bucket bucket = { limits[row].rate.count, per_ms, limits[row].burst * per_ms, limits[row].burst * per_ms };
-        rate_init(&limiter, limits[row].rate, limits[row].burst_max, INSTANT_NONE);
+        rate_init(&limiter, limits[row].rate, limits[row].given, INSTANT_NONE);
         check(limiter.burst == limits[row].burst, "%s", limits[row].name);
         instant now = start;
         size_t pause = (size_t)(2 * per_ms / limits[row].rate.count + 2);
@@ -85,7 +87,7 @@ static void no_window_sees_more(void **state)
         struct random random = { row + 100 };
         const struct rate *rate = &limits[row].rate;
         struct rate_limiter limiter;
-        rate_init(&limiter, *rate, limits[row].burst_max, INSTANT_NONE);
+        rate_init(&limiter, *rate, limits[row].given, INSTANT_NONE);
         size_t count = 0;
         for (instant now = start; count < SENT_MAX - 100;) {
             struct rate_answer answer = rate_ask(&limiter, now, limiter.burst);
@@ -111,7 +113,7 @@ static void the_whole_rate_is_used(void **state)
     (void)state;
     for (size_t row = 0; row < COUNT_OF(limits); row++) {
         struct rate_limiter limiter;
-        rate_init(&limiter, limits[row].rate, limits[row].burst_max, INSTANT_NONE);
+        rate_init(&limiter, limits[row].rate, limits[row].given, INSTANT_NONE);
         int64_t sent = 0;
         instant end = start + (limits[row].rate.count < 1000 ? 3 : 1) * limits[row].rate.per_ms;
         for (instant now = start; now <= end; now = rate_ask(&limiter, now, 1).at) {
@@ -130,7 +132,7 @@ static void a_clock_put_back_costs_no_more_than_a_burst(void **state)
     for (size_t row = 0; row < COUNT_OF(limits); row++) {
         for (size_t jump = 0; jump < COUNT_OF(jumps_ms); jump++) {
             struct rate_limiter limiter;
-            rate_init(&limiter, limits[row].rate, limits[row].burst_max, INSTANT_NONE);
+            rate_init(&limiter, limits[row].rate, limits[row].given, INSTANT_NONE);
             rate_take(&limiter, start, limiter.burst);
             instant now = start - jumps_ms[jump];
             assert_int_equal(rate_ask(&limiter, now, 1).room, 0); /* a jump is no way around the limit */
@@ -147,14 +149,70 @@ static void one_instant_is_kept_over_a_restart(void **state)
     (void)state;
     for (size_t row = 0; row < COUNT_OF(limits); row++) {
         struct rate_limiter before, after;
-        rate_init(&before, limits[row].rate, limits[row].burst_max, INSTANT_NONE);
+        rate_init(&before, limits[row].rate, limits[row].given, INSTANT_NONE);
         assert_true(rate_keep(&before) == INSTANT_NONE);
         rate_take(&before, start, before.burst);
-        rate_init(&after, limits[row].rate, limits[row].burst_max, rate_keep(&before));
+        rate_init(&after, limits[row].rate, limits[row].given, rate_keep(&before));
         instant at = rate_ask(&before, start, 1).at;
         instant again = rate_ask(&after, start, 1).at;
         check(again >= at && again <= at + 1, "%s", limits[row].name);
     }
+}
+
+/* What was paid for by a part of a millisecond is paid for: a restart after each job sends none too early. */
+static void restarts_never_allow_more(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < COUNT_OF(limits); row++) {
+        struct rate_limiter limiter;
+        const struct rate *rate = &limits[row].rate;
+        instant now = start;
+        int64_t sent = 0, jobs = limits[row].burst + 1000;
+        rate_init(&limiter, *rate, limits[row].given, INSTANT_NONE);
+        for (; sent < jobs; sent++) {
+            now = rate_ask(&limiter, now, 1).at;
+            rate_take(&limiter, now, 1);
+            assert_true(rate_keep(&limiter) >= limiter.paid_until + (limiter.paid_part > 0));
+            rate_init(&limiter, *rate, limits[row].given, rate_keep(&limiter));
+        }
+        check((now - start) * rate->count >= (sent - limits[row].burst) * rate->per_ms, "%s: %lld in %lld ms",
+              limits[row].name, (long long)sent, (long long)(now - start));
+    }
+}
+
+/* A reload likewise, to the same limit or to another one and back. */
+static void reloads_never_allow_more(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < COUNT_OF(limits); row++)
+        for (int other = 0; other < 2; other++) {
+            struct rate_limiter limiter;
+            const struct rate *rate = &limits[row].rate;
+            instant now = start;
+            int64_t sent = 0, jobs = limits[row].burst + 1000;
+            rate_init(&limiter, *rate, limits[row].given, INSTANT_NONE);
+            for (; sent < jobs; sent++) {
+                now = rate_ask(&limiter, now, 1).at;
+                rate_take(&limiter, now, 1);
+                if (other)
+                    rate_configure(&limiter, (struct rate){ 3, SECOND_MS }, 3);
+                rate_configure(&limiter, *rate, limits[row].given);
+            }
+            check((now - start) * rate->count >= (sent - limits[row].burst) * rate->per_ms, "%s: %lld in %lld ms",
+                  limits[row].name, (long long)sent, (long long)(now - start));
+        }
+}
+
+/* Where no burst is configured: as many as go at once, or a second's worth, and never more than the number itself. */
+static void the_burst_without_one(void **state)
+{
+    (void)state;
+    static const struct { struct rate rate; int64_t at_once, burst; } cases[] = {
+        { { 100, MINUTE_MS }, 5, 5 }, { { 100, SECOND_MS }, 5, 100 }, { { 6000, MINUTE_MS }, 5, 100 },
+        { { 3, HOUR_MS }, 10, 3 },    { { 0, 0 }, 10, 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        check(rate_burst(cases[i].rate, cases[i].at_once) == cases[i].burst, "row %zu", i);
 }
 
 static void another_rate_counts_what_was_sent(void **state)
@@ -228,6 +286,9 @@ int main(void)
         cmocka_unit_test(the_whole_rate_is_used),
         cmocka_unit_test(a_clock_put_back_costs_no_more_than_a_burst),
         cmocka_unit_test(one_instant_is_kept_over_a_restart),
+        cmocka_unit_test(restarts_never_allow_more),
+        cmocka_unit_test(reloads_never_allow_more),
+        cmocka_unit_test(the_burst_without_one),
         cmocka_unit_test(another_rate_counts_what_was_sent),
         cmocka_unit_test(without_a_rate_all_may_go),
         cmocka_unit_test(the_largest_rate_does_not_overflow),

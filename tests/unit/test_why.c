@@ -12,9 +12,10 @@ static const struct destination_config pushed = { .transport = TRANSPORT_HTTP };
 static const struct destination_config pulled = { .transport = TRANSPORT_PULL };
 static const struct lane_hold held = { .held = true, .since = NOW - 5000, .reason = "unpaid" };
 
-#define STATUS .known = true, .mode_since = NOW, .held_since = NOW - 1000, .concurrency = 25, .limit = 10, .ceiling_since = NOW
-#define FREE { STATUS, .mode = "normal", .held_until = INSTANT_NONE, .look_at = INSTANT_NONE, .more_at = INSTANT_NONE }
-#define HELD(by, until) { STATUS, .mode = "normal", .held_by = by, .held_until = until, .look_at = INSTANT_NONE, .more_at = INSTANT_NONE }
+#define STATUS .known = true, .mode_since = NOW, .held_since = NOW - 1000, .concurrency = 25, \
+    .limit = { .now = 10, .max = 25, .reason = LIMIT_BORNE, .sign = SIGN_FAILURES, .fell_from = 11, .rises_at = INSTANT_NONE }
+#define FREE { STATUS, .mode = "normal", .held_until = INSTANT_NONE, .look_at = INSTANT_NONE }
+#define HELD(by, until) { STATUS, .mode = "normal", .held_by = by, .held_until = until, .look_at = INSTANT_NONE }
 #define DOWN(by, why) { STATUS, .mode = "contingency", .held_by = by, .cause = why, .held_until = INSTANT_NONE, .look_at = NOW + 60000 }
 
 static const struct why_case {
@@ -35,15 +36,7 @@ static const struct why_case {
     { "and it is said so", &pushed, DOWN("contingency", "breaker"), false, INSTANT_NONE, INSTANT_NONE, NOW, "contingency",
       "; the next look is at 2025-01-12T10:41:00.000Z" },
     { "all places are taken", &pushed, HELD("concurrency", INSTANT_NONE), false, INSTANT_NONE, INSTANT_NONE, NOW, "concurrency",
-      "all 10 sends that destination d allows are under way" },
-    { "all that it bears", &pushed,
-      { STATUS, .mode = "normal", .held_by = "concurrency", .held_until = INSTANT_NONE, .look_at = INSTANT_NONE, .ceiling = 10,
-        .more_at = NOW + 60000 }, false, INSTANT_NONE, INSTANT_NONE, NOW, "concurrency",
-      "all 10 sends that destination d was found to bear at once are under way" },
-    { "and when more is tried", &pushed,
-      { STATUS, .mode = "normal", .held_by = "concurrency", .held_until = INSTANT_NONE, .look_at = INSTANT_NONE, .ceiling = 10,
-        .more_at = NOW + 60000 }, false, INSTANT_NONE, INSTANT_NONE, NOW, "concurrency",
-      "; one more at once is tried at 2025-01-12T10:41:00.000Z" },
+      "all 10 sends that destination d allows now are under way (10 of 25: with 11 at once more failed)" },
     { "an outage, and its tenant is held: that lasts", &pushed, DOWN("contingency", "breaker"), true, INSTANT_NONE, INSTANT_NONE, NOW,
       "tenant_paused", "tenant t is paused at destination d (unpaid)" },
     { "an operator holds both", &pushed, DOWN("contingency", "operator"), true, INSTANT_NONE, INSTANT_NONE, NOW, "contingency",

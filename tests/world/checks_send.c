@@ -122,15 +122,23 @@ void check_forget(struct world *world, bool restarted)
 
 /* ---- 10: limits ---- */
 
+static int64_t total_burst(const struct destination_config *config)
+{
+    return config->rate_burst > 0 ? config->rate_burst : rate_burst(config->rate_total, config->concurrency);
+}
+
+static int64_t tenant_burst(const struct destination_config *config)
+{
+    int64_t burst = config->rate_burst > 0 ? config->rate_burst : rate_burst(config->rate_per_tenant, config->concurrency);
+    return burst < config->rate_per_tenant.count ? burst : config->rate_per_tenant.count;
+}
+
 /* A bucket that the configured rate empties; it never holds more than a burst. */
-static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t concurrency, struct bucket *bucket,
-                       int64_t count, int64_t mono, double slack)
+static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t burst, struct bucket *bucket, int64_t count,
+                       int64_t mono, double slack)
 {
     if (rate.count == 0)
         return;
-    int64_t second = rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1);
-    int64_t burst = second > concurrency ? second : concurrency;
-    burst = burst < rate.count ? burst : rate.count;
     if (world->sabotage == SABOTAGE_NO_RATE)
         burst /= 2;
     double emptied = (double)(mono - bucket->mono) * (double)rate.count / (double)rate.per_ms;
@@ -149,9 +157,9 @@ void check_rates_claimed(struct world *world, const struct claim_out *out, int64
     const struct destination_config *config = world_dest(world, lane->dest);
     if (!config || count == 0 || out->decided_mono <= world->changed_mono)
         return;
-    check_rate(world, "destination's claims", config->rate_total, config->concurrency, &world->dests[lane->dest].claimed, count,
+    check_rate(world, "destination's claims", config->rate_total, total_burst(config), &world->dests[lane->dest].claimed, count,
                out->decided_mono, 1e-6);
-    check_rate(world, "tenant's claims", config->rate_per_tenant, config->concurrency, &lane->claimed, count, out->decided_mono, 1e-6);
+    check_rate(world, "tenant's claims", config->rate_per_tenant, tenant_burst(config), &lane->claimed, count, out->decided_mono, 1e-6);
 }
 
 /* Two whole cycles may meet in one interval, never three. */
@@ -198,8 +206,8 @@ static void check_limits(struct world *world, const struct flight *flight)
     check_places(world, flight, config);
     double slack = world->store_lag_ms > 0 ? (double)(2 * config->concurrency) : 1e-6;
     if (!paid_before(world, flight)) {
-        check_rate(world, "destination", config->rate_total, config->concurrency, &view->sent, 1, world->mono, slack);
-        check_rate(world, "tenant", config->rate_per_tenant, config->concurrency, &lane->sent, 1, world->mono, slack);
+        check_rate(world, "destination", config->rate_total, total_burst(config), &view->sent, 1, world->mono, slack);
+        check_rate(world, "tenant", config->rate_per_tenant, tenant_burst(config), &lane->sent, 1, world->mono, slack);
     }
     if (!flight->send->use_fallback)
         check_cycle(world, view, config);
@@ -272,15 +280,19 @@ static void check_holds(struct world *world, const struct flight *flight, const 
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
 }
 
-/* Beyond what a destination was learnt to bear goes one more at most, once in a while; what was claimed before is excused. */
-static void check_ceiling(struct world *world, const struct flight *flight, const struct destination_status *status)
+/* No more at once than the limit of concurrency says; what was claimed before it fell is excused. */
+static void check_limit_now(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
     int dest = flight->shadow->dest;
-    int64_t under_way = world->dests[dest].under_way[0];
-    int64_t most = world->sabotage == SABOTAGE_NO_CEILING ? 1 : status->ceiling + 1;
-    if (status->ceiling > 0 && under_way > most && stands_for(world, status->ceiling_since) > grace_ms(world))
-        violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and bears %" PRId64, dest_names[dest], under_way,
-                 status->ceiling);
+    struct dest_view *view = &world->dests[dest];
+    if (status->limit.now >= view->limit || world->mono - view->limit_mono > grace_ms(world)) {
+        view->limit = status->limit.now;
+        view->limit_mono = world->mono;
+    }
+    int64_t most = world->sabotage == SABOTAGE_NO_ADAPTING ? 1 : view->limit;
+    if (view->under_way[0] > most)
+        violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and its limit is %" PRId64, dest_names[dest],
+                 view->under_way[0], most);
 }
 
 static void note_features(struct world *world, const struct flight *flight, const struct destination_status *status)
@@ -294,7 +306,7 @@ static void note_features(struct world *world, const struct flight *flight, cons
         [FEATURE_RATE] = config->rate_total.count > 0,
         [FEATURE_TENANT_RATE] = config->rate_per_tenant.count > 0,
         [FEATURE_TENANT_HOLD] = status->tenants_paused > 0,
-        [FEATURE_CEILING] = !flight->send->use_fallback && status->ceiling > 0,
+        [FEATURE_LIMIT] = !flight->send->use_fallback && status->limit.now < status->limit.max,
     };
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (has[i])
@@ -316,7 +328,7 @@ void check_send(struct world *world, struct flight *flight)
     shadow->sent_held = !mode_is(&status, "normal") || strcmp(status.breaker, "half_open") == 0;
     shadow->sent_calm = mode_is(&status, "normal") && strcmp(status.breaker, "closed") == 0;
     if (first)
-        check_ceiling(world, flight, &status);
+        check_limit_now(world, flight, &status);
     if (first && mode_is(&status, "recovering"))
         check_ramp(world, flight, &status);
     if (first && mode_is(&status, "contingency"))

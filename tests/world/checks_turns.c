@@ -45,7 +45,7 @@ static int64_t slots_at_least(const struct world *world, const struct lane_view 
         return 1;
     for (int other = 1; other <= LANES_MAX; other++)
         sum += world->lanes[other].dest == lane->dest ? weight_of(config, world->lanes[other].tenant) : 0;
-    int64_t share = status.limit * weight_of(config, lane->tenant) / (sum > 0 ? sum : 1);
+    int64_t share = status.limit.now * weight_of(config, lane->tenant) / (sum > 0 ? sum : 1);
     return share > 1 ? share : 1;
 }
 

@@ -118,12 +118,15 @@ static void draw_fairness(struct world *world, struct text *text)
 
 static void draw_limits(struct world *world, struct text *text)
 {
-    put(text, ", concurrency: %zu", once_in(world, 4) ? 1 : between(world, 1, 30));
+    size_t at_once = once_in(world, 4) ? 1 : between(world, 1, 30);
+    put(text, once_in(world, 5) ? ", concurrency: { max: %zu, adaptive: false }" : ", concurrency: %zu", at_once);
     draw_fairness(world, text);
     if (once_in(world, 3)) {
         put(text, ", rate: { total: %zu/%s", between(world, 1, 40), ONE_OF(world, "s", "m", "m"));
         if (once_in(world, 2))
             put(text, ", per_tenant: %zu/%s", between(world, 1, 40), ONE_OF(world, "s", "m"));
+        if (once_in(world, 3))
+            put(text, ", burst: %zu", between(world, 1, 60));
         put(text, " }");
     }
     if (once_in(world, 4))

@@ -97,7 +97,7 @@ enum sabotage {
     SABOTAGE_NO_RATE,      /* and in higher rates */
     SABOTAGE_UNTOLD,       /* one entry of notify is told something else */
     SABOTAGE_LANE_LOST,    /* likewise, until the engine has forgotten it */
-    SABOTAGE_NO_CEILING,   /* the engine believes in more than was learnt */
+    SABOTAGE_NO_ADAPTING,  /* the engine believes in more at once than it tells */
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_COUNT
 };
@@ -185,6 +185,7 @@ struct dest_view {
     instant recovering_since; /* of the mode's present recovery */
     instant mode_before;      /* since when the mode was that before the clock was set, a reload or a start: not judged */
     int64_t recovering_sent;
+    int64_t limit, limit_mono; /* the largest limit of concurrency of late, and when it was last seen */
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
 };
@@ -234,7 +235,7 @@ enum feature {
     FEATURE_TENANT_HOLD, /* seen at claims of others */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
-    FEATURE_CEILING,   /* sends below one that was learnt */
+    FEATURE_LIMIT,     /* sends below a limit of concurrency that adapts */
     FEATURE_RECALLED,  /* lanes that the engine had forgotten */
     FEATURE_RAISED,    /* alerts */
     FEATURE_GROWN,

@@ -77,7 +77,7 @@ const char *feature_name(enum feature feature)
         [FEATURE_TENANT_HOLD] = "past held tenants",
         [FEATURE_UNSENT] = "claims outdated",
         [FEATURE_TURN] = "turns waited for",
-        [FEATURE_CEILING] = "below a ceiling",
+        [FEATURE_LIMIT] = "below a lower limit",
         [FEATURE_RECALLED] = "lanes recalled",
         [FEATURE_RAISED] = "alerts raised",
         [FEATURE_GROWN] = "grown",
@@ -131,7 +131,7 @@ static const struct {
     [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
     [SABOTAGE_UNTOLD] = { "untold", { INVARIANT_ALERTS } },
     [SABOTAGE_LANE_LOST] = { "lane-lost", { INVARIANT_DURABLE } },
-    [SABOTAGE_NO_CEILING] = { "no-ceiling", { INVARIANT_LIMITS } },
+    [SABOTAGE_NO_ADAPTING] = { "no-adapting", { INVARIANT_LIMITS } },
     [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
 };
 

@@ -186,8 +186,7 @@ function drawDestination(row, destination) {
   attribute(row.figures[3], "data-tone", destination.dead > 0 ? "bad" : null);
   const limit = destination.concurrency_now ?? destination.concurrency;
   set(row.flight, destination.under_way === undefined ? "" : destination.transport === "pull" ? number(destination.under_way) : `${number(destination.under_way)} of ${number(limit)}`);
-  attribute(row.flight, "title", destination.concurrency_now !== undefined && destination.concurrency_now !== destination.concurrency
-    ? `of ${destination.concurrency} configured; so many it has been found to bear` : null);
+  attribute(row.flight, "title", destination.concurrency_why ?? null);
   const flows = destination.delivered_by_minute !== undefined;
   set(row.flowText, flows ? `${number(destination.delivered_last_minute)} delivered, ` : "–");
   set(row.failed, flows ? `${number(destination.failed_last_minute)} failed` : "");
