@@ -503,22 +503,35 @@ void handle_leases_extend(struct call *call)
 
 struct nack {
     struct job job;
-    struct slice error, code;
-    int64_t retry_after_ms;
+    struct lease_nack lease;
+    struct settlement settlement;
     enum status status;
     struct buffer body; /* the decision, written before a reload can take its policy away */
 };
+
+static void answer_nacked(struct call *call)
+{
+    struct nack *nack = call->context;
+    call_json(call, 200, &nack->body);
+}
+
+/* In the engine's thread: the store has taken it, so it is so. */
+static void tell_nacked(struct call *call, struct engine *engine)
+{
+    const struct nack *nack = call->context;
+    engine_nacked(engine, &nack->lease, &call->batch->ops[0], &nack->settlement);
+    call_return(call);
+}
 
 static void after_nack(struct call *call)
 {
     struct nack *nack = call->context;
     const struct batch *batch = call->batch;
-    struct buffer body = nack->body;
     if (batch->status == STATUS_OK && batch->ops[0].status == STATUS_OK) {
-        call_json(call, 200, &body);
+        call_engine(call, tell_nacked, answer_nacked);
         return;
     }
-    buffer_release(&body);
+    buffer_release(&nack->body);
     if (batch->status != STATUS_OK)
         call_store_problem(call, batch->status, &batch->error);
     else
@@ -542,19 +555,13 @@ static void after_decision(struct call *call)
 static void decide_nack(struct call *call, struct engine *engine)
 {
     struct nack *nack = call->context;
-    instant now = api_now(call->api);
-    struct settlement settlement;
     const struct policy *policy;
-    const struct answer answer = {
-        .attempted = true, .code = nack->code, .text = nack->error, .retry_after_ms = nack->retry_after_ms,
-        .duration_ms = now > nack->job.updated_at ? now - nack->job.updated_at : 0,
-    };
     nack->job.step = STEP_SEND; /* whatever was asked of the worker, this is the outcome of its try */
-    nack->status = engine_nack(engine, &(struct lease_nack){ &nack->job, &answer }, &call->batch->memory,
-                               &call->batch->ops[0], &settlement, &policy);
+    nack->lease.job = &nack->job;
+    nack->status = engine_nack(engine, &nack->lease, &call->batch->memory, &call->batch->ops[0], &nack->settlement, &policy);
     if (nack->status == STATUS_OK) {
         nack->body = call_buffer();
-        decisions_write(policy, nack->error, &settlement.decision, &nack->body);
+        decisions_write(policy, nack->lease.answer.text, &nack->settlement.decision, &nack->body);
     }
     call_return(call);
 }
@@ -587,18 +594,35 @@ static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret
     return true;
 }
 
+/* The worker knows better than the policy's words. */
+static bool read_class(struct call *call, const json_t *body, enum outcome *ret_outcome)
+{
+    struct slice class;
+    if (!body_text(call, body, "class", CODE_BYTES_MAX - 1, &class))
+        return false;
+    *ret_outcome = slice_equal(class, SLICE("permanent"))   ? OUTCOME_PERMANENT
+                   : slice_equal(class, SLICE("transient")) ? OUTCOME_TRANSIENT
+                                                            : OUTCOME_NONE;
+    if (class.len == 0 || *ret_outcome != OUTCOME_NONE)
+        return true;
+    call_problem(call, 422, "invalid_member", "class must be permanent or transient; without it the policy decides");
+    return false;
+}
+
 static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 {
     struct lease_list list;
+    struct answer *answer = &nack->lease.answer;
+    *answer = (struct answer){ .attempted = true };
     if (!member_get(body, "lease")) {
         call_problem(call, 422, "invalid_member", "lease is missing; give one, as POST /v1/leases gave it");
         return false;
     }
-    if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &nack->error) ||
-        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &nack->code) ||
-        !read_retry_after(call, body, &nack->retry_after_ms))
+    if (!read_leases(call, body, &list) || !body_text(call, body, "error", NACK_ERROR_BYTES_MAX, &answer->text) ||
+        !body_text(call, body, "code", CODE_BYTES_MAX - 1, &answer->code) || !read_class(call, body, &answer->outcome) ||
+        !read_retry_after(call, body, &answer->retry_after_ms))
         return false;
-    if (slice_is_blank(nack->error)) {
+    if (slice_is_blank(answer->text)) {
         call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
         return false;
     }
@@ -607,7 +631,7 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
 
 void handle_leases_nack(struct call *call)
 {
-    static const char *const names[] = { "lease", "error", "code", "retry_after", NULL };
+    static const char *const names[] = { "lease", "error", "code", "class", "retry_after", NULL };
     json_t *body = may_lease(call) ? body_object(call, names) : NULL;
     if (!body)
         return;

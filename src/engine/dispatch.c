@@ -163,28 +163,25 @@ static void queue_settlement(struct attempt *attempt)
     engine_wake(engine);
 }
 
-/* What became of an attempt, in a line: who, from which state to which, why, and when again. */
-static void log_outcome(const struct attempt *attempt, const struct settlement *settlement)
+void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
+                 const struct settlement *settlement)
 {
     const struct decision *decision = &settlement->decision;
-    const struct job *job = &attempt->job;
     bool done = decision->verdict == VERDICT_COMPLETE;
     bool bad = settlement->dead || settlement->blocks;
     struct buffer error;
-    if (!attempt->gate)
-        return; /* one that never went through a gate was never tried */
     buffer_init(&error, LOG_ERROR_BYTES_MAX);
-    redact(&error, attempt->settle.settle.error, LOG_ERROR_BYTES_MAX);
+    redact(&error, settle->error, LOG_ERROR_BYTES_MAX);
     log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : LOG_INFO,
               done                 ? "job_completed"
               : settlement->dead   ? "job_dead"
               : settlement->blocks ? "destination_blocked"
                                    : "retry_scheduled",
-              FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", attempt->dest->name),
+              FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", dest->name),
               FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(STATE_RUNNING)),
-              FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, attempt->settle.settle.event))),
+              FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, settle->event))),
               FIELD_INT("attempt", job->attempts), FIELD_INT("retry_count", decision->retry_count),
-              FIELD_CSTR("class", outcome_name(decision->outcome)), FIELD_TEXT("code", attempt->settle.settle.code),
+              FIELD_CSTR("class", outcome_name(decision->outcome)), FIELD_TEXT("code", settle->code),
               FIELD_TEXT("error", buffer_slice(&error)), FIELD_INT("delay_ms", decision->delay_ms),
               FIELD_INSTANT("next_at", decision->next_at));
     buffer_release(&error);
@@ -281,7 +278,8 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         return;
     }
     dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
-    log_outcome(attempt, &settlement);
+    if (attempt->gate) /* one that never went through a gate was never tried */
+        log_outcome(attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
     count_outcome(engine, &settlement);
     measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);

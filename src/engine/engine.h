@@ -208,17 +208,21 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token);
 /* It was given back unused, or will be. */
 void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token);
 /*
- * It failed. Decides as for a send of its own, fills `op` for the store, and heeds what it means for the destination.
+ * It failed. Decides as for a send of its own and fills `op` for the store; how long it took is added to the answer. Nothing
+ * has happened yet: when the store has taken it, and only then, engine_nacked heeds what it means for the destination.
  * *ret_policy lives until the next call of the engine. STATUS_NOT_FOUND: the destination is not configured;
  * STATUS_NO_MEMORY.
  */
 struct settlement;
 struct lease_nack {
     const struct job *job; /* with its lease's token */
-    const struct answer *answer;
+    struct answer answer;
+    int64_t exhausted; /* the engine's: it was the last of so many tries; 0: it was not */
 };
-enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
+enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct arena *memory, struct store_op *op,
                         struct settlement *ret_settlement, const struct policy **ret_policy) MUST_CHECK;
+void engine_nacked(struct engine *engine, const struct lease_nack *nack, const struct store_op *op,
+                   const struct settlement *settlement);
 
 /* An operator knows of an alert. */
 struct alert_ack {

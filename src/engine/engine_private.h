@@ -428,6 +428,9 @@ void attempt_settled(struct attempt *attempt, enum status batch_status, enum sta
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
 void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
                   const struct settlement *settlement);
+/* What became of an attempt, in a line: who, from which state to which, why, and when again. */
+void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
+                 const struct settlement *settlement);
 void settle_answered(struct engine *engine);
 void claimed_leave(struct claimed *claimed);
 /* What keeps a claimed job of the lane from being sent at all, or NULL. */

@@ -73,11 +73,17 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
         leased_add(engine, dest, pass, &jobs[i], now);
 }
 
-/* NULL: not known. Else the caller's to free. */
-static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
+/* NULL: not known. */
+static const struct leased *leased_find(const struct engine *engine, int64_t seq, int64_t token)
 {
     const struct leased *found = map_get(&engine->leased, key_of(&seq));
-    return found && found->token == token ? map_remove(&engine->leased, key_of(&seq)) : NULL;
+    return found && found->token == token ? found : NULL;
+}
+
+/* The same, and the caller's to free. */
+static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
+{
+    return leased_find(engine, seq, token) ? map_remove(&engine->leased, key_of(&seq)) : NULL;
 }
 
 bool lease_lost(struct engine *engine, const struct job *job)
@@ -114,56 +120,103 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
     dest_note_retry(leased->dest, &job, &completed, now);
     measures_answered(engine, leased->dest, &job, &answer, &completed, now);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
+    log_event(LOG_DEBUG, "job_acked", FIELD_INT("seq", seq), FIELD_CSTR("tenant", leased->of->tenant),
+              FIELD_CSTR("destination", leased->dest->name), FIELD_INT("attempt", leased->attempts),
+              FIELD_INT("duration_ms", answer.duration_ms));
     leased_free(leased, now);
     engine_wake(engine);
 }
 
-/* How long it took is the worker's affair: it may have had the job lying about. */
-static bool note_nack(struct leased *leased, const struct answer *answer, const struct settlement *settlement, instant now)
+static struct gate_result result_of(const struct answer *answer, const struct settlement *settlement)
 {
-    struct dest *dest = leased->dest;
-    const struct gate_result result = { .sent = true, .outcome = settlement->decision.outcome, .code = answer->code };
-    struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
-    dest_tell(dest, &news);
-    return dest_spares(dest, settlement, now);
+    /* How long it took is the worker's affair: it may have had the job lying about. */
+    return (struct gate_result){ .sent = true, .outcome = settlement->decision.outcome, .code = answer->code };
 }
 
-enum status engine_nack(struct engine *engine, const struct lease_nack *nack, struct arena *memory, struct store_op *op,
+/* Whether the job is to be held instead of dying, by a gate that hears of the failure and is then forgotten. */
+static bool would_spare(const struct leased *leased, const struct answer *answer, const struct settlement *settlement,
+                        instant now)
+{
+    struct gate trial = leased->dest->gate;
+    const struct gate_result result = result_of(answer, settlement);
+    bool spares = false;
+    if (!settlement->may_pass)
+        return false;
+    (void)gate_note(&trial, leased->pass, &result, now);
+    (void)gate_exhausted(&trial, settlement->decision.retry_count + 1, now, &spares);
+    return spares;
+}
+
+/* Of a lease that an earlier process gave, what the job says: its last change. */
+static int64_t held_ms(const struct leased *leased, const struct job *job, instant now)
+{
+    instant since = leased ? leased->taken_at : job->updated_at;
+    return now > since ? now - since : 0;
+}
+
+enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct arena *memory, struct store_op *op,
                         struct settlement *ret_settlement, const struct policy **ret_policy)
 {
     struct dest *dest = dest_find(engine, nack->job->destination);
     instant now = engine_now(engine);
     if (!dest || !dest->config)
         return STATUS_NOT_FOUND;
-    struct leased *leased = leased_take(engine, nack->job->seq, nack->job->lease_token);
+    const struct leased *leased = leased_find(engine, nack->job->seq, nack->job->lease_token);
+    nack->answer.duration_ms = held_ms(leased, nack->job, now);
     struct settlement_input input = {
-        .destination = dest->config, .job = nack->job, .answer = nack->answer, .seed = engine->seed, .now = now,
+        .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
         .retention_ms = engine->config->retention_completed_ms, .unspent = leased && leased->pass.probe,
         .backoff_factor = dest_backoff_factor(dest, dest->config, now),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, memory, op, ret_settlement);
     measures_analysed(engine, dest, began);
-    if (status == STATUS_OK && leased && note_nack(leased, nack->answer, ret_settlement, now)) {
+    nack->exhausted = status == STATUS_OK && ret_settlement->may_pass ? ret_settlement->decision.retry_count + 1 : 0;
+    if (status == STATUS_OK && leased && would_spare(leased, &nack->answer, ret_settlement, now)) {
         input.unspent = true;
         status = settlement_make(&input, memory, op, ret_settlement);
-    } else if (status != STATUS_OK && leased) {
-        gate_give_back(&dest->gate, leased->pass, 1);
     }
-    if (leased)
-        dest_cycle_answered(dest, &dest->gate, leased->pass, status == STATUS_OK ? ret_settlement : NULL, now);
-    leased_free(leased, now);
-    if (status != STATUS_OK)
-        return status;
-    struct answer answer = *nack->answer;
-    answer.slow_all = ret_settlement->decision.outcome == OUTCOME_THROTTLED; /* the whole destination said: too fast */
-    dest_note_retry(dest, nack->job, ret_settlement, now);
-    engine_learn(engine, nack->job, &op->settle, ret_settlement);
-    dest_settled(engine, dest, nack->job->tenant, &answer, ret_settlement);
-    measures_answered(engine, dest, nack->job, &answer, ret_settlement, now);
     *ret_policy = &dest->config->policy;
+    return status;
+}
+
+/* What came of the job is decided; the destination's mode may change. */
+static void note_exhausted(struct dest *dest, int64_t tries, instant now)
+{
+    bool spares = false;
+    if (tries == 0)
+        return;
+    struct gate_news news = gate_exhausted(&dest->gate, tries, now, &spares);
+    dest_tell(dest, &news);
+    contingency_unspent(&dest->gate.contingency, spares);
+}
+
+void engine_nacked(struct engine *engine, const struct lease_nack *nack, const struct store_op *op,
+                   const struct settlement *settlement)
+{
+    struct dest *dest = dest_find(engine, nack->job->destination);
+    struct leased *leased = leased_take(engine, nack->job->seq, nack->job->lease_token);
+    instant now = engine_now(engine);
+    if (leased) {
+        const struct gate_result result = result_of(&nack->answer, settlement);
+        struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
+        dest_tell(dest, &news);
+        note_exhausted(dest, nack->exhausted, now);
+        dest_cycle_answered(dest, &dest->gate, leased->pass, settlement, now);
+    }
+    leased_free(leased, now);
+    log_outcome(dest, nack->job, &op->settle, settlement);
+    if (!dest->config) {
+        engine_wake(engine); /* a reload took it away meanwhile: nobody asks how it is */
+        return;
+    }
+    struct answer answer = nack->answer;
+    answer.slow_all = settlement->decision.outcome == OUTCOME_THROTTLED; /* the whole destination said: too fast */
+    dest_note_retry(dest, nack->job, settlement, now);
+    engine_learn(engine, nack->job, &op->settle, settlement);
+    dest_settled(engine, dest, nack->job->tenant, &answer, settlement);
+    measures_answered(engine, dest, nack->job, &answer, settlement, now);
     engine_wake(engine);
-    return STATUS_OK;
 }
 
 void leased_release(struct engine *engine)

@@ -22,11 +22,13 @@ static bool is_under_way(const struct engine *engine, int64_t seq)
 static enum status settle_orphan(struct engine *engine, const struct dest *dest, const struct job *job, struct arena *memory,
                                  struct store_op *op)
 {
+    bool leased = dest->config->transport == TRANSPORT_PULL;
     const struct answer answer = {
         .attempted = true,
         .outcome = OUTCOME_IN_DOUBT,
-        .text = SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
-        .code = SLICE("insist:interrupted"),
+        .text = leased ? SLICE("LEASE_EXPIRED: the worker's lease ended before it said what came of the job")
+                       : SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
+        .code = leased ? SLICE("insist:lease_expired") : SLICE("insist:interrupted"),
         .retry_after_ms = -1,
     };
     struct settlement_input input = {
@@ -38,7 +40,10 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .unspent = lease_lost(engine, job),
     };
     struct settlement settlement;
-    return settlement_make(&input, memory, op, &settlement);
+    enum status status = settlement_make(&input, memory, op, &settlement);
+    if (status == STATUS_OK && leased)
+        log_outcome(dest, job, &op->settle, &settlement);
+    return status;
 }
 
 /*

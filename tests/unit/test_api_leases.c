@@ -105,6 +105,7 @@ static void requests_are_checked(void **state)
         { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\" \"}", 422, "invalid_error" },
         { "/v1/leases/nack", "{\"lease\":\"1-1-0\"}", 422, "invalid_error" },
         { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"x\",\"retry_after\":-1}", 422, "invalid_member" },
+        { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"x\",\"class\":\"fatal\"}", 422, "invalid_member" },
         { "/v1/leases/nack", "{\"lease\":\"1-1-0\",\"error\":\"x\",\"retry_after\":\"1\"}", 422, "invalid_member" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -189,6 +190,27 @@ static void a_nack_is_decided_upon(void **state)
     reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT\",\"retry_after\":7200.5}", lease);
     assert_int_equal(reply_int(&reply, "backoffMs"), 7200500);
     reply_release(&reply);
+}
+
+/* The worker knows better than the words of its error. */
+static void a_nack_can_say_its_class(void **state)
+{
+    static const struct {
+        const char *body, *classification;
+    } rows[] = {
+        { "{\"lease\":\"%s\",\"error\":\"TIMEOUT\",\"class\":\"permanent\"}", "PERMANENT" },
+        { "{\"lease\":\"%s\",\"error\":\"http:404 gone\",\"class\":\"transient\"}", "TRANSIENT" },
+    };
+    struct api_fixture *fixture = *state;
+    char lease[64];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        put(fixture, i == 0 ? "first" : "second");
+        take(fixture, lease);
+        struct reply reply = with_lease(fixture, "/v1/leases/nack", rows[i].body, lease);
+        assert_int_equal(reply.status, 200);
+        assert_string_equal(reply_text(&reply, "errorClassification"), rows[i].classification);
+        reply_release(&reply);
+    }
 }
 
 static void a_blocking_nack_pauses_the_destination(void **state)
@@ -470,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(acks_complete_and_stale_ones_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nack_is_decided_upon, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_nack_can_say_its_class, setup, teardown),
         cmocka_unit_test_setup_teardown(a_blocking_nack_pauses_the_destination, setup, teardown),
         cmocka_unit_test_setup_teardown(an_extended_lease_lives_longer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lease_that_ran_out_is_lost, setup, teardown),

@@ -73,19 +73,35 @@ static void ack(struct worker *worker, const struct job *job)
 static struct settlement nack(struct worker *worker, const struct job *job, const char *code, const char *text,
                               int64_t retry_after_ms)
 {
-    const struct answer answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
-                                   .retry_after_ms = retry_after_ms };
+    struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
+                                                       .retry_after_ms = retry_after_ms } };
     struct arena memory;
     struct store_op op;
     struct settlement settlement;
     const struct policy *policy;
     arena_init(&memory, SIZE_MAX / 4);
-    assert_int_equal(engine_nack(worker->world->engine, &(struct lease_nack){ job, &answer }, &memory, &op, &settlement, &policy),
-                     STATUS_OK);
+    assert_int_equal(engine_nack(worker->world->engine, &nack, &memory, &op, &settlement, &policy), STATUS_OK);
     world_apply(worker->world, &op);
+    engine_nacked(worker->world->engine, &nack, &op, &settlement);
     arena_release(&memory);
     worker->nacked++;
     return settlement;
+}
+
+static void see_duration(void *context, const struct event *event)
+{
+    json_t *data = json_loadb(event->data.data, event->data.len, 0, NULL);
+    if (event->type == EVENT_TYPE_RETRY_SCHEDULED)
+        *(int64_t *)context = json_integer_value(json_object_get(data, "duration_ms"));
+    json_decref(data);
+}
+
+/* Of the last attempt that is to be repeated. */
+static int64_t told_duration(struct world *world)
+{
+    int64_t ms = -1;
+    events_each(world, see_duration, &ms);
+    return ms;
 }
 
 /* For so long: a round each second. */
@@ -103,6 +119,82 @@ static void work(struct worker *worker, int64_t ms, size_t max)
         }
         done_with_all(worker);
     }
+}
+
+/* Forty say at once that one lease failed: the store takes one of them, and one failure is what happened. */
+static void a_nack_acts_when_the_store_has_it(void **state)
+{
+    enum { NACKS = 40 };
+    static struct store_op ops[NACKS];
+    static struct settlement settlements[NACKS];
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    struct arena memory;
+    struct error error;
+    int taken = 0;
+    (void)state;
+    world_begin(&world, "destinations: { d: { transport: pull, retry: { max_retries: 3 }, "
+                        "breaker: { window: 1m, min_calls: 5, failure_rate: 0.5, open: 1m } } }\n", began);
+    arena_init(&memory, SIZE_MAX / 4);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    assert_int_equal(worker.count, 1);
+    struct lease_nack nack = { .job = &worker.jobs[0],
+                               .answer = { .attempted = true, .text = SLICE("TIMEOUT"), .retry_after_ms = -1 } };
+    for (int i = 0; i < NACKS; i++) {
+        const struct policy *policy;
+        assert_int_equal(engine_nack(world.engine, &nack, &memory, &ops[i], &settlements[i], &policy), STATUS_OK);
+    }
+    assert_int_equal(engine_figures(world.engine).failed, 0);
+    assert_int_equal(standing(&world).under_way, 1);
+    for (int i = 0; i < NACKS; i++) {
+        assert_int_equal(world.store->ops->apply(world.store, world.now, &ops[i], 1, &memory, &error), STATUS_OK);
+        taken += ops[i].status == STATUS_OK;
+        if (ops[i].status == STATUS_OK)
+            engine_nacked(world.engine, &nack, &ops[i], &settlements[i]);
+        else
+            assert_int_equal(ops[i].status, STATUS_CONFLICT);
+    }
+    assert_int_equal(taken, 1);
+    assert_int_equal(engine_figures(world.engine).failed, 1);
+    assert_int_equal(standing(&world).under_way, 0);
+    assert_string_equal(standing(&world).breaker, "closed");
+    assert_int_equal(world_job(&world, "t", "a").retry_count, 1);
+    done_with_all(&worker);
+    arena_release(&memory);
+    world_end(&world);
+}
+
+/* How long the worker had it, whatever became of the lease meanwhile; and a lease that ends says that. */
+static void a_lease_tells_what_became_of_it(void **state)
+{
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, "destinations: { d: { transport: pull, retry: { max_retries: 3 } } }\n", began);
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    assert_int_equal(worker.count, 1);
+    struct job job = worker.jobs[0];
+    world_run_for(&world, 20 * 1000);
+    world_apply(&world, &(struct store_op){ .kind = OP_EXTEND, .extend = { .seq = job.seq, .token = job.lease_token,
+                                                                        .lease_until = world.now + 60 * 1000 } });
+    world_run_for(&world, 10 * 1000);
+    job.updated_at = world.now - 10 * 1000; /* as it is read after that */
+    nack(&worker, &job, "x:1", "TIMEOUT", -1);
+    done_with_all(&worker);
+    assert_int_equal(told_duration(&world), 30 * 1000);
+    world_run_for(&world, 60 * 60 * 1000);
+    ask(&worker, 1);
+    assert_int_equal(worker.count, 1);
+    done_with_all(&worker);
+    world_run_for(&world, 10 * 60 * 1000);
+    struct job lost = world_job(&world, "t", "a");
+    assert_true(slice_equal(lost.last_code, SLICE("insist:lease_expired")));
+    assert_true(slice_has_prefix(lost.last_error, SLICE("LEASE_EXPIRED")));
+    world_end(&world);
 }
 
 static void how_many_is_the_workers_affair(void **state)
@@ -396,6 +488,8 @@ static void what_was_claimed_before_a_pause_is_given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_nack_acts_when_the_store_has_it),
+        cmocka_unit_test(a_lease_tells_what_became_of_it),
         cmocka_unit_test(how_many_is_the_workers_affair),
         cmocka_unit_test(large_jobs_come_in_parts),
         cmocka_unit_test(a_window_holds_workers),

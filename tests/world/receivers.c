@@ -182,7 +182,8 @@ static void task_end(struct task *task)
 }
 
 /* Invariant 3: whoever comes after the end of a lease changes nothing. */
-static void task_apply(struct world *world, const struct job *job, struct store_op *op, struct arena *memory)
+/* Whether the engine that decided it is to hear that it is so. */
+static bool task_apply(struct world *world, const struct job *job, struct store_op *op, struct arena *memory)
 {
     const struct shadow *shadow = world_job(world, job->id);
     int64_t current = shadow->token;
@@ -192,6 +193,7 @@ static void task_apply(struct world *world, const struct job *job, struct store_
         violated(world, INVARIANT_LEASE, "%.*s was settled by a worker whose lease was over", SLICE_ARG(job->id));
     if (applied && op->settle.event == EVENT_DELIVER && world->epoch == epoch)
         engine_acked(world->engine, job->seq, job->lease_token);
+    return applied && world->epoch == epoch;
 }
 
 /* What the API does with a worker's word. */
@@ -205,16 +207,15 @@ static void task_ack(struct world *world, const struct job *job)
     };
     arena_init(&memory, SIZE_MAX / 4);
     world_job(world, job->id)->may_complete = true;
-    task_apply(world, job, &op, &memory);
+    (void)task_apply(world, job, &op, &memory);
     arena_release(&memory);
 }
 
 static void task_nack(struct world *world, const struct job *job)
 {
     const struct reply *reply = &replies[below(world, 4)];
-    struct answer answer = { .attempted = true, .code = slice_from(reply->code), .text = slice_from(reply->text),
-                             .retry_after_ms = -1 };
-    struct lease_nack nack = { .job = job, .answer = &answer };
+    struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(reply->code),
+                                                       .text = slice_from(reply->text), .retry_after_ms = -1 } };
     const struct policy *policy;
     struct arena memory;
     struct settlement settlement;
@@ -222,9 +223,10 @@ static void task_nack(struct world *world, const struct job *job)
     injected(world, FAULT_WORKER);
     arena_init(&memory, SIZE_MAX / 4);
     if (job->lease_token == world_job(world, job->id)->token)
-        check_nack(world, world_job(world, job->id), job, &answer);
-    if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK)
-        task_apply(world, job, &op, &memory);
+        check_nack(world, world_job(world, job->id), job, &nack.answer);
+    if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK &&
+        task_apply(world, job, &op, &memory))
+        engine_nacked(world->engine, &nack, &op, &settlement);
     world_job(world, job->id)->expected.set = false; /* where the store refused, its lease runs out */
     arena_release(&memory);
 }
@@ -243,7 +245,7 @@ static void task_return(struct world *world, const struct job *job)
     arena_init(&memory, SIZE_MAX / 4);
     seen(world, FEATURE_RETURNED);
     engine_lease_returned(world->engine, job->seq, job->lease_token);
-    task_apply(world, job, &op, &memory);
+    (void)task_apply(world, job, &op, &memory);
     arena_release(&memory);
 }
 
