@@ -18,12 +18,13 @@ struct tokens {
     size_t count;
 };
 
-/* `admin` includes all others, `operate` includes `read`. */
+/* `admin` includes all others, `operate` includes `read` and `work`. */
 static const struct { const char *name; unsigned scope, scopes; } scopes[] = {
     { "enqueue", SCOPE_ENQUEUE, SCOPE_ENQUEUE },
     { "read", SCOPE_READ, SCOPE_READ },
-    { "operate", SCOPE_OPERATE, SCOPE_OPERATE | SCOPE_READ },
-    { "admin", SCOPE_ADMIN, SCOPE_ADMIN | SCOPE_OPERATE | SCOPE_READ | SCOPE_ENQUEUE },
+    { "work", SCOPE_WORK, SCOPE_WORK },
+    { "operate", SCOPE_OPERATE, SCOPE_OPERATE | SCOPE_READ | SCOPE_WORK },
+    { "admin", SCOPE_ADMIN, SCOPE_ADMIN | SCOPE_OPERATE | SCOPE_READ | SCOPE_ENQUEUE | SCOPE_WORK },
 };
 
 const char *scope_name(unsigned scope)
@@ -82,11 +83,11 @@ static enum status set_scopes(const struct token_source *source, const yaml_node
                               struct error *err)
 {
     if (list->type != YAML_SEQUENCE_NODE)
-        return fail_at(source->path, list, err, "scopes must be a list of enqueue, read, operate, admin");
+        return fail_at(source->path, list, err, "scopes must be a list of enqueue, read, work, operate, admin");
     for (yaml_node_item_t *item = list->data.sequence.items.start; item < list->data.sequence.items.top; item++) {
         const yaml_node_t *node = yaml_document_get_node(source->document, *item);
         if (!scope_from_name(scalar(node), &token->scopes))
-            return fail_at(source->path, node, err, "a scope is one of enqueue, read, operate, admin");
+            return fail_at(source->path, node, err, "a scope is one of enqueue, read, work, operate, admin");
     }
     return STATUS_OK;
 }
@@ -101,8 +102,12 @@ static enum status set_member(const struct token_source *source, struct slice na
         token->name = arena_copy_text(&source->tokens->memory, text);
     else if (slice_equal(name, SLICE("tenant")) && text.len > 0) /* an empty one would mean all in the store's filters */
         token->tenant = arena_copy_text(&source->tokens->memory, text);
+    else if (slice_equal(name, SLICE("priority_max")))
+        return priority_from_name(text, &token->priority_max)
+                   ? STATUS_OK
+                   : fail_at(source->path, value, err, "priority_max is one of critical, high, normal");
     else if (!slice_equal(name, SLICE("sha256")))
-        return fail_at(source->path, value, err, "a token has name, sha256, scopes and tenant");
+        return fail_at(source->path, value, err, "a token has name, sha256, scopes, tenant and priority_max");
     else if (!parse_hash(text, token->hash))
         return fail_at(source->path, value, err, "sha256 must be the 64 hexadecimal digits of the token's hash");
     return STATUS_OK;
@@ -112,7 +117,7 @@ static enum status parse_token(const struct token_source *source, const yaml_nod
                                struct error *err)
 {
     if (node->type != YAML_MAPPING_NODE)
-        return fail_at(source->path, node, err, "a token is a mapping of name, sha256, scopes and tenant");
+        return fail_at(source->path, node, err, "a token is a mapping of name, sha256, scopes, tenant and priority_max");
     bool hashed = false;
     for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
         struct slice name = scalar(yaml_document_get_node(source->document, pair->key));

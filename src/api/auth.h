@@ -18,6 +18,7 @@ struct token {
     unsigned char hash[32];
     unsigned scopes;
     const char *tenant; /* NULL: all */
+    enum priority priority_max; /* the most urgent that it may give */
 };
 
 /* "enqueue" and so on, as in a tokens file. */

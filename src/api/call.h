@@ -26,6 +26,7 @@ enum scope {
     SCOPE_READ = 2,
     SCOPE_OPERATE = 4,
     SCOPE_ADMIN = 8,
+    SCOPE_WORK = 16, /* leases, and nothing else */
 };
 
 /* How a destination stands, as the engine said. */
@@ -54,6 +55,7 @@ struct call {
     struct slice body;
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;
+    enum priority priority_max; /* the most urgent that the token may give */
     struct slice who; /* the token's name; empty: no tokens are needed */
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */

@@ -21,7 +21,7 @@ enum {
 static struct job_reader reader_of(struct call *call, struct arena *memory)
 {
     return (struct job_reader){ .config = call->api->config, .tenant_bound = call->tenant_bound,
-                                .now = api_now(call->api), .memory = memory };
+                                .priority_max = call->priority_max, .now = api_now(call->api), .memory = memory };
 }
 
 /* The problem of an insert that the store refused. */

@@ -342,7 +342,8 @@ static bool set_tenant(const struct job_reader *reader, const json_t *root, stru
     return insert->tenant.data || job_refuse(problem, 503, "no_memory", "no memory for the job; try again");
 }
 
-static bool set_priority(const json_t *root, struct op_insert *insert, struct job_problem *problem)
+static bool set_priority(const struct job_reader *reader, const json_t *root, struct op_insert *insert,
+                         struct job_problem *problem)
 {
     json_t *value = member_get(root, "priority");
     char number = json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < 10
@@ -350,9 +351,12 @@ static bool set_priority(const json_t *root, struct op_insert *insert, struct jo
     struct slice name = json_is_string(value) ? (struct slice){ json_string_value(value), json_string_length(value) }
                                               : (struct slice){ &number, 1 };
     insert->priority = PRIORITY_NORMAL;
-    if (!value || priority_from_name(name, &insert->priority))
-        return true;
-    return job_refuse(problem, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
+    if (value && !priority_from_name(name, &insert->priority))
+        return job_refuse(problem, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
+    if (insert->priority < reader->priority_max)
+        return job_refuse(problem, 403, "forbidden_priority", "this token may give priority %s at most, not %s",
+                          priority_name(reader->priority_max), priority_name(insert->priority));
+    return true;
 }
 
 static bool heed_times(const struct job_reader *reader, const struct destination_config *destination,
@@ -420,7 +424,7 @@ static bool read_members(const struct job_reader *reader, struct slice text, jso
         return blame(problem, text, "id");
     if (!set_tenant(reader, root, insert, problem))
         return blame(problem, text, "tenant");
-    if (!set_priority(root, insert, problem))
+    if (!set_priority(reader, root, insert, problem))
         return blame(problem, text, "priority");
     if (!time_member(root, "run_at", &insert->run_at, problem))
         return blame(problem, text, "run_at");

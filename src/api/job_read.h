@@ -34,6 +34,7 @@ struct job_problem {
 struct job_reader {
     const struct config *config;
     struct slice tenant_bound; /* .data NULL: any tenant */
+    enum priority priority_max; /* the most urgent that may be given */
     instant now;
     struct arena *memory; /* what the insert points to is copied here */
 };

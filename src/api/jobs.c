@@ -430,6 +430,11 @@ void handle_job_patch(struct call *call)
         call_problem(call, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
         return;
     }
+    if (priority < call->priority_max) {
+        call_problem(call, 403, "forbidden_priority", "this token may give priority %s at most, not %s",
+                     priority_name(call->priority_max), priority_name(priority));
+        return;
+    }
     struct store_op *op = action_on(call, OP_PRIORITIZE, &job);
     if (!op)
         return;

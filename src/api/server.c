@@ -88,7 +88,7 @@ static bool not_a_foreign_page(struct call *call)
 static bool authorise(struct call *call)
 {
     const struct tokens *tokens = call->api->tokens;
-    call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN;
+    call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN | SCOPE_WORK;
     if (call->route->scope == SCOPE_NONE)
         return true;
     if (!tokens)
@@ -106,6 +106,7 @@ static bool authorise(struct call *call)
         return false;
     }
     call->scopes = token->scopes;
+    call->priority_max = token->priority_max;
     call->who = arena_copy(&call->memory, slice_from(token->name)); /* a reload frees the tokens */
     if (token->tenant)
         call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));

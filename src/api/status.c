@@ -123,7 +123,8 @@ static void write_caller(struct json_writer *json, const struct call *call)
         unsigned scope;
         const char *name;
     } scopes[] = {
-        { SCOPE_ENQUEUE, "enqueue" }, { SCOPE_READ, "read" }, { SCOPE_OPERATE, "operate" }, { SCOPE_ADMIN, "admin" },
+        { SCOPE_ENQUEUE, "enqueue" }, { SCOPE_READ, "read" }, { SCOPE_WORK, "work" },
+        { SCOPE_OPERATE, "operate" }, { SCOPE_ADMIN, "admin" },
     };
     json_name(json, "scopes");
     json_array_begin(json);

@@ -21,7 +21,7 @@ struct new_token {
 
 static int read_scopes(const char *text, struct buffer *out)
 {
-    static const char *const known[] = { "enqueue", "read", "operate", "admin" };
+    static const char *const known[] = { "enqueue", "read", "work", "operate", "admin" };
     struct slice rest = slice_from(text);
     while (rest.len > 0) {
         struct slice word = { rest.data, slice_find(rest, ',') };
@@ -31,12 +31,12 @@ static int read_scopes(const char *text, struct buffer *out)
         while (i < sizeof known / sizeof *known && !slice_equal(word, slice_from(known[i])))
             i++;
         if (i == sizeof known / sizeof *known)
-            return cli_usage("token", "--scope is a list of enqueue, read, operate and admin, not \"%.*s\"",
+            return cli_usage("token", "--scope is a list of enqueue, read, work, operate and admin, not \"%.*s\"",
                              SLICE_ARG(word));
         buffer_append_text(out, out->len > 0 ? ", " : "");
         buffer_append(out, word);
     }
-    return out->len > 0 ? EXIT_DONE : cli_usage("token", "give --scope a list of enqueue, read, operate and admin");
+    return out->len > 0 ? EXIT_DONE : cli_usage("token", "give --scope a list of enqueue, read, work, operate and admin");
 }
 
 /* base64url without padding: it can stand in a header, an address and a shell without quotes. */
@@ -123,7 +123,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (arguments.count == 0 || !*arguments.items[0])
         return cli_usage("token", "name the token, as who or what will use it");
     if (!scopes)
-        return cli_usage("token", "give --scope a list of enqueue, read, operate and admin");
+        return cli_usage("token", "give --scope a list of enqueue, read, work, operate and admin");
     token.name = arguments.items[0];
     buffer_init(&token.scopes, CLI_STDIN_BYTES_MAX);
     code = read_scopes(scopes, &token.scopes);
@@ -142,12 +142,13 @@ const struct command command_token = {
             "Makes a random token of 256 bits and prints it once, with the line for the daemon's tokens file. That\n"
             "line has only the token's hash.\n\n"
             "Options:\n"
-            "  -s, --scope SCOPES   what it may do, with commas: enqueue (add jobs), read (look), operate\n"
-            "                       (look, retry, cancel, pause), admin (all)\n"
+            "  -s, --scope SCOPES   what it may do, with commas: enqueue (add jobs), read (look), work (lease\n"
+            "                       jobs), operate (look, work, retry, cancel, pause), admin (all)\n"
             "  -t, --tenant T       it sees and changes this tenant's jobs only\n"
             "  -o, --output json    one object with name, token, sha256 and line\n\n"
             "Examples:\n"
             "  insist token billing --scope enqueue,read --tenant acme\n"
+            "  insist token printer --scope work\n"
             "  insist token ops --scope admin\n",
     .run = run,
 };

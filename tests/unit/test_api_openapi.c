@@ -41,6 +41,7 @@ static unsigned scope_of(const char *name)
 {
     static const struct { const char *name; unsigned scope; } scopes[] = {
         { "enqueue", SCOPE_ENQUEUE }, { "read", SCOPE_READ }, { "operate", SCOPE_OPERATE }, { "admin", SCOPE_ADMIN },
+        { "work", SCOPE_WORK },
     };
     for (size_t i = 0; name && i < COUNT_OF(scopes); i++)
         if (strcmp(scopes[i].name, name) == 0)
