@@ -479,6 +479,8 @@ static void a_tenant_is_held_for_itself(void **state)
         { "pause", "POST", "/v1/destinations/yard/pause", "{\"tenant\":\"acme\",\"reason\":\"unpaid\"}", 200, NULL,
           "\"tenants_paused\":1,\"paused\":[{\"tenant\":\"acme\",\"since\":" },
         { "the destination goes on", "GET", "/v1/destinations/yard", NULL, 200, NULL, "\"mode\":\"normal\"" },
+        { "how many at once, in words", "GET", "/v1/destinations/web", NULL, 200, NULL,
+          "\"concurrency_why\":\"4 of 4: all that is configured\"" },
         { "with the reason", "GET", "/v1/destinations/yard", NULL, 200, NULL, "\"reason\":\"unpaid\"" },
         { "the job shows it", "GET", "/v1/jobs/hers?tenant=acme", NULL, 200, NULL, "\"held_by\":\"tenant_paused\"" },
         { "the list shows it", "GET", "/v1/jobs?tenant=acme", NULL, 200, NULL, "\"held_by\":\"tenant_paused\"" },

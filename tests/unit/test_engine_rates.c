@@ -192,6 +192,139 @@ static void a_note_from_the_future_does_not_hold_for_ever(void **state)
     world_end(&world);
 }
 
+static void on_leased_or_not(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    (void)status;
+    (void)jobs;
+    *(size_t *)request->context += count;
+}
+
+static size_t lease(struct world *world, size_t max)
+{
+    size_t leased = 0;
+    struct lease_request request = { .destination = SLICE("d"), .worker = SLICE("w"), .max = max, .lease_ms = 24 * HOUR_MS,
+                                     .wait_until = world->now + 5, .done = on_leased_or_not, .context = &leased };
+    engine_lease(world->engine, &request);
+    world_run_for(world, 10);
+    lease_release(&request);
+    return leased;
+}
+
+/* The note of a lease that the store refused is not believed to be there: the next one writes it, however small it is. */
+static void a_refused_lease_is_no_note(void **state)
+{
+    static const char *const limits[] = { "total: 10/s", "per_tenant: 100/m" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct world world = { .destination = delivers };
+        char yaml[160];
+        snprintf(yaml, sizeof yaml, "destinations: { d: { transport: pull, rate: { %s, burst: 100 } } }\n", limits[i]);
+        world_begin(&world, yaml, began);
+        add_many(&world, "t", 300);
+        world_run_for(&world, 10);
+        world.fail_applies = true;
+        assert_int_equal(lease(&world, 90), 0); /* refused, and what they paid for is spent */
+        world.fail_applies = false;
+        assert_int_equal(lease(&world, 1), 1);
+        world_crash(&world);
+        size_t leased = lease(&world, 100);
+        check(leased <= 10, "%s: %zu after a crash", limits[i], leased);
+        world_end(&world);
+    }
+}
+
+/* Reloads are no amnesty: a file that is read ten times a second lets through what the limit says. */
+static void reloads_are_no_amnesty(void **state)
+{
+    static const struct { const char *yaml; size_t min, max; } cases[] = {
+        { TO("concurrency: 5, rate: { total: 60/m }"), 60, 65 },
+        { TO("concurrency: 5, rate: { per_tenant: 60/m }"), 120, 130 },
+        { TO("concurrency: 5, rate: { total: 60/m, burst: 20 }"), 75, 80 },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct world world = { .destination = delivers };
+        struct error error;
+        world_begin(&world, cases[i].yaml, began);
+        add_many(&world, "t", 300);
+        add_many(&world, "u", 300);
+        for (int step = 0; step < 600; step++) {
+            world_run_for(&world, 100);
+            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+        }
+        check(world.send_count >= cases[i].min && world.send_count <= cases[i].max, "row %zu: %zu sends", i, world.send_count);
+        world_end(&world);
+    }
+}
+
+static int64_t fails_at_first(struct world *world, const struct send *send, struct answer *answer)
+{
+    if (world->send_count > 100)
+        return delivers(world, send, answer);
+    answer->code = SLICE("http:503");
+    answer->text = SLICE("HTTP 503");
+    return 1;
+}
+
+/* Nor for dead letters that go back by themselves. */
+static void nor_for_redrives(void **state)
+{
+    struct world world = { .destination = fails_at_first };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO("concurrency: 10, retry: { max_retries: 0 }, dead: { auto_redrive: { after: 1m, times: 1, rate: 6/m } }"),
+                began);
+    add_many(&world, "t", 101); /* the last one goes well: it is back */
+    world_run_for(&world, 30 * 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 100);
+    for (int step = 0; step < 600; step++) {
+        world_run_for(&world, 1000);
+        assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+    }
+    size_t redriven = world.send_count - 101;
+    check(redriven >= 40 && redriven <= 6 + 60, "%zu in ten minutes", redriven);
+    world_end(&world);
+}
+
+struct sent_at {
+    instant at[512];
+    int64_t peak; /* most at once */
+};
+
+static int64_t notes_when(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct sent_at *sent = world->context;
+    assert_true(world->send_count <= COUNT_OF(sent->at));
+    int64_t count = 1;
+    for (const struct world_send *other = world->sends; other; other = other->next)
+        count++;
+    sent->peak = count > sent->peak ? count : sent->peak;
+    sent->at[world->send_count - 1] = world->now;
+    delivers(world, send, answer);
+    return 50;
+}
+
+/* S2-087 S2-088: five at a time; 100 may go at once after a pause, and in any stretch of time no more than that and what the rate brings. */
+static void mail_goes_at_once_up_to_its_burst(void **state)
+{
+    static struct sent_at sent;
+    struct world world = { .destination = notes_when, .context = &sent };
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: email, url: 'smtp://m.example:587' } }\n", began);
+    for (int i = 0; i < 160; i++)
+        world_add(&world, "d", i % 2 ? "a" : "b", NULL,
+                  "{\"from\":\"a@a.example\",\"to\":[\"b@b.example\"],\"subject\":\"x\",\"text\":\"y\"}");
+    world_run_for(&world, 2 * MINUTE_MS);
+    assert_int_equal(world.send_count, 160);
+    assert_int_equal(sent.peak, 5);
+    check(sent.at[99] <= began + 2000, "the hundredth after %lld ms", (long long)(sent.at[99] - began));
+    check(sent.at[159] <= began + 37 * 1000, "the last after %lld ms", (long long)(sent.at[159] - began));
+    for (size_t from = 0; from < 160; from++)
+        for (size_t to = from; to < 160; to++)
+            check((int64_t)(to - from + 1) <= 100 + (sent.at[to] - sent.at[from]) / 600 + 1, "%zu to %zu", from, to);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +334,10 @@ int main(void)
         cmocka_unit_test(a_lifted_limit_counts_at_once),
         cmocka_unit_test(a_refused_note_is_written_later),
         cmocka_unit_test(a_note_from_the_future_does_not_hold_for_ever),
+        cmocka_unit_test(a_refused_lease_is_no_note),
+        cmocka_unit_test(reloads_are_no_amnesty),
+        cmocka_unit_test(nor_for_redrives),
+        cmocka_unit_test(mail_goes_at_once_up_to_its_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,12 @@ static const struct {
     { D "    timeout:\n",
       "f:4:13: timeout has no value; write a duration such as 250ms, 30s, 5m, 2h or 7d, or remove the line\n" },
     { D "    concurrency: ten\n", "f:4:18: concurrency is \"ten\"; write a whole number such as 5\n" },
+    { D "    concurrency: 0\n", "f:4:18: concurrency is \"0\"; allowed is 1 to 10000, for example 10\n" },
+    { D "    concurrency:\n", "f:4:17: concurrency has no value; write a whole number such as 5, or remove the line\n" },
+    { D "    concurrency: { max: 0 }\n", "f:4:25: max is \"0\"; allowed is 1 to 10000, for example 10\n" },
+    { D "    concurrency: { adaptiv: true }\n", "f:4:20: unknown setting \"adaptiv\" in concurrency; did you mean \"adaptive\"?\n" },
+    { D "    concurrency: [5]\n", "f:4:18: concurrency must be settings such as { name: value }, not a list\n" },
+    { D "    rate: { total: 5/m, burst: -1 }\n", "f:4:32: burst is \"-1\"; allowed is 0 to 1000000, for example 0\n" },
     { D "    concurrency: 1.5\n", "f:4:18: concurrency is \"1.5\"; write a whole number such as 5\n" },
     { D "    allow_private: yes\n", "f:4:20: allow_private is \"yes\"; write true or false\n" },
     { D "    response_max: 1XB\n", "f:4:19: response_max is \"1XB\"; write a size such as 64KB or 1MB\n" },
@@ -319,6 +325,26 @@ static void test_defaults(void **state)
     config_unref(config);
 }
 
+/* A number, or more than that: what a preset says of the rest stays. */
+static void test_concurrency(void **state)
+{
+    static const struct { const char *yaml; int64_t max; bool adaptive; } cases[] = {
+        { D, 10, true },
+        { D "    concurrency: 64\n", 64, true },
+        { D "    concurrency: { max: 64 }\n", 64, true },
+        { D "    concurrency: { max: 64, adaptive: false }\n", 64, false },
+        { D "    concurrency: { adaptive: false }\n", 10, false },
+        { "destinations: { x: { preset: email, url: 'smtp://m.example', concurrency: { adaptive: false } } }\n", 5, false },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config *config = config_from(slice_from(cases[i].yaml), "f");
+        const struct destination_config *x = config_destination(config, SLICE("x"));
+        check(x->concurrency == cases[i].max && x->concurrency_adaptive == cases[i].adaptive, "row %zu", i);
+        config_unref(config);
+    }
+}
+
 static void test_derived(void **state)
 {
     (void)state;
@@ -451,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_problems),      cmocka_unit_test(test_edges),    cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_concurrency),
         cmocka_unit_test(test_derived),       cmocka_unit_test(test_listen),   cmocka_unit_test(test_problem_count),
         cmocka_unit_test(test_warnings),      cmocka_unit_test(test_maintenance),
     };
