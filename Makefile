@@ -272,7 +272,7 @@ stage-memcheck: $(core_programs)
 
 # What takes too long for `make test`: tests/trials.
 .PHONY: trials
-trials: $(B)/insist $(B)/worlds
+trials: $(B)/insist $(B)/worlds $(B)/tests/test_trail
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
 

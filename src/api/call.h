@@ -56,7 +56,7 @@ struct call {
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;
     enum priority priority_max; /* the most urgent that the token may give */
-    struct slice who; /* the token's name; empty: no tokens are needed */
+    struct slice who; /* the token's name; "loopback": no tokens are needed */
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
     struct stream *stream; /* the answer in pieces that is under way */

@@ -273,6 +273,7 @@ static void run_order(struct call *call, struct engine *engine)
 {
     struct hold_order *order = call->context;
     struct slice name = call->parameters[0];
+    engine_operator(engine, name, call->who);
     switch (order->kind) {
     case ORDER_PAUSE:
         order->status = order->one_tenant
@@ -290,6 +291,7 @@ static void run_order(struct call *call, struct engine *engine)
         order->status = engine_leave_contingency(engine, name, &order->error);
         break;
     }
+    engine_operator(engine, name, SLICE(""));
     if (order->status != STATUS_OK) {
         call_return(call);
         return;

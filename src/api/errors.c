@@ -148,6 +148,43 @@ static void answer_forgotten(struct call *call)
     call_json(call, 200, &body);
 }
 
+static void answer_told(struct call *call)
+{
+    struct error_question *question = call->context;
+    if (call->batch->status != STATUS_OK)
+        question->kept.error = call->batch->error;
+    answer_forgotten(call);
+}
+
+/* The trail says whose order it was. */
+static void tell_forgotten(struct call *call)
+{
+    const struct error_question *question = call->context;
+    if (question->count == 0 || question->kept.error.status != STATUS_OK) {
+        answer_forgotten(call);
+        return;
+    }
+    struct buffer note;
+    buffer_init(&note, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&note);
+    json_object_begin(&json);
+    json_member_text(&json, "note", "error_forgotten");
+    json_member_string(&json, "fingerprint", call->parameters[0]);
+    json_member_given(&json, "destination", question->destination);
+    json_member_string(&json, "by", call->who);
+    json_object_end(&json);
+    struct slice data = arena_copy(&call->memory, buffer_slice(&note));
+    call->batch = buffer_status(&note) == STATUS_OK && data.data ? batch_new(1, SIZE_MAX / 4) : NULL;
+    buffer_release(&note);
+    if (!call->batch) {
+        call_no_memory(call);
+        return;
+    }
+    call->batch->ops[0] = (struct store_op){ .kind = OP_NOTE, .data = data };
+    call->batch->count = 1;
+    call_submit(call, answer_told);
+}
+
 static void on_forgotten(struct kept_wait *wait)
 {
     call_return(wait->context);
@@ -174,5 +211,5 @@ void handle_error_forget(struct call *call)
         return;
     question->destination = call_query(call, "destination");
     call->context = question;
-    call_engine(call, forget_error, answer_forgotten);
+    call_engine(call, forget_error, tell_forgotten);
 }

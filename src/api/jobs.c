@@ -378,20 +378,18 @@ static void write_payload_facts(struct json_writer *json, struct slice payload)
 static void submit_action(struct call *call, struct store_op *op)
 {
     bool corrected = op->kind == OP_REDRIVE && op->job.payload_given;
-    bool told = call->who.len > 0 || op->kind == OP_PRIORITIZE || corrected;
     struct buffer data;
     buffer_init(&data, EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&data);
     json_object_begin(&json);
-    json_member_given(&json, "by", call->who);
+    json_member_string(&json, "by", call->who);
     if (op->kind == OP_PRIORITIZE)
         json_member_text(&json, "priority", priority_name(op->job.priority));
     if (corrected)
         write_payload_facts(&json, op->job.payload);
     json_object_end(&json);
-    if (told)
-        op->data = arena_copy(&call->memory, buffer_slice(&data));
-    bool whole = buffer_status(&data) == STATUS_OK && (!told || op->data.data);
+    op->data = arena_copy(&call->memory, buffer_slice(&data));
+    bool whole = buffer_status(&data) == STATUS_OK && op->data.data;
     buffer_release(&data);
     if (whole)
         call_submit(call, answer_action);

@@ -16,8 +16,7 @@ void listen_format(const struct listen_address *address, int port, char ret_text
     snprintf(ret_text, LISTEN_TEXT_BYTES, "%s%s%s:%d", six ? "[" : "", address->host, six ? "]" : "", port);
 }
 
-/* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
-static int configuration_load(const char *given, struct config **ret_config)
+int configuration_load(const char *given, struct config **ret_config)
 {
     struct buffer problems;
     const char *path = configuration_path(given);

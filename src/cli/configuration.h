@@ -10,6 +10,9 @@
 /* `given`, or without it ./insist.yaml, then /etc/insist/insist.yaml; NULL: none, the built-in defaults hold. */
 const char *configuration_path(const char *given);
 
+/* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
+int configuration_load(const char *given, struct config **ret_config);
+
 /* The file of the configured SQLite store, pointing into the configuration; NULL: the store is of another kind. */
 const char *configuration_sqlite_path(const struct config *config);
 

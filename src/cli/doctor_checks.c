@@ -48,23 +48,28 @@ static void check_schema(struct doctor *doctor, const char *path, const struct s
 
 static void check_content(struct doctor *doctor, const char *path)
 {
-    struct store_sqlite_chain chain;
+    const struct config *config = doctor->config;
+    struct trail_check chain;
+    struct trail_key key;
+    struct store_sqlite_trail trail = { .key = config->audit_key ? &key : NULL };
     struct error err;
     if (store_sqlite_quick_check(path, &err) == STATUS_OK)
         doctor_tell(doctor, FINDING_OK, "store", "SQLite's quick check finds no fault");
     else
         doctor_tell(doctor, FINDING_FAIL, "store", "%s; stop the daemon and restore a backup", err.text);
-    enum status status = store_sqlite_verify(path, &chain, &err);
+    if (config->audit_key)
+        trail_key_init(&key, slice_from(config->audit_key));
+    enum status status = store_sqlite_trail(path, &trail, &chain, &err);
     if (status != STATUS_OK && status != STATUS_CORRUPT)
         doctor_tell(doctor, FINDING_FAIL, "events", "not verified: %s", err.text);
     else if (status == STATUS_CORRUPT)
         doctor_tell(doctor, FINDING_FAIL, "events", "%s; somebody or something changed the store: compare with a backup",
                     err.text);
-    else if (chain.last < chain.first)
+    else if (chain.at.number < chain.first)
         doctor_tell(doctor, FINDING_OK, "events", "there are none");
     else
         doctor_tell(doctor, FINDING_OK, "events", "%" PRId64 " to %" PRId64 " are what was written", chain.first,
-                    chain.last);
+                    chain.at.number);
 }
 
 /* The folder of `path`, or the nearest above it that is there. */

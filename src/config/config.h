@@ -223,6 +223,7 @@ struct config {
     int64_t retention_completed_ms;
     int64_t retention_audit_ms;
     const char *tokens_file; /* NULL: none */
+    const char *audit_key;   /* a secret; NULL: none */
     struct notify_config *notify;
     size_t notify_count;
     struct tier_config *tiers;

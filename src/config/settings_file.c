@@ -33,6 +33,14 @@ static const struct setting auth_rows[] = {
 };
 static const struct section auth_section = { .name = "auth", SECTION_ROWS(auth_rows) };
 
+static const struct setting audit_rows[] = {
+    { "key", SETTING_TEXT, AT(audit_key),
+      .meaning = "A secret outside the store, as `${file:/path}`: the trail's hashes are made with it, so that who has the "
+                 "store alone cannot write a trail that holds. It is never changed.",
+      .secret = true },
+};
+static const struct section audit_section = { .name = "audit", SECTION_ROWS(audit_rows) };
+
 static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
@@ -44,6 +52,7 @@ static const struct setting file_rows[] = {
     { "limits", SETTING_SECTION, 0, .meaning = "What is refused.", .section = &limits_section },
     { "retention", SETTING_SECTION, 0, .meaning = "What is kept.", .section = &retention_section },
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },
+    { "audit", SETTING_SECTION, 0, .meaning = "The trail of events.", .section = &audit_section },
     { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about alerts.", .section = &notify_section,
       .special = notify_apply },
     { "tiers", SETTING_SPECIAL, AT(tiers),

@@ -252,6 +252,7 @@ static void tell_unheeded(const struct config *running, const struct config *con
         { "listen", strcmp(running->listen.host, config->listen.host) != 0 || running->listen.port != config->listen.port },
         { "store", strcmp(running->store, config->store) != 0 },
         { "durability", running->durability != config->durability },
+        { "audit.key", strcmp(running->audit_key ? running->audit_key : "", config->audit_key ? config->audit_key : "") != 0 },
         { "limits.pending", running->pending_max != config->pending_max },
         { "limits.pending_per_tenant", running->pending_per_tenant != config->pending_per_tenant },
     };
@@ -332,7 +333,8 @@ static enum status open_store(struct daemon *daemon, struct error *err)
     bool always = config->durability == DURABILITY_ALWAYS;
     struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate,
                                        .pending_per_tenant = config->pending_per_tenant, .own_tenant = NOTIFY_TENANT,
-                                       .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER };
+                                       .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER,
+                                       .audit_key = slice_from(config->audit_key ? config->audit_key : "") };
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)
         return status;

@@ -143,6 +143,8 @@ void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
 enum { HOLD_REASON_BYTES_MAX = 1024 }; /* why something is held: longer ones are cut at a character */
 
 /* STATUS_NOT_FOUND. Kept over restarts. `reason` is a sentence for people; another one takes the place of one before. */
+/* Until it is called again with nobody, what changes at the destination is that person's doing; the trail says so. */
+void engine_operator(struct engine *engine, struct slice destination, struct slice who);
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
 /*

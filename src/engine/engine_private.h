@@ -43,12 +43,15 @@ enum {
 };
 
 /* One event of a destination's. The texts are constants. */
+enum { OPERATOR_BYTES = 128 };
+
 struct dest_change {
     const char *change;       /* paused, resumed, a mode's name, breaker_open... */
     const char *cause, *sign; /* NULL: none */
     uint32_t cycle;           /* whose figures it tells; 0: of none */
     const struct lane_state *lane; /* that it is about; NULL: the whole destination */
     instant at;
+    char by[OPERATOR_BYTES]; /* whose order it was; empty: nobody's */
 };
 
 /* Where the search for dead letters to be redriven stands. */
@@ -104,6 +107,7 @@ struct dest {
     char *kept;     /* that, until it is restored; NULL: nothing */
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
+    struct slice operator_name; /* whose order is being carried out; empty: nobody's */
     struct kept_waits kept_waits; /* for these, and for those on their way */
     instant held_since; /* by the operator's pause */
     enum gate_hold hold; /* that the dispatcher met last, */

@@ -115,8 +115,18 @@ void dest_changed(struct dest *dest, struct dest_change change)
 {
     size_t at = dest->change_count < DEST_CHANGES_MAX ? dest->change_count++ : DEST_CHANGES_MAX - 1;
     dest->changes[at] = change;
+    struct slice by = utf8_cut(dest->operator_name, OPERATOR_BYTES - 1);
+    if (by.len > 0 && change.by[0] == '\0')
+        memcpy(dest->changes[at].by, by.data, by.len);
     kept_waits_told(&dest->kept_waits);
     dest->alerts.due = true;
+}
+
+void engine_operator(struct engine *engine, struct slice destination, struct slice who)
+{
+    struct dest *dest = dest_find(engine, destination);
+    if (dest)
+        dest->operator_name = who;
 }
 
 static void write_reason(struct json_writer *json, const char *name, const char *reason)
@@ -138,6 +148,8 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     write_reason(&json, "cause", change->cause);
     write_reason(&json, "sign", change->sign);
     json_member_instant(&json, "at", change->at);
+    if (!whole)
+        json_member_given(&json, "by", slice_from(change->by));
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
     if (dest->blocked)

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/map.h"
+#include "store/trail.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@ struct writer {
     struct error failure; /* STATUS_OK until the store has failed for good */
     instant synced_at;
     bool unsynced;
-    int64_t tended_ns; /* clock_ticks_ns */
+    int64_t tended_ns, head_told_ns; /* clock_ticks_ns */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
     atomic_bool busy;
@@ -313,6 +314,21 @@ static void sync_if_due(struct writer *writer, bool now_at_once)
     writer->unsynced = false;
 }
 
+/* Where the trail ends, for whoever keeps the log elsewhere: `insist audit verify --expect` takes it. */
+static void tell_head(struct writer *writer)
+{
+    struct store *store = writer->settings.store;
+    char text[TRAIL_HEAD_BYTES];
+    if (!store->ops->head || writer->failure.status != STATUS_OK)
+        return;
+    struct trail_head head = store->ops->head(store);
+    writer->head_told_ns = clock_ticks_ns();
+    if (head.number == 0)
+        return;
+    trail_head_format(&head, text);
+    log_event(LOG_INFO, "trail_head", FIELD_CSTR("expect", text));
+}
+
 /* By the ticks, not by the clock, which may stand in a test and jump in life. */
 static void tend_if_due(struct writer *writer)
 {
@@ -325,11 +341,14 @@ static void tend_if_due(struct writer *writer)
     writer->tended_ns = now_ns;
     if (store->ops->tend(store, writer->settings.now(writer->settings.context), &error) != STATUS_OK)
         fail_for_good(writer, &error);
+    if (now_ns - writer->head_told_ns >= (int64_t)DAY_MS * 1000000)
+        tell_head(writer);
 }
 
 static void *writer_main(void *context)
 {
     struct writer *writer = context;
+    tell_head(writer); /* as it was found */
     while (!writer->stopping || writer->pending_first) {
         if (!writer->pending_first) {
             mailbox_wait(writer->mailbox, TEND_EVERY_MS);
@@ -342,6 +361,7 @@ static void *writer_main(void *context)
         tend_if_due(writer);
     }
     sync_if_due(writer, true);
+    tell_head(writer);
     return NULL;
 }
 

@@ -159,23 +159,6 @@ static void digest_text(SHA256_CTX *sha, struct slice text)
     SHA256_Update(sha, text.data, text.len);
 }
 
-void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event)
-{
-    SHA256_CTX sha;
-    SHA256_Init(&sha);
-    SHA256_Update(&sha, before, EVENT_HASH_BYTES);
-    digest_number(&sha, event->number);
-    digest_number(&sha, event->at);
-    digest_number(&sha, (int64_t)event->type << 32 | (int64_t)event->state);
-    digest_number(&sha, event->attempt);
-    digest_number(&sha, event->previous);
-    digest_text(&sha, event->destination);
-    digest_text(&sha, event->tenant);
-    digest_text(&sha, event->job);
-    digest_text(&sha, event->data);
-    SHA256_Final(event->hash, &sha);
-}
-
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
 {
     unsigned char whole[SHA256_DIGEST_LENGTH];

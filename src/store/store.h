@@ -32,6 +32,7 @@ enum {
     STORE_PAGE_MAX = 1000,   /* rows of one read */
     CLAIM_LOOKS_MAX = 1000,  /* ready jobs among which a claim looks for one that has not failed */
     EVENT_HASH_BYTES = 32,   /* SHA-256 */
+    EVENT_SALT_BYTES = 16,
     EVENT_DATA_BYTES_MAX = 16 * 1024,
     ERROR_TEXT_STORED_BYTES_MAX = 4096, /* of an attempt's error text; the rest is cut off */
 };
@@ -237,7 +238,10 @@ struct kept {
     struct slice name, value;
 };
 
-/* OP_NOTE: an event of no job (started, paused, reloaded...). OP_TRIM: deletes events older than `before`, at most max. */
+/*
+ * OP_NOTE: an event of no job (started, paused, reloaded...). OP_TRIM: deletes events older than `before`, at most max;
+ * fewer than two stay, since a trim leaves an event of its own, which tells what went.
+ */
 struct op_trim {
     instant before;
     size_t max;
@@ -303,6 +307,14 @@ struct store_op {
     enum status status; /* result: of this operation alone */
 };
 
+/* What an event's hash is made of: see trail.h. Numbers are stored. */
+enum event_form {
+    EVENT_FORM_PLAIN,  /* of older versions: its data as it is, which can never be erased */
+    EVENT_FORM_SALTED, /* a salted digest of its data */
+    EVENT_FORM_KEYED,  /* likewise, under a key that is not in the store */
+    EVENT_FORM_COUNT
+};
+
 struct event {
     int64_t number; /* 1, 2, 3...: without gaps at the end that is still kept */
     instant at;
@@ -313,6 +325,10 @@ struct event {
     struct slice data;                     /* JSON object or empty */
     int64_t previous;                      /* event of the same job, 0: none; an id used again starts anew */
     unsigned char hash[EVENT_HASH_BYTES];  /* over the one before and all of the above */
+    enum event_form form;
+    unsigned char salt[EVENT_SALT_BYTES];   /* of its data; zeros: it has none, or it was erased */
+    bool erased;                            /* its data: `digest` is what is left */
+    unsigned char digest[EVENT_HASH_BYTES];
 };
 
 struct lane_counts {
@@ -338,8 +354,15 @@ struct store_settings {
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
     int64_t pending_per_tenant; /* likewise of one tenant; 0: all of them while only one is known, else half */
     struct slice own_tenant;    /* the daemon's, which is not counted as one */
+    struct slice audit_key; /* events are under it; empty: under none */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
     void (*on_migrate)(int from, int to);
+};
+
+/* An event of the chain that stands for all before it; trail.h. */
+struct trail_head {
+    int64_t number;
+    unsigned char hash[EVENT_HASH_BYTES];
 };
 
 struct store;
@@ -365,6 +388,8 @@ struct store_ops {
     enum status (*sync)(struct store *store, struct error *err);
     /* What the store does by itself, each second, in the thread that writes. NULL: nothing. */
     enum status (*tend)(struct store *store, instant now, struct error *err);
+    /* The newest event, for who writes; NULL: nothing outlives the process. */
+    struct trail_head (*head)(struct store *store);
     enum status (*backup)(struct store *store, const char *path, struct error *err);
     enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
 
@@ -445,12 +470,13 @@ void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more);
 
 const char *event_type_name(enum event_type type);
 
-/* Chains an event to the one before: fills event->hash. Backends and the verifier share it. */
+/* Chains an event without a key to the one before: fills event->hash. */
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);
 
 /* Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. */
 uint64_t job_key(struct slice tenant, struct slice id);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
+enum { TRIM_LEAST = 2 }; /* events; fewer are left where they are */
 /* The event that tells of a settlement; EVENT_TYPE_NONE: no job is settled so. */
 enum event_type settle_event_type(enum job_event event);
 /* What is stored of an error's text: so much, and no UTF-8 sequence in part. */

@@ -1,6 +1,7 @@
 #include "store/store_memory.h"
 
 #include "store/store_memory_state.h"
+#include "store/trail.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -505,7 +506,7 @@ static enum status apply_destination(struct memory_store *store, instant now, st
 }
 
 /* Only from the oldest on: what is kept has no gaps. */
-static enum status apply_trim(struct memory_store *store, struct store_op *op)
+static enum status apply_trim(struct memory_store *store, instant now, struct store_op *op)
 {
     size_t *trimmed = &store->numbers.trimmed;
     op->trim.ret_deleted = 0;
@@ -514,7 +515,17 @@ static enum status apply_trim(struct memory_store *store, struct store_op *op)
         ++*trimmed;
         op->trim.ret_deleted++;
     }
-    return STATUS_OK;
+    if (op->trim.ret_deleted < TRIM_LEAST) {
+        *trimmed -= op->trim.ret_deleted;
+        op->trim.ret_deleted = 0;
+        return STATUS_OK;
+    }
+    const struct memory_event *last = store->events[store->events_start + *trimmed - 1];
+    struct trail_head newest = { .number = memory_event_first(store) + (int64_t)*trimmed - 1 };
+    char data[TRAIL_TRIMMED_BYTES];
+    memcpy(newest.hash, last->hash, EVENT_HASH_BYTES);
+    trail_trimmed_format(&newest, data);
+    return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), slice_from(data));
 }
 
 /* STATUS_NO_MEMORY is the store's failure, anything else the operation's own. */
@@ -550,7 +561,7 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
     case OP_NOTE:
         return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
     case OP_TRIM:
-        return apply_trim(store, op);
+        return apply_trim(store, now, op);
     }
     return STATUS_UNSUPPORTED;
 }

@@ -122,9 +122,11 @@ static enum status event_copy(const struct memory_event *event, int64_t number, 
         .job = arena_copy(memory, event->name ? event->name->link.second : SLICE("")),
         .data = arena_copy(memory, data),
         .previous = memory_event_previous(event->type, event->before),
+        .form = EVENT_FORM_SALTED,
     };
     if (!copy.destination.data || !copy.tenant.data || !copy.job.data || !copy.data.data)
         return STATUS_NO_MEMORY;
+    memory_event_salt(&copy);
     memcpy(copy.hash, event->hash, sizeof copy.hash);
     *ret_event = copy;
     return STATUS_OK;

@@ -522,6 +522,13 @@ static enum status events_reserve(struct memory_store *store)
     return STATUS_OK;
 }
 
+/* By its number: what is forgotten with the process needs no secret, and a run can be repeated. */
+void memory_event_salt(struct event *event)
+{
+    uint64_t salt = event->data.len > 0 ? (uint64_t)event->number : 0;
+    memcpy(event->salt, &salt, sizeof salt);
+}
+
 int64_t memory_event_previous(enum event_type type, int64_t before)
 {
     return type == EVENT_TYPE_ACCEPTED ? 0 : before;
@@ -546,7 +553,9 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
         .job = job ? name->link.second : SLICE(""),
         .data = data,
         .previous = memory_event_previous(type, name ? name->last_event : 0),
+        .form = EVENT_FORM_SALTED,
     };
+    memory_event_salt(&event);
     event_chain(store->numbers.hash, &event);
     *kept = (struct memory_event){ .at = now,
                                    .before = name ? name->last_event : 0,

@@ -159,6 +159,8 @@ enum status memory_kept_get(struct memory_store *store, struct slice space, stru
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;
 
+/* Fills in what its data is salted with. */
+void memory_event_salt(struct event *event);
 /* What an event says is the one before of its job: an id that is used again starts anew. */
 int64_t memory_event_previous(enum event_type type, int64_t before);
 

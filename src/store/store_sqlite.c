@@ -185,8 +185,9 @@ static enum status seed_load(struct sqlite_store *store, struct error *err)
 /* The end of the chain: the newest event, or the newest that was trimmed. */
 static enum status chain_load(struct sqlite_store *store, struct error *err)
 {
-    static const char sql[] = "SELECT number, hash FROM (SELECT number, hash FROM event ORDER BY number DESC LIMIT 1)"
-                              " UNION ALL SELECT number, hash FROM trimmed";
+    static const char sql[] = "SELECT number, hash, at FROM"
+                              " (SELECT number, hash, at FROM event ORDER BY number DESC LIMIT 1)"
+                              " UNION ALL SELECT number, hash, NULL FROM trimmed";
     sqlite3_stmt *statement = NULL;
     enum status status = STATUS_OK;
     int result = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
@@ -197,6 +198,7 @@ static enum status chain_load(struct sqlite_store *store, struct error *err)
     } else if (result == SQLITE_ROW) {
         store->progress.event_last = sqlite3_column_int64(statement, 0);
         memcpy(store->progress.event_hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
+        store->newest_at = sqlite_column_instant(statement, 2);
     } else if (result != SQLITE_DONE) {
         status = sqlite_failure(store->db, result, "read the events", err);
     }
@@ -242,6 +244,8 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
         status = sqlite_held_init(store, err);
     if (status == STATUS_OK)
         status = progress_load(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_trail_begin(store, err);
     if (status == STATUS_OK && store->settings.sync_always)
         status = sqlite_log_gather(store, err);
     if (status == STATUS_OK) {
@@ -298,6 +302,10 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     store->base.ops = &sqlite_store_ops;
     store->settings = *settings;
     store->lock_fd = -1;
+    store->newest_at = store->head_at = INSTANT_NONE;
+    store->key_set = settings->audit_key.len > 0;
+    if (store->key_set)
+        trail_key_init(&store->key, settings->audit_key);
     store->checkpoint_pages = CHECKPOINT_PAGES;
     store->reserve_pages = LOG_RESERVE_PAGES;
     map_init(&store->lane_map, 0);
@@ -335,8 +343,13 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
 static void sqlite_close(struct store *base)
 {
     struct sqlite_store *store = (struct sqlite_store *)base;
-    if (store)
-        store_free(store); /* closing the last connection writes the log back, unless the store has failed */
+    struct error err;
+    if (!store)
+        return;
+    if (store->failure.status == STATUS_OK && store->head_at != INSTANT_NONE &&
+        sqlite_trail_settle(store, store->head_at, &err) != STATUS_OK)
+        sqlite_store_fail(store, &err);
+    store_free(store); /* closing the last connection writes the log back, unless the store has failed */
 }
 
 /* Through SQLite's own file, which also syncs the folder when the log is new. */
@@ -365,6 +378,7 @@ const struct store_ops sqlite_store_ops = {
     .apply = sqlite_store_apply,
     .sync = sqlite_sync,
     .tend = sqlite_store_tend,
+    .head = sqlite_store_head,
     .backup = sqlite_store_backup,
     .reader = sqlite_reader_open,
     .reader_close = sqlite_reader_close,

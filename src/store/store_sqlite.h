@@ -8,6 +8,7 @@
 #define STORE_STORE_SQLITE_H
 
 #include "store/store.h"
+#include "store/trail.h"
 
 enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
                               struct error *err) MUST_CHECK;
@@ -40,16 +41,27 @@ enum status store_sqlite_quick_check(const char *path, struct error *err) MUST_C
  */
 enum status store_sqlite_reader(const char *path, struct store_reader **ret_reader, struct error *err) MUST_CHECK;
 
-struct store_sqlite_chain {
-    int64_t first, last;                  /* the events that were checked; last < first: there is none */
-    unsigned char hash[EVENT_HASH_BYTES]; /* of the last: who noted it earlier can compare */
+/* How a trail is to be followed; all of it may be left out. */
+struct store_sqlite_trail {
+    const struct trail_key *key;       /* the store's, if its events are under one */
+    const struct trail_head *expected; /* events that were noted earlier */
+    size_t expected_count;
+    /* Called with the newest event that was trimmed, number 0: none; then with each event that was found to be right. */
+    enum status (*begin)(void *context, const struct trail_head *anchor, struct error *err);
+    enum status (*visit)(void *context, const struct event *event, struct error *err);
+    void *context;
 };
 
 /*
- * Follows the events' hashes from the oldest that is kept. STATUS_CORRUPT names the event where they part;
- * STATUS_INVALID: there are no events to be read, the file is damaged or no store.
+ * Follows the events' hashes from the oldest that is kept to the head that the store keeps, and beyond. STATUS_CORRUPT names
+ * the event where they part; STATUS_INVALID: there are no events to be read, the file is damaged or no store, or the key is
+ * missing. *ret_check is how far it came; last < first: there is no event.
  */
-enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret_chain, struct error *err) MUST_CHECK;
+enum status store_sqlite_trail(const char *path, const struct store_sqlite_trail *trail, struct trail_check *ret_check,
+                               struct error *err) MUST_CHECK;
+
+/* The same with nothing known of it. */
+enum status store_sqlite_verify(const char *path, struct trail_check *ret_check, struct error *err) MUST_CHECK;
 
 /* Copies the store as of one moment. STATUS_CONFLICT: `target` is there already. Durable when it returns. */
 enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err) MUST_CHECK;

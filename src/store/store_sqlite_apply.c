@@ -67,6 +67,8 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
         status = sqlite_rows_flush(batch, ROWS_ALL);
     if (status == STATUS_OK)
         status = sqlite_lanes_write(batch);
+    if (status == STATUS_OK)
+        status = sqlite_trail_keep(batch, false);
     return status == STATUS_OK ? batch_commit(batch) : status;
 }
 

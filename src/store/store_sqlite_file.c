@@ -7,15 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3, URI_BYTES_MAX = 3 * PATH_MAX + 64 };
+enum { URI_BYTES_MAX = 3 * PATH_MAX + 64 };
 
-/* As much of a store as its read-only parts look at: the path. */
-struct outside {
-    struct sqlite_store store;
-    char path[PATH_MAX];
-};
-
-static enum status outside_init(struct outside *outside, const char *path, struct error *err)
+enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path, struct error *err)
 {
     struct stat facts;
     if (stat(path, &facts) != 0 && errno == ENOENT)
@@ -30,7 +24,7 @@ static enum status outside_init(struct outside *outside, const char *path, struc
 }
 
 /* Opens it and reads its version: what is no store, or cannot be opened, is told here. */
-static enum status identify(const struct outside *outside, int64_t *ret_version, struct error *err)
+static enum status identify(const struct sqlite_outside *outside, int64_t *ret_version, struct error *err)
 {
     sqlite3 *db = NULL;
     enum status status = sqlite_connect_reader(&outside->store, &db, err);
@@ -42,9 +36,9 @@ static enum status identify(const struct outside *outside, int64_t *ret_version,
 
 enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err)
 {
-    struct outside outside;
+    struct sqlite_outside outside;
     int64_t version;
-    enum status status = outside_init(&outside, path, err);
+    enum status status = sqlite_outside_init(&outside, path, err);
     if (status == STATUS_OK)
         status = identify(&outside, &version, err);
     return status == STATUS_OK ? sqlite_store_backup(&outside.store.base, target, err) : status;
@@ -113,9 +107,9 @@ static enum status facts_read(sqlite3 *db, struct store_sqlite_facts *ret_facts,
 
 enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts, struct error *err)
 {
-    struct outside outside;
+    struct sqlite_outside outside;
     sqlite3 *db = NULL;
-    enum status status = outside_init(&outside, path, err);
+    enum status status = sqlite_outside_init(&outside, path, err);
     if (status == STATUS_OK)
         status = in_use ? sqlite_connect_reader(&outside.store, &db, err) : connect_quiet(outside.path, &db, err);
     if (status == STATUS_OK)
@@ -126,8 +120,7 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
 
 /* ---- Jobs ---- */
 
-/* `older`: stores of older versions will do. */
-static enum status version_check(const struct outside *outside, bool older, struct error *err)
+enum status sqlite_outside_version(const struct sqlite_outside *outside, bool older, int64_t *ret_version, struct error *err)
 {
     int64_t version = 0;
     int known = store_sqlite_schema_version();
@@ -136,15 +129,17 @@ static enum status version_check(const struct outside *outside, bool older, stru
         status = error_set(err, STATUS_UNSUPPORTED, "the store %shas schema version %lld, this program reads %d: %s",
                            version > known ? "was made by a newer insist: it " : "", (long long)version, known,
                            version > known ? "use a newer program" : "start this program's daemon on it once");
+    *ret_version = version;
     return status;
 }
 
 enum status store_sqlite_reader(const char *path, struct store_reader **ret_reader, struct error *err)
 {
-    struct outside outside;
-    enum status status = outside_init(&outside, path, err);
+    struct sqlite_outside outside;
+    int64_t version;
+    enum status status = sqlite_outside_init(&outside, path, err);
     if (status == STATUS_OK)
-        status = version_check(&outside, false, err);
+        status = sqlite_outside_version(&outside, false, &version, err);
     outside.store.base.ops = &sqlite_store_ops;
     return status == STATUS_OK ? sqlite_reader_open(&outside.store.base, ret_reader, err) : status;
 }
@@ -153,10 +148,10 @@ enum status store_sqlite_reader(const char *path, struct store_reader **ret_read
 
 enum status store_sqlite_quick_check(const char *path, struct error *err)
 {
-    struct outside outside;
+    struct sqlite_outside outside;
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    enum status status = outside_init(&outside, path, err);
+    enum status status = sqlite_outside_init(&outside, path, err);
     if (status == STATUS_OK)
         status = sqlite_connect_reader(&outside.store, &db, err);
     if (status != STATUS_OK)
@@ -170,102 +165,5 @@ enum status store_sqlite_quick_check(const char *path, struct error *err)
         status = error_set(err, STATUS_CORRUPT, "%s", (const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     sqlite3_close(db);
-    return status;
-}
-
-/* The hash that the first event builds on: of the newest that was trimmed, or zeros. */
-static enum status chain_begin(const struct outside *outside, unsigned char hash[EVENT_HASH_BYTES], int64_t *ret_number,
-                               struct error *err)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    memset(hash, 0, EVENT_HASH_BYTES);
-    *ret_number = 0;
-    enum status status = sqlite_connect_reader(&outside->store, &db, err);
-    if (status != STATUS_OK)
-        return status;
-    int result =
-        sqlite3_prepare_v2(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", -1, &statement, NULL);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(statement);
-    if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 1) == EVENT_HASH_BYTES) {
-        *ret_number = sqlite3_column_int64(statement, 0);
-        memcpy(hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
-    } else if (result != SQLITE_DONE) {
-        status = result == SQLITE_ROW ? error_set(err, STATUS_CORRUPT, "the newest trimmed event has no hash")
-                                      : sqlite_failure(db, result, "read the events", err);
-    }
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return status;
-}
-
-/* One page onto the chain; *number and `hash` move to its end. */
-static enum status chain_page(struct store_reader *reader, unsigned char hash[EVENT_HASH_BYTES], int64_t *number,
-                              size_t *ret_count, struct error *err)
-{
-    struct arena memory;
-    struct event *events;
-    arena_init(&memory, SIZE_MAX / 4);
-    enum status status = sqlite_reader_events(reader, *number, VERIFY_PAGE_EVENTS, &memory, &events, ret_count, err);
-    for (size_t i = 0; status == STATUS_OK && i < *ret_count; i++) {
-        struct event expected = events[i];
-        if (events[i].number != *number + 1)
-            status = error_set(err, STATUS_CORRUPT, "event %lld is missing", (long long)*number + 1);
-        event_chain(hash, &expected);
-        if (status == STATUS_OK && memcmp(expected.hash, events[i].hash, EVENT_HASH_BYTES) != 0)
-            status = error_set(err, STATUS_CORRUPT, "event %lld is not what was written", (long long)events[i].number);
-        memcpy(hash, expected.hash, EVENT_HASH_BYTES);
-        *number = events[i].number;
-    }
-    arena_release(&memory);
-    return status;
-}
-
-/* The whole chain once. *ret_begin is what it was trimmed up to when it began. */
-static enum status chain_follow(struct outside *outside, struct store_sqlite_chain *ret_chain, int64_t *ret_begin,
-                                struct error *err)
-{
-    struct store_reader *reader = NULL;
-    struct store_sqlite_chain chain = { 0 };
-    size_t count = 0;
-    enum status status = chain_begin(outside, chain.hash, ret_begin, err);
-    if (status == STATUS_OK)
-        status = sqlite_reader_open_events(&outside->store.base, &reader, err);
-    if (status != STATUS_OK)
-        return status;
-    chain.first = *ret_begin + 1;
-    chain.last = *ret_begin;
-    do {
-        status = chain_page(reader, chain.hash, &chain.last, &count, err);
-    } while (status == STATUS_OK && count == VERIFY_PAGE_EVENTS);
-    sqlite_reader_close(reader);
-    if (status == STATUS_OK)
-        *ret_chain = chain;
-    return status;
-}
-
-enum status store_sqlite_verify(const char *path, struct store_sqlite_chain *ret_chain, struct error *err)
-{
-    struct outside outside;
-    int64_t begin = 0, begin_now = 0;
-    enum status status = outside_init(&outside, path, err);
-    if (status == STATUS_OK)
-        status = version_check(&outside, true, err);
-    if (status == STATUS_CORRUPT)
-        return STATUS_INVALID; /* it is not the events that were looked at */
-    if (status == STATUS_OK)
-        status = chain_follow(&outside, ret_chain, &begin, err);
-    for (int tries = 1; status == STATUS_CORRUPT && tries < VERIFY_TRIES_MAX; tries++, begin = begin_now) {
-        /* A daemon that trims old events meanwhile takes the chain's beginning away: that is no fault. */
-        struct error again;
-        struct store_sqlite_chain chain;
-        unsigned char hash[EVENT_HASH_BYTES];
-        if (chain_begin(&outside, hash, &begin_now, &again) != STATUS_OK || begin_now == begin)
-            break;
-        status = chain_follow(&outside, &chain, &begin_now, err);
-        if (status == STATUS_OK)
-            *ret_chain = chain;
-    }
     return status;
 }

@@ -712,56 +712,6 @@ static enum status note_apply(struct sqlite_batch *batch, struct store_op *op)
     return sqlite_event_append(batch, &event, 0);
 }
 
-/* The number and hash of the newest event to go; 0 when none is old enough. */
-static enum status trim_find(struct sqlite_batch *batch, struct op_trim *trim, int64_t *ret_number,
-                             unsigned char ret_hash[EVENT_HASH_BYTES])
-{
-    sqlite3_stmt *statement = batch->store->statements[STATEMENT_EVENT_OLDEST];
-    bool more = false;
-    enum status status = sqlite_rows_flush(batch, 1 << ROWS_EVENT);
-    *ret_number = 0;
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_bind_int64(statement, 1, batch->store->progress.trimmed_last);
-    sqlite3_bind_int64(statement, 2, trim->max < INT64_MAX ? (int64_t)trim->max : INT64_MAX);
-    status = sqlite_next(batch, STATEMENT_EVENT_OLDEST, &more);
-    while (status == STATUS_OK && more && sqlite3_column_int64(statement, 1) < trim->before) {
-        struct slice hash = sqlite_column_slice(statement, 2);
-        if (hash.len != EVENT_HASH_BYTES) {
-            status = error_set(batch->err, STATUS_CORRUPT, "an event has no hash");
-            break;
-        }
-        memcpy(ret_hash, hash.data, EVENT_HASH_BYTES);
-        *ret_number = sqlite3_column_int64(statement, 0);
-        trim->ret_deleted++;
-        status = sqlite_next(batch, STATEMENT_EVENT_OLDEST, &more);
-    }
-    sqlite3_reset(statement);
-    return status;
-}
-
-/* What is left still verifies: the hash of the last one that went is kept. */
-static enum status trim_apply(struct sqlite_batch *batch, struct store_op *op)
-{
-    struct sqlite_store *store = batch->store;
-    unsigned char hash[EVENT_HASH_BYTES];
-    int64_t number;
-    op->trim.ret_deleted = 0;
-    enum status status = trim_find(batch, &op->trim, &number, hash);
-    if (status != STATUS_OK || number == 0)
-        return status;
-    sqlite3_bind_int64(store->statements[STATEMENT_EVENT_DELETE], 1, number);
-    sqlite3_bind_int64(store->statements[STATEMENT_ARCHIVE_DELETE], 1, number);
-    sqlite3_bind_int64(store->statements[STATEMENT_TRIMMED_INSERT], 1, number);
-    sqlite3_bind_blob(store->statements[STATEMENT_TRIMMED_INSERT], 2, hash, EVENT_HASH_BYTES, SQLITE_STATIC);
-    static const enum statement steps[] = { STATEMENT_EVENT_DELETE, STATEMENT_ARCHIVE_DELETE, STATEMENT_TRIMMED_DELETE,
-                                            STATEMENT_TRIMMED_INSERT };
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == STATUS_OK; i++)
-        status = sqlite_run(batch, steps[i]);
-    store->progress.trimmed_last = number;
-    return status;
-}
-
 enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     static enum status (*const table[])(struct sqlite_batch *, struct store_op *) = {
@@ -778,7 +728,7 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
         [OP_DESTINATION] = destination_apply,
         [OP_KEEP] = keep_apply,
         [OP_NOTE] = note_apply,
-        [OP_TRIM] = trim_apply,
+        [OP_TRIM] = sqlite_trim_apply,
     };
     assert((size_t)op->kind < sizeof table / sizeof table[0]);
     return table[op->kind](batch, op);

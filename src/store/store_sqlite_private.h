@@ -5,6 +5,8 @@
  *   store_sqlite_schema.c   pragmas, migrations, the meta table
  *   store_sqlite_make.c     where a new store may be made, and its files
  *   store_sqlite_watch.c    whether its files stay in their places
+ *   store_sqlite_trail.c    the events' chain: sealed, its head kept
+ *   store_sqlite_verify.c   and followed from outside
  *   store_sqlite_backup.c   a copy of the whole
  *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
@@ -22,7 +24,9 @@
 #include "base/buffer.h"
 #include "base/map.h"
 #include "store/store_sqlite.h"
+#include "store/trail.h"
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <sys/types.h>
 
@@ -32,6 +36,8 @@ enum {
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
     KEYS_NEW_BYTES = 4096, /* one bit for each of 32,768 kinds of key */
+    SALTS_AT_ONCE = 64, /* drawn by one system call */
+    HEAD_EVERY_MS = 1000,
     CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
 };
 
@@ -71,6 +77,7 @@ enum statement {
     STATEMENT_ARCHIVE_DELETE,
     STATEMENT_TRIMMED_DELETE,
     STATEMENT_TRIMMED_INSERT,
+    STATEMENT_HEAD_WRITE,
     STATEMENT_KEPT_WRITE,
     STATEMENT_KEPT_DELETE,
     STATEMENT_COUNT
@@ -152,6 +159,13 @@ struct sqlite_store {
     int checkpoint_pages; /* with so many the next batch checkpoints first */
     int reserve_pages;    /* the log is made longer by so many at once, and when it has fewer than half of that left */
     int64_t log_bytes;    /* its length, as far as it is known */
+    struct trail_key key; /* if key_set */
+    bool key_set;
+    unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
+    size_t salts_left;
+    int64_t head_number; /* of the head that is kept in the file */
+    instant head_at;     /* when it was written */
+    instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
     struct sqlite_watched watched[WATCHED_COUNT];
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
@@ -280,6 +294,19 @@ void sqlite_watch_begin(struct sqlite_store *store);
 enum status sqlite_watch(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum status sqlite_store_tend(struct store *store, instant now, struct error *err);
 
+/* ---- store_sqlite_trail.c ---- */
+
+/* When a store is opened: notes what went wrong with its trail meanwhile, and what was trimmed by an older program. */
+enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err) MUST_CHECK;
+/* Form, salt and hash of the event that comes next. */
+enum status sqlite_trail_seal(struct sqlite_batch *batch, struct event *event) MUST_CHECK;
+/* Within a batch: keeps the head, unless that was done just now. */
+enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once) MUST_CHECK;
+/* The same in a transaction of its own, if the head has moved. A full disk is no failure. */
+enum status sqlite_trail_settle(struct sqlite_store *store, instant now, struct error *err) MUST_CHECK;
+struct trail_head sqlite_store_head(struct store *store);
+enum status sqlite_trim_apply(struct sqlite_batch *batch, struct store_op *op) MUST_CHECK;
+
 /* ---- store_sqlite_log.c ---- */
 
 /* Makes the log longer when there is little left of it; before a batch. */
@@ -287,7 +314,21 @@ enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err) MU
 /* From now on each commit writes the log in one piece. Only for sync_always; see there. */
 enum status sqlite_log_gather(struct sqlite_store *store, struct error *err) MUST_CHECK;
 
+/* ---- store_sqlite_file.c ---- */
+
+/* As much of a store as its read-only parts look at: the path. */
+struct sqlite_outside {
+    struct sqlite_store store;
+    char path[PATH_MAX];
+};
+enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path, struct error *err) MUST_CHECK;
+/* `older`: stores of older versions will do. */
+enum status sqlite_outside_version(const struct sqlite_outside *outside, bool older, int64_t *ret_version,
+                                   struct error *err) MUST_CHECK;
+
 /* ---- store_sqlite_schema.c ---- */
+
+enum { SCHEMA_WITH_HEADS = 6 }; /* the first version with forms of events and a kept head */
 
 /* A new database gets its page size, every one the settings of its connection. */
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err) MUST_CHECK;
@@ -429,8 +470,8 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op) MUS
 /* ---- store_sqlite_reader.c ---- */
 
 enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err);
-/* One for sqlite_reader_events alone, which reads stores of older versions, too: events are the same in all of them. */
-enum status sqlite_reader_open_events(struct store *store, struct store_reader **ret_reader, struct error *err);
+/* One for sqlite_reader_events alone, which reads stores of older versions, too. */
+enum status sqlite_reader_open_events(struct store *store, bool old, struct store_reader **ret_reader, struct error *err);
 void sqlite_reader_close(struct store_reader *reader);
 enum status sqlite_reader_job(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);

@@ -16,6 +16,7 @@ enum query {
     QUERY_SCAN_WAITING,
     QUERY_SCAN_RUNNING,
     QUERY_EVENTS,
+    QUERY_EVENTS_OLD, /* prepared in place of the other, by who looks from outside */
     QUERY_EVENT,
     QUERY_ARCHIVE,
     QUERY_LANES,
@@ -34,7 +35,13 @@ enum query {
     " LEFT JOIN lease e ON e.seq = j.seq WHERE "
 #define SQL_EVENT_COLUMNS                                                                                                   \
     "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
-    " v.previous, v.hash FROM event v LEFT JOIN lane l ON l.id = v.lane "
+    " v.previous, v.hash, v.form, v.salt, v.digest, v.lane IS NOT NULL AND v.destination <> ''"                             \
+    " FROM event v LEFT JOIN lane l ON l.id = v.lane "
+/* Of stores before SCHEMA_WITH_HEADS. */
+#define SQL_EVENT_COLUMNS_OLD                                                                                               \
+    "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
+    " v.previous, v.hash, 0, NULL, NULL, v.lane IS NOT NULL AND v.destination <> ''"                                        \
+    " FROM event v LEFT JOIN lane l ON l.id = v.lane "
 
 static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_BEGIN] = "BEGIN",
@@ -55,6 +62,7 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_SCAN_RUNNING] = SQL_SCAN_COLUMNS "lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN lane l ON l.id = j.lane"
                                             " WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2",
     [QUERY_EVENTS] = SQL_EVENT_COLUMNS "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
+    [QUERY_EVENTS_OLD] = SQL_EVENT_COLUMNS_OLD "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
     [QUERY_EVENT] = SQL_EVENT_COLUMNS "WHERE v.number = ?1",
     [QUERY_ARCHIVE] =
         "SELECT a.event FROM archive a CROSS JOIN event v ON v.number = a.event CROSS JOIN lane l ON l.id = v.lane"
@@ -90,6 +98,8 @@ static enum status reader_open(struct store *store, enum query first, enum query
     enum status status = sqlite_connect_reader((struct sqlite_store *)store, &reader->db, err);
     for (enum query i = first; i <= last && status == STATUS_OK; i++) {
         assert(query_texts[i]);
+        if (i == QUERY_EVENTS_OLD && first != last)
+            continue;
         int result =
             sqlite3_prepare_v3(reader->db, query_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &reader->queries[i], NULL);
         if (result != SQLITE_OK)
@@ -108,9 +118,10 @@ enum status sqlite_reader_open(struct store *store, struct store_reader **ret_re
     return reader_open(store, 0, QUERY_COUNT - 1, ret_reader, err);
 }
 
-enum status sqlite_reader_open_events(struct store *store, struct store_reader **ret_reader, struct error *err)
+enum status sqlite_reader_open_events(struct store *store, bool old, struct store_reader **ret_reader, struct error *err)
 {
-    return reader_open(store, QUERY_EVENTS, QUERY_EVENTS, ret_reader, err);
+    enum query query = old ? QUERY_EVENTS_OLD : QUERY_EVENTS;
+    return reader_open(store, query, query, ret_reader, err);
 }
 
 void sqlite_reader_close(struct store_reader *base)
@@ -356,6 +367,7 @@ static enum status event_read(const struct reading *reading, sqlite3_stmt *query
 {
     int64_t type = sqlite3_column_int64(query, 2), state = sqlite3_column_int64(query, 3);
     struct slice hash = sqlite_column_slice(query, 10);
+    struct slice salt = sqlite_column_slice(query, 12), digest = sqlite_column_slice(query, 13);
     struct event event = {
         .number = sqlite3_column_int64(query, 0),
         .at = sqlite3_column_int64(query, 1),
@@ -363,11 +375,17 @@ static enum status event_read(const struct reading *reading, sqlite3_stmt *query
         .state = (enum job_state)state,
         .attempt = sqlite3_column_int64(query, 4),
         .previous = sqlite3_column_int64(query, 9),
+        .form = (enum event_form)sqlite3_column_int(query, 11),
+        .erased = digest.len == EVENT_HASH_BYTES,
     };
-    if (type <= EVENT_TYPE_NONE || type >= EVENT_TYPE_COUNT || state < STATE_NONE || state >= STATE_COUNT ||
+    bool forms = (salt.len == 0 || salt.len == EVENT_SALT_BYTES) && (digest.len == 0 || event.erased) &&
+                 sqlite3_column_int(query, 14) == 0 && (event.form != EVENT_FORM_PLAIN || salt.len + digest.len == 0);
+    if (!forms || type <= EVENT_TYPE_NONE || type >= EVENT_TYPE_COUNT || state < STATE_NONE || state >= STATE_COUNT ||
         hash.len != EVENT_HASH_BYTES)
         return error_set(reading->err, STATUS_CORRUPT, "event %lld has impossible values", (long long)event.number);
     memcpy(event.hash, hash.data, EVENT_HASH_BYTES);
+    memcpy(event.salt, salt.len ? salt.data : "", salt.len);
+    memcpy(event.digest, digest.len ? digest.data : "", digest.len);
     enum status status = copy_text(reading, query, 5, &event.destination);
     if (status == STATUS_OK)
         status = copy_text(reading, query, 6, &event.tenant);
@@ -375,6 +393,8 @@ static enum status event_read(const struct reading *reading, sqlite3_stmt *query
         status = copy_text(reading, query, 7, &event.job);
     if (status == STATUS_OK)
         status = copy_text(reading, query, 8, &event.data);
+    if (status == STATUS_OK && event.erased && event.data.len + salt.len > 0)
+        return error_set(reading->err, STATUS_CORRUPT, "event %lld has data that was erased", (long long)event.number);
     if (status == STATUS_OK)
         *ret_event = event;
     return status;
@@ -384,7 +404,8 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
                                  struct event **ret_events, size_t *ret_count, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
-    sqlite3_stmt *query = reading.reader->queries[QUERY_EVENTS];
+    enum query which = reading.reader->queries[QUERY_EVENTS] ? QUERY_EVENTS : QUERY_EVENTS_OLD;
+    sqlite3_stmt *query = reading.reader->queries[which];
     struct event *events = arena_alloc_array(memory, page_size(max), sizeof *events);
     size_t count = 0;
     bool more;
@@ -392,11 +413,11 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
         return no_memory(&reading);
     sqlite3_bind_int64(query, 1, after);
     sqlite3_bind_int64(query, 2, (int64_t)page_size(max));
-    enum status status = query_next(&reading, QUERY_EVENTS, &more);
+    enum status status = query_next(&reading, which, &more);
     while (status == STATUS_OK && more) {
         status = event_read(&reading, query, &events[count++]);
         if (status == STATUS_OK)
-            status = query_next(&reading, QUERY_EVENTS, &more);
+            status = query_next(&reading, which, &more);
     }
     sqlite3_reset(query);
     if (status != STATUS_OK)

@@ -62,13 +62,15 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_TIMER_NEXT] = "SELECT min(at) FROM timer",
     [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM rows_lease",
     [STATEMENT_LEASE_DELETE] = "DELETE FROM lease WHERE seq = ?1",
-    [STATEMENT_EVENT_INSERT] = "INSERT OR FAIL INTO event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 FROM rows_event",
+    [STATEMENT_EVENT_INSERT] = "INSERT OR FAIL INTO event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, NULL"
+                               " FROM rows_event",
     [STATEMENT_EVENT_OLDEST] = "SELECT number, at, hash FROM event WHERE number > ?1 ORDER BY number LIMIT ?2",
     [STATEMENT_EVENT_DELETE] = "DELETE FROM event WHERE number <= ?1",
     [STATEMENT_ARCHIVE_INSERT] = "INSERT OR REPLACE INTO archive VALUES (?1, ?2)",
     [STATEMENT_ARCHIVE_DELETE] = "DELETE FROM archive WHERE event <= ?1",
     [STATEMENT_TRIMMED_DELETE] = "DELETE FROM trimmed",
     [STATEMENT_TRIMMED_INSERT] = "INSERT INTO trimmed VALUES (?1, ?2)",
+    [STATEMENT_HEAD_WRITE] = "INSERT OR REPLACE INTO head VALUES ('', ?1, ?2, ?3)",
     [STATEMENT_KEPT_WRITE] = "INSERT OR REPLACE INTO kept VALUES (?1, ?2, ?3)",
     [STATEMENT_KEPT_DELETE] = "DELETE FROM kept WHERE space = ?1 AND name = ?2",
 };
@@ -660,11 +662,12 @@ enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlit
 static enum status event_add(struct sqlite_batch *batch, const struct event *event, int64_t lane)
 {
     struct slice job = arena_copy(&batch->scratch, event->job);
-    unsigned char *hash = arena_alloc(&batch->scratch, EVENT_HASH_BYTES);
+    unsigned char *hash = arena_alloc(&batch->scratch, EVENT_HASH_BYTES + EVENT_SALT_BYTES);
     struct sqlite_value *row = job.data && hash ? sqlite_rows_add(batch, ROWS_EVENT) : NULL;
     if (!row)
         return error_set(batch->err, STATUS_NO_MEMORY, "no memory for an event");
     memcpy(hash, event->hash, EVENT_HASH_BYTES);
+    memcpy(hash + EVENT_HASH_BYTES, event->salt, EVENT_SALT_BYTES);
     row[0] = value_int(event->number);
     row[1] = value_int(event->at);
     row[2] = lane ? value_int(lane) : (struct sqlite_value){ .type = SQLITE_NULL };
@@ -676,6 +679,9 @@ static enum status event_add(struct sqlite_batch *batch, const struct event *eve
     row[8] = value_text(lane ? SLICE("") : event->destination); /* a lane has its destination's name */
     row[9] = value_text(event->data);
     row[10] = value_blob(hash, EVENT_HASH_BYTES);
+    row[11] = value_int(event->form);
+    row[12] = event->data.len ? value_blob(hash + EVENT_HASH_BYTES, EVENT_SALT_BYTES)
+                              : (struct sqlite_value){ .type = SQLITE_NULL };
     return STATUS_OK;
 }
 
@@ -684,8 +690,9 @@ enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event,
     struct sqlite_progress *progress = &batch->store->progress;
     event->number = progress->event_last + 1;
     event->at = batch->now;
-    event_chain(progress->event_hash, event);
-    enum status status = event_add(batch, event, lane);
+    enum status status = sqlite_trail_seal(batch, event);
+    if (status == STATUS_OK)
+        status = event_add(batch, event, lane);
     if (status != STATUS_OK)
         return status;
     progress->event_last = event->number;

@@ -18,7 +18,7 @@ static const struct {
     [ROWS_READY] = { "rows_ready", 3, STATEMENT_READY_INSERT },
     [ROWS_TIMER] = { "rows_timer", 2, STATEMENT_TIMER_INSERT },
     [ROWS_LEASE] = { "rows_lease", 9, STATEMENT_LEASE_WRITE },
-    [ROWS_EVENT] = { "rows_event", 11, STATEMENT_EVENT_INSERT },
+    [ROWS_EVENT] = { "rows_event", 13, STATEMENT_EVENT_INSERT },
 };
 
 /* ---- The virtual table ---- */

@@ -74,6 +74,12 @@ static const char *const migrations[] = {
     " j.run_at, j.deadline, coalesce(e.at, j.updated_at) AS updated_at, j.dead_at, j.expires_at, j.last_class, j.last_code,"
     " j.last_error, j.dead_code, j.reference, coalesce(e.event, j.last_event) AS last_event, j.failed_at, j.look_failed_at"
     " FROM job j LEFT JOIN lease e ON e.seq = j.seq;",
+    /* How an event's hash was made, and what its data was salted with; where the chain ends, apart from the chain. */
+    "ALTER TABLE event ADD COLUMN form INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE event ADD COLUMN salt BLOB;"
+    "ALTER TABLE event ADD COLUMN digest BLOB;"
+    "CREATE TABLE head (chain TEXT PRIMARY KEY, number INTEGER NOT NULL, hash BLOB NOT NULL, mark BLOB NOT NULL)"
+    " WITHOUT ROWID;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

@@ -81,11 +81,12 @@ enum status sqlite_watch(struct sqlite_store *store, struct error *err)
 enum status sqlite_store_tend(struct store *base, instant now, struct error *err)
 {
     struct sqlite_store *store = (struct sqlite_store *)base;
-    (void)now;
     if (store->failure.status != STATUS_OK)
         return STATUS_OK; /* that was told */
     enum status status = sqlite_watch(store, err);
-    if (status != STATUS_OK)
+    if (status == STATUS_OK)
+        status = sqlite_trail_settle(store, now, err);
+    if (status == STATUS_IO || status == STATUS_CORRUPT)
         sqlite_store_fail(store, err);
     return status;
 }

@@ -60,7 +60,7 @@ refused 'name the fingerprint' errors forget
 refused '--limit goes with the list' errors forget x --limit 3
 refused '--limit is a whole number' errors --limit 1001
 refused '--after is a whole number' events --after -1
-refused 'say what to do: verify' audit
+refused 'say what to do: verify or export' audit
 refused 'name the file' backup
 refused 'name the token' token
 refused 'give --scope' token ops

@@ -191,7 +191,26 @@ check "a backup is not overwritten" ended 1 'exists and is not overwritten'
 ask backup "$work/copy2.db" -c "$work/insist.yaml" -o json
 check "backup as JSON" ended 0 '"bytes":' '"dead":0'
 ask audit verify -c "$work/insist.yaml"
-check "audit verify" ended 0 'Events 1 to ' "hash: "
+check "audit verify" ended 0 'Events 1 to ' 'compare later with --expect'
+head=$(tail -n 1 "$work/out")
+ask audit verify -c "$work/insist.yaml" --expect "$head"
+check "audit verify, with what was noted" ended 0 'Events 1 to '
+ask audit verify -c "$work/insist.yaml" --expect "1:$(printf '%064d' 0)"
+check "and with something else" ended 1 'event 1 is not the one that was noted'
+ask audit verify -c "$work/insist.yaml" --expect "999999:$(printf '%064d' 0)"
+check "and with one that was cut" ended 1 'the trail was cut' 'event 999999 was noted'
+ask audit verify -c "$work/insist.yaml" --expect nonsense
+check "and with no head" ended 2 'is no head of a trail'
+ask audit export -c "$work/insist.yaml" --out "$work/trail.ndjson"
+check "audit export" ended 0
+ask audit verify -c "$work/insist.yaml" --file "$work/trail.ndjson" --expect "$head"
+check "the export verifies" ended 0 'Events 1 to '
+sed -e '3s/"attempt":[0-9]*/"attempt":77/' "$work/trail.ndjson" >"$work/forged.ndjson"
+ask audit verify -c "$work/insist.yaml" --file "$work/forged.ndjson"
+check "and shows where it was changed" ended 1 'event 2 is not what was written'
+sed -e '$d' "$work/trail.ndjson" >"$work/cut.ndjson"
+ask audit verify -c "$work/insist.yaml" --file "$work/cut.ndjson" --expect "$(tail -n 1 "$work/trail.ndjson" | sed -e 's/.*"number":\([0-9]*\),.*"hash":"\([0-9a-f]*\)".*/\1:\2/')"
+check "and where it was cut" ended 1 'the trail was cut'
 ask doctor -c "$work/insist.yaml" --network
 check "doctor" ended 0 'ok    store' 'ok    events' 'daemon and command are both' 'orders answers' ', 0 failed'
 ask doctor -c "$work/insist.yaml" -o json

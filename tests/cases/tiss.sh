@@ -26,7 +26,7 @@ url=http://127.0.0.1:$(cat "$work/port")
     echo "  park: { preset: tiss, url: \"$url/page\", allow_private: true, in_doubt: park }"
 } >"$work/insist.yaml"
 mkdir "$work/data"
-"$insist" serve -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
 daemon=$!
 wait_for grep -q 'listens on' "$work/serve.out"
 INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)

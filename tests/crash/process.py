@@ -232,10 +232,12 @@ def broken_link(database):
     rows = database.execute(
         "SELECT v.number, v.at, v.type, v.state, v.attempt, v.previous,"
         " CAST(coalesce(l.destination, v.destination) AS BLOB), CAST(l.tenant AS BLOB), CAST(v.job AS BLOB),"
-        " CAST(v.data AS BLOB), v.hash FROM event v LEFT JOIN lane l ON l.id = v.lane ORDER BY v.number")
-    for event, at, kind, state, attempt, previous, destination, tenant, job, data, kept in rows:
-        digest = hashlib.sha256(before + number(event) + number(at) + number(kind << 32 | state) + number(attempt) +
-                                number(previous) + text(destination) + text(tenant) + text(job) + text(data)).digest()
+        " CAST(v.data AS BLOB), v.hash, v.form, v.salt FROM event v LEFT JOIN lane l ON l.id = v.lane ORDER BY v.number")
+    for event, at, kind, state, attempt, previous, destination, tenant, job, data, kept, form, salt in rows:
+        told = (hashlib.sha256(salt + data).digest() if data else bytes(32)) if form else text(data)
+        digest = hashlib.sha256(before + (number(-form) if form else b"") + number(event) + number(at) +
+                                number(kind << 32 | state) + number(attempt) + number(previous) + text(destination) +
+                                text(tenant) + text(job) + told).digest()
         if digest != kept:
             return event
         before = kept

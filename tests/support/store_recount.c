@@ -130,7 +130,7 @@ static bool chain_start(sqlite3 *db, unsigned char ret_hash[EVENT_HASH_BYTES])
 static bool chain_holds_in(sqlite3 *db, char text[RECOUNT_TEXT_BYTES])
 {
     static const char sql[] = "SELECT v.number, v.at, v.type, v.state, v.attempt, v.previous,"
-                              " coalesce(l.destination, v.destination), l.tenant, v.job, v.data, v.hash"
+                              " coalesce(l.destination, v.destination), l.tenant, v.job, v.data, v.hash, v.form, v.salt"
                               " FROM event v LEFT JOIN lane l ON l.id = v.lane ORDER BY v.number";
     unsigned char before[EVENT_HASH_BYTES];
     sqlite3_stmt *statement = NULL;
@@ -148,7 +148,10 @@ static bool chain_holds_in(sqlite3 *db, char text[RECOUNT_TEXT_BYTES])
             .tenant = column(statement, 7),
             .job = column(statement, 8),
             .data = column(statement, 9),
+            .form = (enum event_form)sqlite3_column_int(statement, 11),
         };
+        struct slice salt = column(statement, 12);
+        memcpy(event.salt, salt.data, salt.len < sizeof event.salt ? salt.len : sizeof event.salt);
         event_chain(before, &event);
         struct slice stored = column(statement, 10);
         good = stored.len == EVENT_HASH_BYTES && memcmp(stored.data, event.hash, EVENT_HASH_BYTES) == 0;
@@ -215,10 +218,11 @@ bool recount_digest(const char *path, unsigned char ret_digest[RECOUNT_DIGEST_BY
         "SELECT * FROM ready ORDER BY lane, rank, seq",
         "SELECT * FROM timer ORDER BY at, seq",
         "SELECT seq, until, owner FROM lease ORDER BY seq",
-        "SELECT * FROM event ORDER BY number",
+        "SELECT number, at, lane, job, type, state, attempt, previous, destination, form,"
+        " CASE WHEN data LIKE '{\"note\":\"trimmed\"%' THEN '' ELSE data END FROM event ORDER BY number",
         "SELECT * FROM archive ORDER BY event",
         "SELECT * FROM kept ORDER BY space, name",
-        "SELECT * FROM trimmed",
+        "SELECT number FROM trimmed",
         "SELECT * FROM meta WHERE name NOT IN ('seed', 'token') ORDER BY name",
     };
     sqlite3 *db = open_file(path);

@@ -608,15 +608,15 @@ static void a_correction_is_in_the_trail(void **state)
         { "priority", "PATCH", "/v1/jobs/p", "{\"priority\":\"high\"}", 200, NULL, NULL },
     };
     run_cases(fixture, cases, COUNT_OF(cases));
-    check_event(fixture, NULL, "job=j&type=redriven", "\"destination\":\"web\",\"previous\"");
-    check_event(fixture, NULL, "job=p&type=prioritized", "\"data\":{\"priority\":\"high\"}");
+    check_event(fixture, NULL, "job=j&type=redriven", "\"destination\":\"web\",\"data\":{\"by\":\"loopback\"},\"previous\"");
+    check_event(fixture, NULL, "job=p&type=prioritized", "\"data\":{\"by\":\"loopback\",\"priority\":\"high\"}");
     await_state(fixture, "/v1/jobs/j", "dead");
     static const struct call_case corrected[] = {
         { "corrected", "POST", "/v1/jobs/j/retry", "{\"payload\":\"fine\"}", 200, NULL, "\"generation\":3" },
     };
     run_cases(fixture, corrected, COUNT_OF(corrected));
     check_event(fixture, NULL, "job=j&type=redriven",
-                "\"data\":{\"payload_bytes\":4,"
+                "\"data\":{\"by\":\"loopback\",\"payload_bytes\":4,"
                 "\"payload_sha256\":\"d14a58bae804a2b80b5b76a010239c88ffca1fc7951a90f8e9131beda1e23c1b\"}");
 }
 

@@ -41,7 +41,7 @@ static enum status read_facts(const char *path, struct error *err)
 
 static enum status verify(const char *path, struct error *err)
 {
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     return store_sqlite_verify(path, &chain, err);
 }
 

@@ -11,6 +11,7 @@
 #define memory_event_find scarce_memory_event_find
 #define memory_event_first scarce_memory_event_first
 #define memory_event_previous scarce_memory_event_previous
+#define memory_event_salt scarce_memory_event_salt
 #define memory_job_add scarce_memory_job_add
 #define memory_job_change scarce_memory_job_change
 #define memory_job_copy scarce_memory_job_copy

@@ -70,24 +70,24 @@ static void test_chain_holds(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct error err = { 0 };
     size_t count;
     assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
-    assert_true(chain.last < chain.first);
+    assert_true(chain.at.number < chain.first);
     fill(f);
     assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
     struct event *events = read_events(f, 0, &count);
     assert_int_equal(chain.first, 1);
-    assert_int_equal(chain.last, (int64_t)count);
-    assert_memory_equal(chain.hash, events[count - 1].hash, EVENT_HASH_BYTES);
+    assert_int_equal(chain.at.number, (int64_t)count);
+    assert_memory_equal(chain.at.hash, events[count - 1].hash, EVENT_HASH_BYTES);
 }
 
 static void test_chain_over_pages_and_after_a_trim(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct error err = { 0 };
     char id[16];
     for (int i = 0; i < 1100; i++) {
@@ -96,14 +96,14 @@ static void test_chain_over_pages_and_after_a_trim(void **state)
         fixture_forget(f);
     }
     assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
-    assert_int_equal(chain.last, 1100);
+    assert_int_equal(chain.at.number, 1100);
     f->now += DAY_MS;
     struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now, .max = 70 } };
     assert_run(f, &trim, STATUS_OK);
     assert_int_equal(trim.trim.ret_deleted, 70);
     assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
     assert_int_equal(chain.first, 71);
-    assert_int_equal(chain.last, 1100);
+    assert_int_equal(chain.at.number, 1101); /* one tells of the trim */
 }
 
 /* What is left after a trim builds on the hash of what went. */
@@ -120,7 +120,7 @@ static void test_tampering_after_a_trim_shows(void **state)
     };
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct error err = { 0 };
     fill(f);
     f->now += DAY_MS;
@@ -143,7 +143,7 @@ static void test_stores_of_other_versions(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct store_sqlite_facts facts;
     struct error err = { 0 };
     static char sql[1 << 20];
@@ -156,7 +156,7 @@ static void test_stores_of_other_versions(void **state)
     assert_int_equal(facts.schema_version, 1);
     assert_int_equal(store_sqlite_quick_check(files.copy, &err), STATUS_OK);
     assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
-    assert_int_equal(chain.last, facts.event_last);
+    assert_int_equal(chain.at.number, facts.event_last);
     assert_int_equal(store_sqlite_backup_file(files.copy, files.third, &err), STATUS_OK);
     assert_int_equal(store_sqlite_verify(files.third, &chain, &err), STATUS_OK);
     tamper(files.copy, "PRAGMA user_version = 99");
@@ -181,7 +181,7 @@ static void test_tampering_shows(void **state)
     struct files files = files_of(f);
     fill(f);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct store_sqlite_chain chain;
+        struct trail_check chain;
         struct error err = { 0 };
         print_message("%s\n", cases[i].name);
         assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
@@ -197,7 +197,7 @@ static void test_backup(void **state)
     struct store_fixture *f = *state;
     struct files files = files_of(f);
     struct store_sqlite_facts before, copied;
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct error err = { 0 };
     char beside[320];
     fill(f);
@@ -210,7 +210,7 @@ static void test_backup(void **state)
     assert_int_equal(copied.pending, 2);
     assert_int_equal(before.pending, 3);
     assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
-    assert_int_equal(chain.last, copied.event_last);
+    assert_int_equal(chain.at.number, copied.event_last);
     assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_CONFLICT);
     assert_int_equal(store_sqlite_facts(files.copy, false, &before, &err), STATUS_OK);
     assert_int_equal(before.event_last, copied.event_last);
@@ -221,7 +221,7 @@ static void test_what_is_no_store(void **state)
     struct store_fixture *f = *state;
     struct files files = files_of(f);
     struct store_sqlite_facts facts;
-    struct store_sqlite_chain chain;
+    struct trail_check chain;
     struct error err = { 0 };
     assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_NOT_FOUND);
     assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_NOT_FOUND);
