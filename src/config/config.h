@@ -184,6 +184,8 @@ struct notify_config {
     const char *from;                 /* of mail; NULL: the destination knows */
     struct text_list on;              /* alert_matches */
     struct text_list destinations, tenants; /* empty: of all */
+    bool each;                        /* a message for each job that died, not one for a run of them */
+    struct text_list where_code, where_dead_code; /* of these: which; empty: all */
     struct pair_list headers;         /* of a webhook, as all below */
     struct sign_config sign;
     bool allow_private;

@@ -15,6 +15,23 @@ static const struct setting sign_rows[] = {
 };
 static const struct section sign_section = { .name = "notify.sign", SECTION_ROWS(sign_rows) };
 
+static const char *check_dead_code(struct slice text)
+{
+    bool known = slice_equal(text, SLICE("EXPIRED")) || alert_kind_of_dead(text) != ALERT_KIND_COUNT;
+    return known ? NULL : "must be MAX_RETRIES_EXCEEDED, PERMANENT_ERROR, IN_DOUBT, PARTIAL or EXPIRED";
+}
+
+static const struct setting where_rows[] = {
+    { "code", SETTING_TEXT_LIST, NOTIFY(where_code), "",
+      .meaning = "Only those whose last answer had one of these codes, as `tiss:1001`, `tiss:*` or `http:5xx`, or was "
+                 "judged by a rule of errors that is written so.",
+      .check = check_line },
+    { "dead_code", SETTING_TEXT_LIST, NOTIFY(where_dead_code), "",
+      .meaning = "Only those that died so: `MAX_RETRIES_EXCEEDED`, `PERMANENT_ERROR`, `IN_DOUBT`, `PARTIAL`.",
+      .check = check_dead_code },
+};
+static const struct section where_section = { .name = "notify.where", SECTION_ROWS(where_rows) };
+
 static const struct setting notify_rows[] = {
     { "name", SETTING_TEXT, NOTIFY(name), .meaning = "What it is called. Two entries may not have the same.",
       .check = check_name },
@@ -34,6 +51,9 @@ static const struct setting notify_rows[] = {
     { "destinations", SETTING_TEXT_LIST, NOTIFY(destinations), "",
       .meaning = "Only alerts about these destinations. Empty: all, and those about the daemon.", .check = check_name },
     { "tenants", SETTING_TEXT_LIST, NOTIFY(tenants), "", .meaning = "Only alerts about these tenants. Empty: all alerts." },
+    { "each", SETTING_BOOL, NOTIFY(each), "false",
+      .meaning = "Of jobs that die, tell of each by itself, with its id and error, instead of a run of them." },
+    { "where", SETTING_SECTION, 0, .meaning = "Of which of them. Needs each.", .section = &where_section },
     { "headers", SETTING_HEADERS, NOTIFY(headers), .meaning = "Of a webhook's requests." },
     { "sign", SETTING_SECTION, 0, .meaning = "Signing a webhook's requests.", .section = &sign_section },
     { "allow_private", SETTING_BOOL, NOTIFY(allow_private), "false",
@@ -51,8 +71,13 @@ const struct section notify_section = {
         "  - { name: ops, webhook: https://hooks.example/x, on: [critical], sign: { secrets: [\"${HOOK_SECRET}\"] } }\n"
         "  - { name: billing, email: billing@example.org, through: mail, on: [max_retries_exceeded, permanent_error] }\n"
         "  - { name: sms, to: \"+595981000000\", through: smsgw, on: [contingency, down], destinations: [invoices] }\n"
+        "  - { name: desk, email: desk@example.org, through: mail, on: [permanent_error], each: true, where: { code: [\"tiss:*\"] } }\n"
         "  - { name: acme, email: it@acme.example, through: mail, on: [dead_per_tenant, tenant_blocked], tenants: [acme] }\n"
         "```\n"
+        "\n"
+        "With `each: true` the job of an item is `{\"type\": \"job.dead\", \"timestamp\": ..., \"data\": {...}}` for each job that\n"
+        "dies, with `claimId`, `tenant`, `destination`, `dead_code`, `code`, `errorMessage` and `attempts`. Jobs that expire while\n"
+        "they wait are told of by the alert `expired` only.\n"
         "\n"
         "A webhook is sent `{\"type\": \"alert.raised\", \"timestamp\": ..., \"data\": {...}}`; the type is `alert.raised`,\n"
         "`alert.grown` or `alert.cleared`, and `data` an alert as `GET /v1/alerts` shows it. The job of an item with `email`,\n"
@@ -76,6 +101,8 @@ static void notify_check(struct settings *settings, const struct notify_config *
     else if (!notify->webhook && webhook_only)
         problem_add(settings->problems, place, "headers, sign and allow_private are only for a webhook; the destination has "
                                                "its own");
+    if (!notify->each && notify->where_code.count + notify->where_dead_code.count > 0)
+        problem_add(settings->problems, place, "where chooses single jobs, so it needs each: true");
     if (notify->from && !notify->email)
         problem_add(settings->problems, place, "from is only for email");
     if (!notify->name)

@@ -51,6 +51,23 @@ enum alert_kind alert_kind_from_name(struct slice name)
     return (enum alert_kind)kind;
 }
 
+enum alert_kind alert_kind_of_dead(struct slice dead_code)
+{
+    static const struct {
+        const char *dead_code;
+        enum alert_kind kind;
+    } kinds[] = {
+        { "MAX_RETRIES_EXCEEDED", ALERT_MAX_RETRIES_EXCEEDED },
+        { "PERMANENT_ERROR", ALERT_PERMANENT_ERROR },
+        { "IN_DOUBT", ALERT_IN_DOUBT },
+        { "PARTIAL", ALERT_PARTIAL },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (slice_equal(dead_code, slice_from(kinds[i].dead_code)))
+            return kinds[i].kind;
+    return ALERT_KIND_COUNT;
+}
+
 bool alert_ends_by_hand(enum alert_kind kind)
 {
     bool of_the_dead = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT;

@@ -103,6 +103,8 @@ extern const struct alert_type alert_types[ALERT_KIND_COUNT];
 const char *alert_severity_name(enum alert_severity severity);
 /* ALERT_KIND_COUNT: none of that name. */
 enum alert_kind alert_kind_from_name(struct slice name);
+/* Of a dead letter by its code, "PERMANENT_ERROR"...; ALERT_KIND_COUNT: none is about a single one. */
+enum alert_kind alert_kind_of_dead(struct slice dead_code);
 /* Whether it ends when it is acknowledged: those about dead letters. Others are marked so, and stand while they are true. */
 bool alert_ends_by_hand(enum alert_kind kind);
 /* Whether a word of notify's `on` means this kind: its name, its severity, or `all`. */

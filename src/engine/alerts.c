@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/alert_book.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 #include "engine/notify.h"
 
 #include <inttypes.h>
@@ -29,23 +30,14 @@ static bool is_watched(const struct dest *dest)
 
 void alerts_job_dead(struct engine *engine, struct dest *dest, struct slice tenant, struct slice dead_code)
 {
-    static const struct {
-        const char *dead_code;
-        enum alert_kind kind;
-    } kinds[] = {
-        { "MAX_RETRIES_EXCEEDED", ALERT_MAX_RETRIES_EXCEEDED },
-        { "PERMANENT_ERROR", ALERT_PERMANENT_ERROR },
-        { "IN_DOUBT", ALERT_IN_DOUBT },
-        { "PARTIAL", ALERT_PARTIAL },
-    };
+    enum alert_kind kind = alert_kind_of_dead(dead_code);
     if (!engine->alert_book || !is_watched(dest) || slice_equal(tenant, NOTIFY_TENANT))
         return;
     dest->alerts.died++;
     if (slice_equal(dead_code, SLICE("EXPIRED")))
         alerts_jobs_expired(engine, 1);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (slice_equal(dead_code, slice_from(kinds[i].dead_code)))
-            dest->alerts.came[kinds[i].kind]++;
+    if (kind != ALERT_KIND_COUNT)
+        dest->alerts.came[kind]++;
     dest->alerts.due = true;
 }
 
@@ -479,6 +471,7 @@ void alerts_run(struct engine *engine)
     if (now >= engine->lanes_walk.at && !engine->stopping)
         walk_lanes(engine, now);
     alerts_write(engine);
+    letters_write(engine);
     if (!engine->stopping)
         alerts_trim(engine);
 }

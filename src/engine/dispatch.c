@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/redact.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -289,6 +290,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     attempt->dying = settlement.dead;
     attempt->dest->dying += attempt->dying;
     attempt->lane->dying += attempt->dying;
+    letters_job_dead(engine, attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
     queue_settlement(attempt);
 }
 

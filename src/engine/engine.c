@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/alert_book.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -120,6 +121,7 @@ void engine_free(struct engine *engine)
     outgoing_free(engine->outgoing);
     incidents_release(engine);
     alerts_free(engine);
+    letters_free(engine);
     decided_free(engine);
     leased_release(engine);
     lanes_release(engine);

@@ -198,6 +198,7 @@ struct purpose {
     struct dest_change change; /* likewise */
     uint64_t brings; /* likewise: all of the destination's changes up to this one; 0: more of them follow */
     struct incident_note *incident; /* OP_KEEP */
+    struct letter *letter;          /* of OP_INSERT; NULL: of an alert */
     struct alert *alert;            /* likewise, the first operation of its news */
     instant *rate_kept; /* OP_KEEP of a limiter: put back to INSTANT_NONE when it fails */
 };
@@ -256,6 +257,7 @@ struct engine {
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
+    struct letter *letters, *letters_last; /* that tell of single dead letters, to be written (letters.c) */
     struct decided *decided; /* measures of policies that are no destinations (measures.c) */
     struct alert_book *alert_book; /* NULL: none are raised */
     instant alerts_at, alerts_trim_at;

@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -215,6 +216,7 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     dest_note_retry(dest, nack->job, settlement, now);
     engine_learn(engine, nack->job, &op->settle, settlement);
     dest_settled(engine, dest, nack->job->tenant, &answer, settlement);
+    letters_job_dead(engine, dest, nack->job, &op->settle, settlement);
     measures_answered(engine, dest, nack->job, &answer, settlement, now);
     engine_wake(engine);
 }

@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -171,7 +172,9 @@ static void on_op_done(struct engine *engine, struct batch *batch, size_t index,
             alert_kept(engine, purpose->alert, applied);
         break;
     case OP_INSERT: /* of who is to be told; with the whole batch it is tried again */
-        if (batch->status == STATUS_OK && !applied)
+        if (purpose->letter)
+            letter_written(engine, purpose->letter, batch->status, op->status);
+        else if (batch->status == STATUS_OK && !applied)
             log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", op->insert.id),
                       FIELD_CSTR("status", status_name(op->status)));
         break;

@@ -3,6 +3,7 @@
  */
 #include "base/log.h"
 #include "engine/engine_private.h"
+#include "engine/letters.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -43,6 +44,8 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
     enum status status = settlement_make(&input, memory, op, &settlement);
     if (status == STATUS_OK && leased)
         log_outcome(dest, job, &op->settle, &settlement);
+    if (status == STATUS_OK)
+        letters_job_dead(engine, dest, job, &op->settle, &settlement);
     return status;
 }
 

@@ -191,7 +191,7 @@ static void jobs_without_a_header_are_counted(void **state)
     world_end(&world);
 }
 
-/* S3-065, S0-054, S1-033: told with the first job, then the count, and there until somebody acknowledges it. */
+/* S3-065: told with the first job, then the count, and there until somebody acknowledges it. */
 static void jobs_that_die_are_counted(void **state)
 {
     static const struct {

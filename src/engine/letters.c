@@ -1,0 +1,94 @@
+#include "engine/letters.h"
+
+#include "base/log.h"
+#include "engine/engine_private.h"
+#include "engine/notify.h"
+#include "engine/settlement.h"
+
+#include <stdlib.h>
+
+struct letter {
+    struct arena memory; /* of the operation's texts */
+    struct store_op op;
+    struct letter *next;
+};
+
+static void letter_free(struct letter *letter)
+{
+    arena_release(&letter->memory);
+    free(letter);
+}
+
+static void append(struct engine *engine, struct letter *letter)
+{
+    struct letter **last = &engine->letters;
+    if (engine->letters)
+        last = &engine->letters_last->next;
+    letter->next = NULL;
+    *last = letter;
+    engine->letters_last = letter;
+}
+
+static void tell(struct engine *engine, const struct notify_config *notify, const struct dead_letter *dead)
+{
+    struct letter *letter = calloc(1, sizeof *letter);
+    enum status status = STATUS_NO_MEMORY;
+    if (letter) {
+        arena_init(&letter->memory, SIZE_MAX / 2);
+        letter->op.kind = OP_INSERT;
+        status = letter_job(engine->config, notify, dead, engine_now(engine), &letter->memory, &letter->op.insert);
+    }
+    if (status == STATUS_OK) {
+        append(engine, letter);
+        return;
+    }
+    log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", dead->job->id), FIELD_CSTR("status", status_name(status)));
+    if (letter)
+        letter_free(letter);
+}
+
+void letters_job_dead(struct engine *engine, const struct dest *dest, const struct job *job, const struct op_settle *settle,
+                      const struct settlement *settlement)
+{
+    if (!settlement->dead || !engine->alert_book || !dest->config || dest->config->internal ||
+        slice_equal(job->tenant, NOTIFY_TENANT))
+        return;
+    const struct dead_letter dead = { .job = job, .destination = slice_from(dest->name), .dead_code = settle->dead_code,
+                                      .code = settle->code, .error = settle->error, .rule = settlement->decision.rule };
+    for (size_t i = 0; i < engine->config->notify_count; i++)
+        if (letter_wants(&engine->config->notify[i], &dead))
+            tell(engine, &engine->config->notify[i], &dead);
+}
+
+void letters_write(struct engine *engine)
+{
+    while (engine->letters && !engine_must_wait(engine)) {
+        struct letter *letter = engine->letters;
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .letter = letter });
+        if (!op)
+            return;
+        *op = letter->op;
+        engine->letters = letter->next;
+    }
+}
+
+void letter_written(struct engine *engine, struct letter *letter, enum status batch_status, enum status op_status)
+{
+    if (batch_status != STATUS_OK && !engine->stopping) { /* with its job's settlement it is tried again */
+        append(engine, letter);
+        return;
+    }
+    if (batch_status != STATUS_OK || op_status != STATUS_OK)
+        log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", letter->op.insert.id),
+                  FIELD_CSTR("status", status_name(batch_status != STATUS_OK ? batch_status : op_status)));
+    letter_free(letter);
+}
+
+void letters_free(struct engine *engine)
+{
+    while (engine->letters) {
+        struct letter *next = engine->letters->next;
+        letter_free(engine->letters);
+        engine->letters = next;
+    }
+}

@@ -1,0 +1,26 @@
+/*
+ * letters.h - dead letters that somebody wants to hear of one by one (`each` of notify).
+ *
+ * The message is a job. It is put into the batch that settles the dead one, so that both are there or none; where that
+ * batch is full it comes with the next.
+ */
+#ifndef ENGINE_LETTERS_H
+#define ENGINE_LETTERS_H
+
+#include "engine/engine.h"
+
+struct letter;
+struct dest;
+struct op_settle;
+struct settlement;
+
+/* A job died: makes what is to be told. `settle` is what is written of it. */
+void letters_job_dead(struct engine *engine, const struct dest *dest, const struct job *job, const struct op_settle *settle,
+                      const struct settlement *settlement);
+/* Puts what is to be told into the batch being filled. */
+void letters_write(struct engine *engine);
+/* What became of one. */
+void letter_written(struct engine *engine, struct letter *letter, enum status batch_status, enum status op_status);
+void letters_free(struct engine *engine);
+
+#endif
