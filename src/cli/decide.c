@@ -97,6 +97,9 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
     }
     if (code != EXIT_DONE)
         return code;
+    /* A code says it all, but where the claims' documents ask for the text. */
+    if (!options->error && options->code && !slice_equal(classifier_namespace(policy->classifier), SLICE("tiss")))
+        request.text = request.code;
     struct json_answer answer = decision_json_decide(policy, &request, out);
     if (answer.problem != QUESTION_OK)
         cli_fail(EXIT_USAGE, "%s; `insist help decide` shows how to ask", question_problem_name(answer.problem));

@@ -119,10 +119,10 @@ static struct json_answer refuse_id(const struct policy *policy, struct slice id
     const char *problem = policy_id_problem(policy, id);
     assert(problem);
     if (policy->id_pattern && !slice_is_blank(id) && id.len <= JOB_ID_BYTES_MAX)
-        error_set(&err, STATUS_INVALID, "claimId or id: %s; policy %s wants %s", problem, policy->name,
+        error_set(&err, STATUS_INVALID, "%s; policy %s wants %s", problem, policy->name,
                   policy->id_pattern_text);
     else
-        error_set(&err, STATUS_INVALID, "claimId or id: %s; give one of 1 to 255 bytes", problem);
+        error_set(&err, STATUS_INVALID, "%s; give one of 1 to 255 bytes, as id, claimId or --id", problem);
     return refuse(QUESTION_INVALID_ID, err.text, out);
 }
 
@@ -135,9 +135,10 @@ struct json_answer decision_json_decide(const struct policy *policy, const struc
         return refuse_id(policy, request->id, out);
     case PROBLEM_ERROR_MESSAGE:
         return refuse(QUESTION_INVALID_ERROR_MESSAGE,
-                      "submissionError is missing or blank; give the text of the error that the attempt ended with", out);
+                      "the error is missing or blank; give the text that the attempt ended with, as submissionError or --error",
+                      out);
     case PROBLEM_RETRY_COUNT:
-        return refuse(QUESTION_INVALID_RETRY_COUNT, "retryCount is negative; give a whole number from 0", out);
+        return refuse(QUESTION_INVALID_RETRY_COUNT, "the retry count is negative; give a whole number from 0, as retryCount or --retry-count", out);
     case PROBLEM_NONE:
         break;
     }

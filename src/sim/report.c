@@ -14,18 +14,28 @@ enum { DEVIATION_WAITS_MIN = 1000 }; /* fewer waits deviate by chance alone */
 const struct figure figures[] = {
     { "Indicators", "S0-081", "successAfterRetry", "success after retry", UNIT_SHARE, FIGURE(success_after_retry), TARGET_AT_LEAST, 0.85 },
     { "Indicators", "S1-051", "successAfterRetry", "success after retry", UNIT_SHARE, FIGURE(success_after_retry), TARGET_AT_LEAST, 0.80 },
+    { "Indicators", "", "successAfterRetry", "success after retry", UNIT_SHARE, FIGURE(success_after_retry), TARGET_NONE, 0 },
     { "Indicators", "S0-082", "attemptsMean", "attempts, mean", UNIT_NUMBER, FIGURE(attempts_mean), TARGET_AT_MOST, 1.2 },
+    { "Indicators", "", "attemptsMean", "attempts, mean", UNIT_NUMBER, FIGURE(attempts_mean), TARGET_NONE, 0 },
     { "Indicators", "S0-083", "lost", "lost: retried until exhausted", UNIT_SHARE, FIGURE(lost), TARGET_AT_MOST, 0.03 },
+    { "Indicators", "", "lost", "lost: retried until exhausted", UNIT_SHARE, FIGURE(lost), TARGET_NONE, 0 },
     { "Indicators", "S0-084", "timeToSuccessMedianMs", "first attempt to success, median", UNIT_TIME, FIGURE(success_median_ms), TARGET_AT_MOST, HOUR_MS },
+    { "Indicators", "", "timeToSuccessMedianMs", "first attempt to success, median", UNIT_TIME, FIGURE(success_median_ms), TARGET_NONE, 0 },
     { "Indicators", "S1-052", "timeToSuccessMeanMs", "first attempt to success, mean", UNIT_TIME, FIGURE(success_mean_ms), TARGET_AT_MOST, 2 * HOUR_MS },
+    { "Indicators", "", "timeToSuccessMeanMs", "first attempt to success, mean", UNIT_TIME, FIGURE(success_mean_ms), TARGET_NONE, 0 },
     { "Indicators", "S1-053", "permanent", "permanent errors", UNIT_SHARE, FIGURE(permanent), TARGET_BELOW, 0.10 },
     { "Indicators", "S0-085", "permanent", "permanent errors, alert", UNIT_SHARE, FIGURE(permanent), TARGET_AT_MOST, 0.10 },
     { "Indicators", "S1-057", "permanent", "permanent errors, alert", UNIT_SHARE, FIGURE(permanent), TARGET_AT_MOST, 0.15 },
+    { "Indicators", "", "permanent", "permanent errors", UNIT_SHARE, FIGURE(permanent), TARGET_NONE, 0 },
     { "Indicators", "S1-054", "exhausted", "exhausted", UNIT_SHARE, FIGURE(exhausted), TARGET_BELOW, 0.05 },
     { "Indicators", "S1-056", "exhausted", "exhausted, alert", UNIT_SHARE, FIGURE(exhausted), TARGET_AT_MOST, 0.05 },
+    { "Indicators", "", "exhausted", "exhausted", UNIT_SHARE, FIGURE(exhausted), TARGET_NONE, 0 },
     { "Indicators", "S0-086", "longestWait", "jobs that reached the longest wait", UNIT_SHARE, FIGURE(longest_wait), TARGET_AT_MOST, 0.05 },
+    { "Indicators", "", "longestWait", "jobs that reached the longest wait", UNIT_SHARE, FIGURE(longest_wait), TARGET_NONE, 0 },
     { "Indicators", "S0-087", "waitDeviation", "unevenness of the spread of waits", UNIT_SHARE, FIGURE(wait_deviation), TARGET_AT_MOST, 0.30 },
+    { "Indicators", "", "waitDeviation", "unevenness of the spread of waits", UNIT_SHARE, FIGURE(wait_deviation), TARGET_NONE, 0 },
     { "Indicators", "S0-088", "waitMeanMs", "wait before a retry, mean", UNIT_TIME, FIGURE(wait_mean_ms), TARGET_AT_MOST, 30 * MINUTE_MS },
+    { "Indicators", "", "waitMeanMs", "wait before a retry, mean", UNIT_TIME, FIGURE(wait_mean_ms), TARGET_NONE, 0 },
     { "Jobs", "", "jobs", "in all", UNIT_COUNT, FIGURE(jobs), TARGET_NONE, 0 },
     { "Jobs", "", "backlog", "there at the start", UNIT_COUNT, FIGURE(backlog), TARGET_NONE, 0 },
     { "Jobs", "", "completed", "completed", UNIT_COUNT, FIGURE(completed), TARGET_NONE, 0 },
@@ -279,8 +289,24 @@ double figure_value(const struct figure *figure, const struct report *report)
     return value;
 }
 
+/* The documents on claims ask for their figures; to others these are figures without a target. */
+static bool are_claims(const struct run *run)
+{
+    return slice_equal(classifier_namespace(run->settings->destination->policy.classifier), SLICE("tiss"));
+}
+
+bool figure_is_asked_for(const struct figure *figure, const struct run *run)
+{
+    return figure->rule[0] && are_claims(run);
+}
+
 bool figure_shown(const struct figure *figure, const struct run *runs, size_t count)
 {
+    bool claims = false, indicator = strcmp(figure->group, "Indicators") == 0;
+    for (size_t i = 0; i < count; i++)
+        claims = claims || are_claims(&runs[i]);
+    if (indicator && claims != (figure->rule[0] != '\0'))
+        return false;
     bool known = figure->target != TARGET_NONE;
     for (size_t i = 0; i < count; i++)
         known = known || !isnan(figure_value(figure, &runs[i].report));

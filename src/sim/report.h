@@ -57,6 +57,8 @@ void report_backlog(const struct run *run, struct buffer *out);
 
 double figure_value(const struct figure *figure, const struct report *report);
 /* False: no run has it and no document asks for it, so a reader learns nothing from its row. */
+/* Whether the run is of a kind whose documents set this target. */
+bool figure_is_asked_for(const struct figure *figure, const struct run *run);
 bool figure_shown(const struct figure *figure, const struct run *runs, size_t count);
 enum figure_verdict figure_judge(const struct figure *figure, const struct report *report);
 /* "97.3%", "1h4m", "-" when it cannot be said. */

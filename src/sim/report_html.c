@@ -274,8 +274,8 @@ static void append_targets_met(const struct run *run, struct buffer *out)
     int met = 0, missed = 0;
     for (const struct figure *figure = figures; figure->name; figure++) {
         enum figure_verdict verdict = figure_judge(figure, &run->report);
-        met += verdict == FIGURE_MET;
-        missed += verdict == FIGURE_MISSED;
+        met += verdict == FIGURE_MET && figure_is_asked_for(figure, run);
+        missed += verdict == FIGURE_MISSED && figure_is_asked_for(figure, run);
     }
     buffer_printf(out, "<td class=\"n %s\">%d of %d</td>", missed > 0 ? "missed" : "met", met, met + missed);
 }
@@ -291,10 +291,13 @@ static void append_short(const struct run *runs, size_t count, struct buffer *ou
             html_append(slice_from(runs[i].title), out);
         buffer_append_text(out, "</th>");
     }
-    buffer_append_text(out, "</tr></thead>\n<tr><td>targets met</td>");
-    for (size_t i = 0; i < count; i++)
-        append_targets_met(&runs[i], out);
-    buffer_append_text(out, "</tr>\n");
+    buffer_append_text(out, "</tr></thead>\n");
+    if (figure_shown(figures, runs, count)) { /* the first has a target */
+        buffer_append_text(out, "<tr><td>targets met</td>");
+        for (size_t i = 0; i < count; i++)
+            append_targets_met(&runs[i], out);
+        buffer_append_text(out, "</tr>\n");
+    }
     for (const struct figure *figure = figures; figure->name; figure++) {
         size_t which = 0;
         while (which < sizeof names / sizeof *names && strcmp(names[which], figure->name) != 0)

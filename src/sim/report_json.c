@@ -34,13 +34,14 @@ static void put_figures(struct json_writer *json, const struct report *report)
     json_object_end(json);
 }
 
-static void put_targets(struct json_writer *json, const struct report *report)
+static void put_targets(struct json_writer *json, const struct run *run)
 {
+    const struct report *report = &run->report;
     json_name(json, "targets");
     json_array_begin(json);
     for (const struct figure *figure = figures; figure->name; figure++) {
         char target[FIGURE_TEXT_BYTES];
-        if (figure->target == TARGET_NONE)
+        if (figure->target == TARGET_NONE || !figure_is_asked_for(figure, run))
             continue;
         enum figure_verdict verdict = figure_judge(figure, report);
         figure_target_text(figure, target);
@@ -165,7 +166,7 @@ static void put_run(struct json_writer *json, const struct run *run)
     json_array_end(json);
     put_backlog(json, run);
     put_figures(json, &run->report);
-    put_targets(json, &run->report);
+    put_targets(json, run);
     put_answers(json, &run->result.model);
     put_holds(json, run->result.holds);
     put_histogram(json, &run->result.ledger);

@@ -75,4 +75,11 @@ ask decide -c "$work/good.yaml" -p claims --id CLM-A-1 --error TIMEOUT -n 1
 check "a destination of a file" ended 0 '"retryReason":"Transient error, retry 2 of 2"'
 ask decide -c "$work/none.yaml" -p claims --id CLM-A-1 --error TIMEOUT
 check "a file that is not there" ended 2 "$work/none.yaml" 'insist: '
+# A code says it all, in words that are not the claims'.
+ask decide --policy http --id ORDER-1 --code http:422
+check "a code alone, by a policy that is not about claims" ended 10 '"errorCode":"PERMANENT_ERROR"' '"originalError":"http:422"' '"rule":"http:410-422"'
+ask decide --policy http --id ORDER-1
+check "nothing at all, in plain words" ended 2 'the error is missing or blank' '--error'
+ask decide --policy tiss --id CLM-2025-001 --code 503
+check "claims want the text, as their documents say" ended 2 'INVALID_ERROR_MESSAGE'
 finish

@@ -250,4 +250,9 @@ refused "to compare with nothing" "$work/none.yaml cannot be used" --policy tiss
 refused "an argument" 'unexpected argument "now"' --policy tiss now
 ask simulate --policy tiss --load 10 --for 1m --html "$work/none/report.html"
 check "a page that cannot be written" ended 1 "insist: cannot write $work/none/report.html: No such file or directory"
+ask simulate --policy http --load 100/m --for 10m
+check "a webhook has figures" ended 0 'Indicators' 'success after retry' 'attempts, mean'
+check "and no targets of the claims' documents" sh -c '! grep -qE "S[01]-[0-9]|at least|MISSED" "$1/out"' - "$work"
+ask simulate --policy http --load 100/m --for 10m -o json
+check "nor in JSON" ended 0 '"targets":[]' '"successAfterRetry"'
 finish

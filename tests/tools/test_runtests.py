@@ -25,11 +25,27 @@ CASES = [
     ("words that begin with ok are not tests", "echo okay; echo 'not okay'", 1, 0),
     ("a time limit is a failure", "sleep 60", 0, 1),
     ("what ran before the limit counts", "echo ok 1; sleep 60", 1, 1),
+    ("one that computes without end is ended", "while :; do :; done # no sleep", 0, 1),
 ]
 
 
 def run(*arguments):
     return subprocess.run([RUNTESTS, *arguments], capture_output=True, text=True, check=False)
+
+
+def passes_under_load(folder):
+    """A second of computing within two, while so many others compute that it takes longer by the wall."""
+    program = os.path.join(folder, "computes")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(f"#!{sys.executable}\nimport time\nwhile time.process_time() < 1:\n    pass\n")
+    os.chmod(program, 0o755)
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(4 * (os.cpu_count() or 2))]
+    try:
+        return run("--limit", "2", program).returncode == 0
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def verdicts(folder):
@@ -48,6 +64,7 @@ def verdicts(folder):
                      and total.returncode == (1 if failed else 0))
         with open(results, encoding="utf-8") as found, open(everything, "a", encoding="utf-8") as file:
             file.write(found.read())
+    yield "a processor that others keep busy ends no test", passes_under_load(folder)
     last = run("--sum", everything).stdout.splitlines()[-1]
     yield "stages add up", last == f"{sum(c[2] for c in CASES)} passed, {sum(c[3] for c in CASES)} failed"
     yield "no result at all is a failure", run("--sum", os.path.join(folder, "none")).returncode == 1
