@@ -214,7 +214,7 @@ stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)
 
 # The rules of the house, and the tools that keep them.
-stage-house: $(B)/insist
+stage-house: $(B)/insist $(B)/libinsist.so
 	@$(runtests) --stage house tools/tidy $(call script_tests,tools) $(call script_tests,docs)
 
 # One of the cases builds the examples against the plain library.
