@@ -217,7 +217,8 @@ static void rules_default(struct loading *loading, struct destination_draft *dra
     if (!preset)
         return;
     memcpy(draft->rules, preset->rules, sizeof draft->rules);
-    draft->code_namespace = preset->code_namespace;
+    if (slice_from(draft->code_namespace).len == 0)
+        draft->code_namespace = preset->code_namespace;
 }
 
 static void smtp_warn(struct settings *settings, const struct destination_draft *draft, struct place place)

@@ -152,7 +152,7 @@ static void why_tells_the_place(void **state)
     check(reply_int(&reply, "queue.before") >= reply_int(&reply, "queue.ahead"), "%s", reply.body);
     assert_true(json_is_false(reply_at(&reply, "queue.ahead_or_more")));
     assert_true(json_is_null(reply_at(&reply, "queue.expected_at"))); /* nothing was answered yet, and nothing limits it */
-    check(strcmp(reply_text(&reply, "held_by"), "concurrency") == 0, "%s", reply.body);
+    check(strcmp(reply_text(&reply, "held_by"), "share") == 0, "%s", reply.body); /* of the two slots the other tenant has one */
     check(*reply_text(&reply, "since"), "%s", reply.body);
     check(strstr(reply_text(&reply, "reason"), "of its tenant's jobs are before it") != NULL, "%s", reply.body);
     reply_release(&reply);
