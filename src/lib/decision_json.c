@@ -134,11 +134,12 @@ struct json_answer decision_json_decide(const struct policy *policy, const struc
     case PROBLEM_ID:
         return refuse_id(policy, request->id, out);
     case PROBLEM_ERROR_MESSAGE:
-        return refuse(QUESTION_INVALID_ERROR_MESSAGE,
-                      "the error is missing or blank; give the text that the attempt ended with, as submissionError or --error",
-                      out);
+        return refuse(
+            QUESTION_INVALID_ERROR_MESSAGE,
+            "the error is missing or blank; give the text that the attempt ended with, as submissionError or --error", out);
     case PROBLEM_RETRY_COUNT:
-        return refuse(QUESTION_INVALID_RETRY_COUNT, "the retry count is negative; give a whole number from 0, as retryCount or --retry-count", out);
+        return refuse(QUESTION_INVALID_RETRY_COUNT,
+                      "the retry count is negative; give a whole number from 0, as retryCount or --retry-count", out);
     case PROBLEM_NONE:
         break;
     }
