@@ -64,6 +64,26 @@ events_stand_in_the_page() { # every name between log_event( and its first field
     done <"$folder/events"
 }
 
+# `insist COMMAND [WORD]` as the pages have it: each command is there, and of those that take a word first, the word.
+commands_of_the_pages_exist() {
+    grep -hoE '\binsist [a-z]+( [a-z]+)?' README.md docs/*.md presets/README.md examples/*.yaml | sort -u >"$folder/named"
+    commands >"$folder/commands"
+    [ "$(wc -l <"$folder/named")" -gt 30 ] || { echo "few commands found"; return 1; }
+    while read -r _ command word; do
+        grep -qx "$command" "$folder/commands" || continue # a sentence about insist
+        case $command in alerts | dead | dest | incidents | errors | audit) ;; *) continue ;; esac
+        [ -z "$word" ] || insist help "$command" | grep -qE "^(usage:)? +insist $command .*\b$word\b" ||
+            { echo "there is no insist $command $word"; return 1; }
+    done <"$folder/named"
+}
+
+event_types_of_the_pages_exist() {
+    grep -hoE '[?&]type=[a-z_,]+' README.md docs/*.md | cut -d= -f2 | tr ',' '\n' | sort -u >"$folder/types"
+    while read -r type; do
+        grep -q "\"$type\"" src/store/*.c src/core/*.c || { echo "there is no event $type"; return 1; }
+    done <"$folder/types"
+}
+
 check "the man page has no fault" page_is_clean
 check "the man page has exactly the program's commands" page_has_commands
 check "the man page has the program's options" page_has_options
@@ -74,5 +94,7 @@ check "bash completes a policy" bash_offers tiss insist decide --policy t
 check "bash completes a command after an option with a value" bash_offers decide insist --output json d
 check "the completion for zsh parses" parses zsh completions/insist.zsh
 check "the completion for fish parses" parses fish completions/insist.fish
+check "the pages name only commands that there are" commands_of_the_pages_exist
+check "the pages name only types of events that there are" event_types_of_the_pages_exist
 check "every event of the log stands in docs/operations.md" events_stand_in_the_page
 finish
