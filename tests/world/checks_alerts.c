@@ -247,6 +247,17 @@ void check_alerts_kept(struct world *world)
     arena_release(&memory);
 }
 
+/* At a destination, or with -1 at any. */
+static bool has_dead_letters(const struct world *world, int dest)
+{
+    for (int i = 0; i < world->job_count; i++) {
+        const struct shadow *shadow = &world->jobs[i];
+        if (shadow->state == STATE_DEAD && !shadow->gone && (dest < 0 || shadow->dest == dest))
+            return true;
+    }
+    return false;
+}
+
 /* Whether it may still stand now. Those by counts of jobs that are not over, such as dead letters, may. */
 static bool may_stand(const struct world *world, const struct alert_view *view)
 {
@@ -263,6 +274,13 @@ static bool may_stand(const struct world *world, const struct alert_view *view)
     case ALERT_DEAD_RATE:
     case ALERT_DEAD_PER_TENANT:
         return true;
+    case ALERT_DEAD_LETTERS: /* until somebody acknowledges it, or none is left */
+    case ALERT_MAX_RETRIES_EXCEEDED:
+    case ALERT_PERMANENT_ERROR:
+    case ALERT_IN_DOUBT:
+    case ALERT_PARTIAL:
+    case ALERT_EXPIRED:
+        return has_dead_letters(world, view->dest);
     default:
         return false;
     }
