@@ -44,6 +44,12 @@ enum delivered_when {
     DELIVERED_BY_REFERENCE, /* and the destination's own name of the job */
 };
 
+/* Among whose jobs a class counts. */
+enum priority_scope {
+    PRIORITY_TENANT,
+    PRIORITY_DESTINATION,
+};
+
 enum blocked_scope {
     BLOCKED_DESTINATION,
     BLOCKED_TENANT, /* they are the tenant's own */
@@ -161,6 +167,7 @@ struct destination_config {
     struct fairness_config fairness;
     int64_t aging_ms;
     int64_t deadline_lead_ms; /* see rank_heed_deadline */
+    enum priority_scope priority_scope;
     struct rate rate_total, rate_per_tenant;
     int64_t rate_burst; /* of both; 0: see rate_burst_of */
     int64_t cycle_every_ms; /* 0: continuous */

@@ -20,6 +20,9 @@ static const struct choice doubts[] = {
 static const struct choice delivered_when[] = {
     { "success", DELIVERED_BY_CODE }, { "reference", DELIVERED_BY_REFERENCE }, { NULL, 0 },
 };
+static const struct choice priority_scopes[] = {
+    { "tenant", PRIORITY_TENANT }, { "destination", PRIORITY_DESTINATION }, { NULL, 0 },
+};
 static const struct choice blocked_scopes[] = {
     { "destination", BLOCKED_DESTINATION }, { "tenant", BLOCKED_TENANT }, { NULL, 0 },
 };
@@ -213,6 +216,9 @@ static const struct setting priority_rows[] = {
     { "deadline_lead", SETTING_DURATION, AT(deadline_lead_ms), "0s", "0s", "365d",
       .meaning =
           "So long before a deadline of its own a job goes before all new work of its tenant. 0s: as long as aging." },
+    { "scope", SETTING_ENUM, AT(priority_scope), "tenant", .choices = priority_scopes,
+      .meaning = "`tenant`: a class counts among its tenant's own jobs. `destination`: the most urgent class of all "
+                 "tenants goes first, tenants in turn; one slot in five goes by turns over all classes." },
     { "delay_factor", SETTING_SECTION, 0, .meaning = "Waits are multiplied by this.", .section = &factor_section },
 };
 static const struct section priority_section = { .name = "priority", SECTION_ROWS(priority_rows) };

@@ -36,16 +36,23 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
 {
     int64_t turn_max;
     struct turn *turn;
-    while (*room > 0 && (turn = dest_front(engine, dest, now, &turn_max))) {
+    while (*room > 0) {
+        bool by_turn = gate && dest_by_class(dest) && shares_by_turn(&dest->shares, side_of(dest, gate));
+        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
+        if (!turn)
+            break;
+        turn_max = by_turn ? 1 : turn_max;
         if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
             return false;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, shared, turn_max < *room ? turn_max : *room, now);
         if (max == 0)
             continue; /* it is parked or passed over: the next one is in front */
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = gate });
+        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = gate, .by_turn = by_turn });
         if (!op)
             return false;
+        if (by_turn)
+            shares_note_by_turn(&dest->shares, side_of(dest, gate), max);
         if (gate)
             outgoing_purpose(engine)->pass = gate_take(gate, max, now);
         else
@@ -260,6 +267,8 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
     measures_analysed(engine, attempt->dest, began);
     shares_give_back(&attempt->dest->shares, attempt->side, &attempt->lane->share, 1, input.now);
+    if (attempt->by_turn)
+        shares_note_by_turn(&attempt->dest->shares, attempt->side, -1);
     if (!attempt->gate) {
         ; /* it never left, and no gate counts it */
     } else if (status == STATUS_OK) {
@@ -323,6 +332,7 @@ static struct attempt *attempt_new(struct engine *engine, const struct purpose *
     attempt->pass = purpose->pass;
     attempt->lane = purpose->lane;
     attempt->side = side_of(dest, purpose->gate);
+    attempt->by_turn = purpose->by_turn;
     arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
                                    .use_fallback = purpose->gate == &dest->fallback };
@@ -372,6 +382,8 @@ void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpo
 {
     struct dest *dest = purpose->lane->dest;
     shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, count, engine_now(engine));
+    if (purpose->by_turn)
+        shares_note_by_turn(&dest->shares, side_of(dest, purpose->gate), -count);
     if (purpose->gate)
         gate_give_back(purpose->gate, purpose->pass, count);
     turns_returned(&dest->turns, &purpose->lane->turn, count);
@@ -398,6 +410,8 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
             if (purpose->gate)
                 gate_give_back(purpose->gate, purpose->pass, 1);
             shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, 1, engine_now(engine));
+            if (purpose->by_turn)
+                shares_note_by_turn(&dest->shares, side_of(dest, purpose->gate), -1);
             dest_cycle_answered(dest, purpose->gate, purpose->pass, NULL, engine_now(engine));
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));

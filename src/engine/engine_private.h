@@ -94,6 +94,8 @@ struct dest {
     enum return_class return_class; /* that goes now, */
     int64_t return_round;           /* of the turns */
     int64_t return_looks;           /* left for now */
+    instant return_looked_at;       /* at all, where classes count across tenants, */
+    bool returning;                 /* and whether it was on its way back then */
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
     char *pause_reason;
@@ -176,6 +178,7 @@ struct attempt {
     struct gate_pass pass;
     struct lane_state *lane; /* whose share it counts in until it is answered, */
     enum shares_side side;   /* and of what */
+    bool by_turn;            /* its slot goes by turns over all classes */
     bool dying;              /* its end is a dead letter */
     struct store_op settle; /* kept until it is durable */
     struct arena memory;    /* of the settlement's texts */
@@ -194,6 +197,7 @@ struct purpose {
     struct lane_state *lane; /* OP_CLAIM */
     struct gate *gate;       /* likewise: the destination's own or the fallback's; NULL: ahead of a free slot */
     struct gate_pass pass;   /* what that gave for all of the claim */
+    bool by_turn;            /* likewise: by turns over all classes */
     struct dest *dest;       /* OP_DESTINATION */
     struct dest_change change; /* likewise */
     uint64_t brings; /* likewise: all of the destination's changes up to this one; 0: more of them follow */
@@ -333,6 +337,10 @@ void kept_trim(struct engine *engine, struct slice space, instant *trim_at,
 void return_order_begin(struct engine *engine, struct dest *dest);
 /* As turns_front, but on the way back from an outage what matters more goes first. */
 struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max);
+/* Whether classes count across tenants. */
+bool dest_by_class(const struct dest *dest);
+/* As turns_front, whatever the class. */
+struct turn *dest_front_of_all(struct dest *dest, int64_t *ret_max);
 /* `count` jobs of the lane are being claimed. */
 void return_order_took(struct lane_state *lane, int64_t count);
 /* That claim is back, with jobs or without. */

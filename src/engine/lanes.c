@@ -186,6 +186,8 @@ static void pass_no_more(struct dest *dest, struct share *share)
 {
     struct lane_state *lane = (struct lane_state *)((char *)share - offsetof(struct lane_state, share));
     turns_unpark(&dest->turns, &lane->turn);
+    if (lane->return_class != RETURN_UNKNOWN && lane->return_class < dest->return_class)
+        dest->return_class = lane->return_class;
 }
 
 void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now)

@@ -8,6 +8,7 @@
 
 enum {
     LEASE_CLAIMS_MAX = 256,
+    BY_TURN_ONE_IN = 5, /* jobs of one call, whatever the class */
     LEASE_BYTES_MAX = 64 << 20, /* of payloads, in one answer; each claim gets its part, and at least one job */
 };
 
@@ -163,7 +164,12 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
 {
     int64_t turn_max;
     struct turn *turn;
-    while (claims->wanted > 0 && claims->count < claims->max && (turn = dest_front(engine, dest, now, &turn_max))) {
+    while (claims->wanted > 0 && claims->count < claims->max) {
+        bool by_turn = dest_by_class(dest) && claims->taken % BY_TURN_ONE_IN == BY_TURN_ONE_IN - 1;
+        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
+        if (!turn)
+            break;
+        turn_max = by_turn ? 1 : turn_max;
         struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
         int64_t max = lane_room(lane, shared, turn_max < claims->wanted ? turn_max : claims->wanted, now);
         if (max == 0)

@@ -12,6 +12,9 @@
  * aging intervals is as good as critical. The store is asked for it when the lane comes to the front, and when it gets new
  * work. Lanes of a class whose time has not come are set aside.
  *
+ * Where classes count across tenants (priority.scope: destination) every round goes by class, on the way back or not, and
+ * one slot in five goes by turns over all classes, so that who calls all of its work critical stops nobody.
+ *
  * What is being claimed may or may not be gone already where the store is asked; it counts as gone, and the lane is looked
  * at anew when the claim is back. With one tenant there is nothing to do: the store goes by rank.
  */
@@ -24,11 +27,17 @@
 enum {
     LOOKS_MAX = 256,    /* at lanes, of one destination, before the engine does other things */
     LOOK_JOBS_MAX = 64, /* that are counted by one look */
+    LOOK_EVERY_MS = 60 * 1000, /* at all lanes, where classes count across tenants */
 };
 
 static struct lane_state *lane_of(struct turn *turn)
 {
     return (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+}
+
+static bool is_returning(const struct dest *dest)
+{
+    return dest->gate.contingency.kept.mode == MODE_RECOVERING;
 }
 
 /* Without an answer it goes with the many. */
@@ -39,7 +48,9 @@ static void look(const struct engine *engine, struct lane_state *lane, instant n
     const int64_t ranks[] = {
         [RETURN_CRITICAL] = rank_of(PRIORITY_CRITICAL, now, aging_ms),
         [RETURN_HIGH] = rank_of(PRIORITY_HIGH, now, aging_ms),
-        [RETURN_HELD] = rank_of(PRIORITY_NORMAL, dest->gate.contingency.kept.incident.recovering_at, aging_ms),
+        [RETURN_HELD] = is_returning(dest)
+                            ? rank_of(PRIORITY_NORMAL, dest->gate.contingency.kept.incident.recovering_at, aging_ms)
+                            : INT64_MAX - 1,
     };
     struct error error;
     lane->return_left = INT64_MAX;
@@ -69,15 +80,38 @@ static void heed_class(struct dest *dest, const struct lane_state *lane)
         dest->return_class = lane->return_class;
 }
 
+bool dest_by_class(const struct dest *dest)
+{
+    return dest->config && dest->config->priority_scope == PRIORITY_DESTINATION && dest->turns.settings.round_robin;
+}
+
 static bool has_order(const struct dest *dest)
 {
-    return dest->config && dest->lanes > 1 && dest->gate.contingency.kept.mode == MODE_RECOVERING;
+    return dest->config && dest->lanes > 1 && (is_returning(dest) || dest_by_class(dest));
+}
+
+/* Work grows more urgent while it waits, and what was held is told from what is new when a way back begins. */
+static void look_at_all_anew(struct engine *engine, struct dest *dest, instant now)
+{
+    bool put_back = dest->return_looked_at > now;
+    if (!dest_by_class(dest) || (now < instant_add(dest->return_looked_at, LOOK_EVERY_MS) && !put_back &&
+                                 dest->returning == is_returning(dest)))
+        return;
+    dest->return_looked_at = now;
+    dest->returning = is_returning(dest);
+    dest->return_class = RETURN_CRITICAL;
+    turns_bring_back(&dest->turns, RETURN_NEW);
+    for (size_t i = 0; i < engine->lanes_capacity; i++)
+        if (engine->lanes[i] && engine->lanes[i]->dest == dest)
+            engine->lanes[i]->return_class = RETURN_UNKNOWN;
 }
 
 void return_order_begin(struct engine *engine, struct dest *dest)
 {
     bool has = has_order(dest);
     dest->return_looks = LOOKS_MAX;
+    if (has)
+        look_at_all_anew(engine, dest, engine_now(engine));
     if (has == (dest->return_class != RETURN_UNKNOWN))
         return;
     dest->return_class = has ? RETURN_CRITICAL : RETURN_UNKNOWN;
@@ -107,8 +141,48 @@ static bool next_overtakers(struct dest *dest, const struct turn *front)
     return !turns_may_overtake(&dest->turns, front) && turns_aside_class(&dest->turns) < RETURN_NEW && next_class(dest);
 }
 
+/* False: enough of them for now. */
+static bool look_at_front(struct engine *engine, struct lane_state *lane, instant now)
+{
+    if (lane->return_class != RETURN_UNKNOWN)
+        return true;
+    if (lane->dest->return_looks-- <= 0) {
+        engine_wake(engine);
+        return false;
+    }
+    look(engine, lane, now);
+    return true;
+}
+
+/* Where classes count across tenants: whoever has work of the class that goes, in turn; the others are aside meanwhile. */
+static struct turn *urgent_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
+{
+    for (;;) {
+        struct turn *turn = turns_front(&dest->turns, ret_max);
+        if (!turn && next_class(dest))
+            continue;
+        if (!turn || !look_at_front(engine, lane_of(turn), now))
+            return NULL;
+        const struct lane_state *lane = lane_of(turn);
+        heed_class(dest, lane);
+        if (lane->return_class == dest->return_class) {
+            *ret_max = lane->return_left < *ret_max ? lane->return_left : *ret_max;
+            return turn;
+        }
+        turns_set_aside(&dest->turns, turn, lane->return_class);
+    }
+}
+
+struct turn *dest_front_of_all(struct dest *dest, int64_t *ret_max)
+{
+    turns_bring_back(&dest->turns, RETURN_NEW);
+    return turns_front(&dest->turns, ret_max);
+}
+
 struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
 {
+    if (dest->return_class != RETURN_UNKNOWN && dest_by_class(dest))
+        return urgent_front(engine, dest, now, ret_max);
     for (;;) {
         struct turn *turn = turns_front(&dest->turns, ret_max);
         if (dest->return_class == RETURN_UNKNOWN)
@@ -126,12 +200,8 @@ struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, i
         if (!turns_may_overtake(&dest->turns, turn))
             return turn;
         struct lane_state *lane = lane_of(turn);
-        if (lane->return_class == RETURN_UNKNOWN && dest->return_looks-- <= 0) {
-            engine_wake(engine);
+        if (!look_at_front(engine, lane, now))
             return NULL;
-        }
-        if (lane->return_class == RETURN_UNKNOWN)
-            look(engine, lane, now);
         heed_class(dest, lane);
         if (lane->return_class == dest->return_class) {
             *ret_max = lane->return_left < *ret_max ? lane->return_left : *ret_max;
@@ -169,7 +239,7 @@ void return_order_added(struct engine *engine, struct lane_state *lane)
     if (lane->dest->return_class == RETURN_UNKNOWN || !has_order(lane->dest))
         return;
     look_anew(lane);
-    if (!turns_may_overtake(&lane->dest->turns, &lane->turn))
+    if (!dest_by_class(lane->dest) && !turns_may_overtake(&lane->dest->turns, &lane->turn))
         return;
     look(engine, lane, engine_now(engine));
     heed_class(lane->dest, lane);

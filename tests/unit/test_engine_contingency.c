@@ -134,8 +134,8 @@ static void looks_are_rarer_the_longer_it_is_away(void **state)
 
 /* Ids of jobs in the order in which they were sent. */
 struct sent {
-    char ids[16][16];
-    char tenants[16];
+    char ids[64][16];
+    char tenants[64];
     size_t count;
 };
 
@@ -196,13 +196,87 @@ static void the_way_back_has_an_order(void **state)
     world_end(&world);
 }
 
-/* C-60: a class counts among a taxpayer's own documents. Who calls all of them critical does not hold up the others. */
-static void taxpayers_take_turns_whatever_the_class(void **state)
+static void sent_in_order(const struct sent *sent, const char *const *order, size_t count)
+{
+    assert_int_equal(sent->count, count);
+    for (size_t i = 0; i < count; i++)
+        check(strcmp(sent->ids[i], order[i]) == 0, "number %zu is %s, not %s", i, sent->ids[i], order[i]);
+}
+
+/* C-60: the effective priority first, then taxpayers in turn, then age: on the way back and without an outage. */
+static void urgent_documents_go_first_whoever_has_them(void **state)
+{
+    enum { DOCUMENTS = 9 };
+    (void)state;
+    for (int outage = 0; outage < 2; outage++) {
+        struct sent sent = { .count = 0 };
+        struct world world = { .destination = notes_order, .context = &sent };
+        world_begin(&world, SIFEN(", concurrency: 1"), began);
+        if (outage)
+            assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+        else
+            assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+        add(&world, "B", "old", PRIORITY_NORMAL);
+        add(&world, "A", "n0", PRIORITY_NORMAL);
+        add(&world, "A", "n1", PRIORITY_NORMAL);
+        add(&world, "B", "new", PRIORITY_NORMAL);
+        add(&world, "A", "c0", PRIORITY_CRITICAL);
+        add(&world, "A", "c1", PRIORITY_CRITICAL);
+        add(&world, "A", "c2", PRIORITY_CRITICAL);
+        add(&world, "B", "h", PRIORITY_HIGH);
+        add(&world, "C", "k", PRIORITY_CRITICAL);
+        world_run_for(&world, 10 * MINUTE_MS);
+        if (outage)
+            assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
+        else
+            assert_int_equal(engine_resume(world.engine, SLICE("d"), NULL), STATUS_OK);
+        world_run_for(&world, MINUTE_MS);
+        check(sent.count == DOCUMENTS, "%zu were sent", sent.count);
+        for (size_t i = 0; i < sent.count; i++) /* among equals it may be either's turn */
+            check((strchr("ck", sent.ids[i][0]) != NULL) == (i < 4) && (strcmp(sent.ids[i], "h") == 0) == (i == 4),
+                  "number %zu is %s", i, sent.ids[i]);
+        check(strcmp(sent.ids[0], "k") == 0 || strcmp(sent.ids[1], "k") == 0, "C had no turn");
+        world_end(&world);
+    }
+}
+
+/* Who calls all of its work critical stops nobody where there is more than one slot; where there is one, aging ends it. */
+static void one_slot_in_five_is_for_all(void **state)
 {
     struct sent sent = { .count = 0 };
     struct world world = { .destination = notes_order, .context = &sent };
     (void)state;
-    world_begin(&world, SIFEN(", concurrency: 1"), began);
+    world_begin(&world, SIFEN(", concurrency: 5"), began);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
+    for (int i = 0; i < 40; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "c%d", i);
+        add(&world, "A", id, PRIORITY_CRITICAL);
+    }
+    for (int i = 0; i < 4; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "n%d", i);
+        add(&world, "B", id, PRIORITY_NORMAL);
+    }
+    world_run_for(&world, 1000);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), NULL), STATUS_OK);
+    world_run_for(&world, MINUTE_MS);
+    size_t normal = 0;
+    for (size_t i = 0; i < 25; i++)
+        normal += sent.ids[i][0] == 'n';
+    check(normal >= 2 && normal <= 4, "%zu of the first 25 are normal", normal);
+    assert_int_equal(sent.count, 44);
+    world_end(&world);
+}
+
+/* The default: a class counts among a tenant's own jobs, and who calls all of them critical does not hold up the others. */
+static void a_class_counts_among_its_tenants_jobs(void **state)
+{
+    static const char *const order[] = { "c0", "old", "c1", "new", "c2", "c3", "c4", "c5" };
+    struct sent sent = { .count = 0 };
+    struct world world = { .destination = notes_order, .context = &sent };
+    (void)state;
+    world_begin(&world, SIFEN(", concurrency: 1, priority: { scope: tenant }"), began);
     assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 6; i++) {
         char id[] = "c0";
@@ -214,10 +288,7 @@ static void taxpayers_take_turns_whatever_the_class(void **state)
     add(&world, "B", "new", PRIORITY_NORMAL);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
     world_run_for(&world, MINUTE_MS);
-    static const char *const order[] = { "c0", "old", "c1", "new", "c2", "c3", "c4", "c5" };
-    assert_int_equal(sent.count, COUNT_OF(order));
-    for (size_t i = 0; i < sent.count; i++)
-        check(strcmp(sent.ids[i], order[i]) == 0, "number %zu is %s", i, sent.ids[i]);
+    sent_in_order(&sent, order, COUNT_OF(order));
     world_end(&world);
 }
 
@@ -227,7 +298,9 @@ int main(void)
         cmocka_unit_test(each_trigger_leads_to_contingency),
         cmocka_unit_test(looks_are_rarer_the_longer_it_is_away),
         cmocka_unit_test(the_way_back_has_an_order),
-        cmocka_unit_test(taxpayers_take_turns_whatever_the_class),
+        cmocka_unit_test(urgent_documents_go_first_whoever_has_them),
+        cmocka_unit_test(one_slot_in_five_is_for_all),
+        cmocka_unit_test(a_class_counts_among_its_tenants_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

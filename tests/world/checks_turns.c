@@ -100,10 +100,11 @@ static int64_t round_of(const struct world *world, int dest)
     return round;
 }
 
-/* Tenants with a rate of their own wait for that, too, as the program counts it: they are not judged. */
+/* Tenants with a rate of their own wait for that, too, and where classes count across tenants for these: not judged. */
 static bool takes_turns(const struct destination_config *config)
 {
-    return config && config->fairness.round_robin && config->rate_per_tenant.count == 0;
+    return config && config->fairness.round_robin && config->rate_per_tenant.count == 0 &&
+           config->priority_scope == PRIORITY_TENANT;
 }
 
 /* When it was decided, as its lease says; where the configuration has changed since, as early as that may have been. */
