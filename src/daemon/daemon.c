@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "api/api.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/notify.h"
@@ -23,7 +24,7 @@ enum {
     DRAIN_CHECK_MS = 20,
     ABORTS_MAX = 256,
     STOP_CHECKS_MAX = 500,
-    CONNECTIONS_KEPT_MAX = 4096,
+    CONNECTIONS_MAX = 100000, /* that we make */
     TRANSPORTS = TRANSPORT_PULL + 1,
 };
 
@@ -354,10 +355,12 @@ static enum status open_store(struct daemon *daemon, struct error *err)
 
 static enum status open_engine(struct daemon *daemon, struct error *err)
 {
-    struct http_settings http = { .now = daemon_now, .connections_max = CONNECTIONS_KEPT_MAX };
+    int64_t sends = descriptors_share(descriptors_limit(), daemon->config->connections_max).sends;
+    long connections_max = sends < CONNECTIONS_MAX ? (long)sends : CONNECTIONS_MAX;
+    struct http_settings http = { .now = daemon_now, .connections_max = connections_max };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
     if (status == STATUS_OK)
-        status = smtp_transport_new(daemon->loop, CONNECTIONS_KEPT_MAX, &daemon->transports[TRANSPORT_SMTP], err);
+        status = smtp_transport_new(daemon->loop, connections_max, &daemon->transports[TRANSPORT_SMTP], err);
     if (status == STATUS_OK)
         status = prober_new(daemon->loop, &daemon->prober, err);
     if (status != STATUS_OK)

@@ -1,11 +1,26 @@
 #include "transport/curl_loop.h"
 
+#include "base/hash.h"
+
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { REMIND_MS = 250 };
+enum {
+    REMIND_MS = 250,
+    LATE_MS = 100,           /* a timer this late was paused */
+    GRACE_MS = 1000,         /* for what lies in the sockets to be read */
+    REST_LOOK_MS = 1050,     /* libcurl looks for ended connections once a second at most */
+    REST_MS_MIN = 2000,      /* a shorter rest is a pause in work */
+    REST_MS_MAX = 60 * 1000,
+    REST_PER_ADDRESS_MAX = 8,
+    REST_MAX = 128,
+};
+
+static void sweep_end(struct curl_loop *loop);
 
 static void collect(struct curl_loop *loop)
 {
@@ -17,7 +32,10 @@ static void collect(struct curl_loop *loop)
             continue;
         CURLcode result = message->data.result; /* the message goes with its handle */
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&private_data);
-        loop->done(private_data, result);
+        if (private_data == loop)
+            sweep_end(loop);
+        else
+            loop->done(private_data, result);
     }
 }
 
@@ -28,7 +46,21 @@ struct curl_watch {
     short wanted;        /* what the event is registered for; 0: it is not */
     bool kept;           /* of a connection that was made: it is closed by curl_loop_close, and not without it */
     bool idle;           /* libcurl has no use for it at present */
+    int64_t idle_since_ms;
+    uint64_t address;    /* of the other side */
 };
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void look_at_rest(struct curl_loop *loop, int ms)
+{
+    event_add(loop->rest, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
+}
 
 /* NULL: no memory. */
 static struct curl_watch *watch_at(struct curl_loop *loop, curl_socket_t fd)
@@ -53,6 +85,14 @@ static void watch_drop(struct curl_watch *watch)
     *watch = (struct curl_watch){ .event = NULL };
 }
 
+static void rest_begin(struct curl_loop *loop, struct curl_watch *watch)
+{
+    watch->idle = true;
+    watch->idle_since_ms = monotonic_ms();
+    if (!event_pending(loop->rest, EV_TIMEOUT, NULL))
+        look_at_rest(loop, REST_LOOK_MS);
+}
+
 /*
  * Of a name with several addresses libcurl gives up a silent one when half of the time to connect has passed. 7.88 closes
  * its socket then and waits to be called before it tries the next, but has nothing left that would call it: so every
@@ -74,17 +114,40 @@ static void remind_later(struct curl_loop *loop)
         event_add(loop->reminder, &(struct timeval){ .tv_usec = REMIND_MS * 1000 });
 }
 
+/* --- pauses -------------------------------------------------------------------------------------- */
+
+static void on_caught_up(evutil_socket_t fd, short what, void *context)
+{
+    struct curl_loop *loop = context;
+    (void)fd;
+    (void)what;
+    loop->grace(loop, false);
+    on_reminder(-1, 0, loop); /* whose time ran out meanwhile has no timer of its own any more */
+}
+
+/* Before libcurl is told of anything. */
+static void notice_pause(struct curl_loop *loop)
+{
+    bool late = loop->due_ms >= 0 && monotonic_ms() - loop->due_ms > LATE_MS;
+    if (!late || !loop->grace || event_pending(loop->catch_up, EV_TIMEOUT, NULL))
+        return;
+    loop->grace(loop, true);
+    event_add(loop->catch_up, &(struct timeval){ .tv_sec = GRACE_MS / 1000, .tv_usec = GRACE_MS % 1000 * 1000 });
+}
+
 static void on_socket_ready(evutil_socket_t fd, short what, void *context)
 {
     struct curl_loop *loop = context;
     struct curl_watch *watch = &loop->watches[fd];
     int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
     int running;
-    if (watch->idle) { /* closed by the other side, most likely; libcurl looks before it uses the socket again */
+    if (watch->idle) { /* closed by the other side, most likely */
         event_del(watch->event);
         watch->wanted = 0;
+        look_at_rest(loop, 0);
         return;
     }
+    notice_pause(loop);
     curl_multi_socket_action(loop->multi, fd, flags, &running);
     collect(loop);
 }
@@ -98,8 +161,10 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
     if (!watch)
         return -1;
     watch->idle = what == CURL_POLL_REMOVE;
-    if (watch->idle && watch->kept)
+    if (watch->idle && watch->kept) {
+        rest_begin(loop, watch);
         return 0;
+    }
     if (watch->idle) {
         if (watch->wanted & EV_WRITE)
             remind_later(loop);
@@ -144,8 +209,16 @@ void curl_loop_keep(struct curl_loop *loop, CURL *curl)
     struct curl_watch *watch;
     if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD)
         return;
-    if ((watch = watch_at(loop, fd)))
-        watch->kept = true;
+    if (!(watch = watch_at(loop, fd)))
+        return;
+    char *ip = NULL;
+    long port = 0;
+    curl_easy_getinfo(curl, CURLINFO_PRIMARY_IP, &ip);
+    curl_easy_getinfo(curl, CURLINFO_PRIMARY_PORT, &port);
+    watch->kept = true;
+    if (watch->wanted == 0) /* the farewell came before anybody knew that it would be kept */
+        rest_begin(loop, watch);
+    watch->address = hash_slice((uint64_t)port, 0, slice_from(ip));
 }
 
 int curl_loop_close(void *loop, curl_socket_t fd)
@@ -156,6 +229,106 @@ int curl_loop_close(void *loop, curl_socket_t fd)
     return close(fd);
 }
 
+/* --- rest --------------------------------------------------------------------------------------- */
+
+/* A connection at rest, as one look finds it. */
+struct resting {
+    uint64_t address;
+    int64_t since_ms;
+    int fd;
+};
+
+/* By address, the latest first. */
+static int resting_compare(const void *a, const void *b)
+{
+    const struct resting *left = a, *right = b;
+    if (left->address != right->address)
+        return left->address < right->address ? -1 : 1;
+    return (left->since_ms < right->since_ms) - (left->since_ms > right->since_ms);
+}
+
+size_t curl_loop_idle(const struct curl_loop *loop)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < loop->watch_count; i++)
+        count += loop->watches[i].idle && loop->watches[i].kept;
+    return count;
+}
+
+static bool has_ended(int fd)
+{
+    struct pollfd asked = { .fd = fd, .events = POLLRDHUP };
+    return poll(&asked, 1, 0) > 0;
+}
+
+/*
+ * Ends what has rested for too long or is too much, and tells how many have ended. libcurl has no call that closes one: it
+ * takes a connection that is shut down for one that the other side has closed.
+ */
+static size_t rest_end(struct resting *resting, size_t count, int64_t now_ms)
+{
+    size_t ended = 0, kept = 0, of_address = 0;
+    qsort(resting, count, sizeof *resting, resting_compare);
+    for (size_t i = 0; i < count; i++) {
+        int64_t rested_ms = now_ms - resting[i].since_ms;
+        of_address = i > 0 && resting[i - 1].address == resting[i].address ? of_address + 1 : 1;
+        bool spare = rested_ms >= REST_MS_MIN && (of_address > REST_PER_ADDRESS_MAX || kept >= REST_MAX);
+        if (spare || rested_ms >= REST_MS_MAX)
+            shutdown(resting[i].fd, SHUT_RDWR);
+        else
+            kept++;
+        ended += has_ended(resting[i].fd);
+    }
+    return ended;
+}
+
+static curl_socket_t open_nothing(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)context;
+    (void)purpose;
+    (void)address;
+    return CURL_SOCKET_BAD;
+}
+
+static void sweep_end(struct curl_loop *loop)
+{
+    curl_multi_remove_handle(loop->multi, loop->sweeper);
+    loop->sweeping = false;
+}
+
+/* libcurl closes all ended connections when it begins a transfer: this one goes nowhere. */
+static void sweep(struct curl_loop *loop)
+{
+    if (loop->sweeping || (!loop->sweeper && !(loop->sweeper = curl_easy_init())))
+        return;
+    curl_easy_setopt(loop->sweeper, CURLOPT_URL, "http://127.0.0.1:1/");
+    curl_easy_setopt(loop->sweeper, CURLOPT_PROXY, "");
+    curl_easy_setopt(loop->sweeper, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(loop->sweeper, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(loop->sweeper, CURLOPT_OPENSOCKETFUNCTION, open_nothing);
+    curl_easy_setopt(loop->sweeper, CURLOPT_PRIVATE, loop);
+    loop->sweeping = curl_multi_add_handle(loop->multi, loop->sweeper) == CURLM_OK;
+}
+
+static void on_rest(evutil_socket_t fd, short what, void *context)
+{
+    struct curl_loop *loop = context;
+    size_t count = curl_loop_idle(loop), filled = 0;
+    struct resting *resting = count > 0 ? calloc(count, sizeof *resting) : NULL;
+    (void)fd;
+    (void)what;
+    for (size_t i = 0; resting && i < loop->watch_count; i++) {
+        const struct curl_watch *watch = &loop->watches[i];
+        if (watch->idle && watch->kept)
+            resting[filled++] = (struct resting){ watch->address, watch->idle_since_ms, (int)i };
+    }
+    if (rest_end(resting, filled, monotonic_ms()) > 0)
+        sweep(loop);
+    free(resting);
+    if (count > 0)
+        look_at_rest(loop, REST_LOOK_MS);
+}
+
 /* --- time --------------------------------------------------------------------------------------- */
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
@@ -164,6 +337,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
     int running;
     (void)fd;
     (void)what;
+    notice_pause(loop);
     curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     collect(loop);
 }
@@ -172,6 +346,7 @@ static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
 {
     struct curl_loop *loop = context;
     (void)multi;
+    loop->due_ms = timeout_ms < 0 ? -1 : monotonic_ms() + timeout_ms;
     if (timeout_ms < 0) {
         event_del(loop->timer);
         return 0;
@@ -182,10 +357,12 @@ static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
 
 bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done)(void *private_data, CURLcode result))
 {
-    *loop = (struct curl_loop){ .base = base, .multi = curl_multi_init(), .done = done };
+    *loop = (struct curl_loop){ .base = base, .multi = curl_multi_init(), .done = done, .due_ms = -1 };
     loop->timer = event_new(base, -1, 0, on_timer, loop);
     loop->reminder = event_new(base, -1, 0, on_reminder, loop);
-    if (!loop->multi || !loop->timer || !loop->reminder)
+    loop->rest = event_new(base, -1, 0, on_rest, loop);
+    loop->catch_up = event_new(base, -1, 0, on_caught_up, loop);
+    if (!loop->multi || !loop->timer || !loop->reminder || !loop->rest || !loop->catch_up)
         return false;
     curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_multi_socket);
     curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
@@ -196,6 +373,9 @@ bool curl_loop_init(struct curl_loop *loop, struct event_base *base, void (*done
 
 void curl_loop_release(struct curl_loop *loop)
 {
+    if (loop->sweeping)
+        sweep_end(loop);
+    curl_easy_cleanup(loop->sweeper);
     if (loop->multi)
         curl_multi_cleanup(loop->multi); /* closes the sockets */
     for (size_t i = 0; i < loop->watch_count; i++)
@@ -205,4 +385,8 @@ void curl_loop_release(struct curl_loop *loop)
         event_free(loop->timer);
     if (loop->reminder)
         event_free(loop->reminder);
+    if (loop->rest)
+        event_free(loop->rest);
+    if (loop->catch_up)
+        event_free(loop->catch_up);
 }

@@ -5,6 +5,9 @@
  *
  * libcurl says farewell to a socket after each answer and greets it again with the next request. Those of which
  * curl_loop_keep was told stay registered in between, which saves the kernel most of a request's changes.
+ *
+ * A connection at rest costs a descriptor that somebody else may need. One that the other side has closed is closed at once.
+ * After two seconds of rest no more than a few are kept for each address and in all, after a minute none.
  */
 #ifndef TRANSPORT_CURL_LOOP_H
 #define TRANSPORT_CURL_LOOP_H
@@ -20,9 +23,20 @@ struct curl_loop {
     CURLM *multi;
     struct event *timer;
     struct event *reminder; /* to look at handles whose sockets were never connected */
+    struct event *rest;     /* to look at connections at rest, while there are any */
+    CURL *sweeper;          /* makes libcurl let go of connections that have ended */
+    bool sweeping;
     struct curl_watch *watches; /* by descriptor */
     size_t watch_count;
     void (*done)(void *private_data, CURLcode result);
+    /*
+     * May be NULL. After a pause of the process, or of the loop, answers lie in the sockets that libcurl would not read: it
+     * looks at the time first. Told that a grace begins, this takes the time limits off all handles; told that it ends, it
+     * puts them back, and what is late then has no answer.
+     */
+    void (*grace)(struct curl_loop *loop, bool begins);
+    int64_t due_ms;      /* the timer is due at; negative: it is not set */
+    struct event *catch_up; /* the grace ends */
 };
 
 /* False: no memory; release it all the same. It must not move while it is used. */
@@ -34,6 +48,9 @@ void curl_loop_release(struct curl_loop *loop);
 curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address);
 /* CURLOPT_CLOSESOCKETFUNCTION of every handle that is given to curl_loop_keep; the loop is its data. */
 int curl_loop_close(void *loop, curl_socket_t fd);
+/* How many connections at rest there are. */
+size_t curl_loop_idle(const struct curl_loop *loop);
+
 /* From `done`, before the handle is removed: its connection, if libcurl has put it by for the next request, is kept. */
 void curl_loop_keep(struct curl_loop *loop, CURL *curl);
 

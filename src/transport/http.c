@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <libxml/parser.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ struct http_transport {
     struct searcher *searcher;
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
+    struct exchange *under_way; /* from start to report */
+    long under_way_count;
     uint64_t generation; /* of the configuration: what was prepared before is not used again */
     struct exchange *unstarted; /* failed before they began; reported from the loop */
     struct send *starved;       /* likewise, without memory even for an exchange */
@@ -74,6 +77,7 @@ struct exchange {
     uint64_t prepared_in;                          /* the transport's generation then */
     CURLU *url;                                    /* taken apart once for all sends of a prepared handle; NULL: none */
     struct exchange *next;                         /* in idle or unstarted */
+    struct exchange *later, **link;                /* in under_way */
 };
 
 static int64_t monotonic_ns(void)
@@ -330,6 +334,39 @@ static void exchange_recycle(struct exchange *exchange)
     http->idle_count++;
 }
 
+static void under_way_add(struct exchange *exchange)
+{
+    struct http_transport *http = exchange->http;
+    exchange->later = http->under_way;
+    exchange->link = &http->under_way;
+    if (exchange->later)
+        exchange->later->link = &exchange->later;
+    http->under_way = exchange;
+    http->under_way_count++;
+}
+
+static void under_way_remove(struct exchange *exchange)
+{
+    *exchange->link = exchange->later;
+    if (exchange->later)
+        exchange->later->link = exchange->link;
+    exchange->http->under_way_count--;
+}
+
+/* While the loop catches up nobody's time runs out: the answers may lie in the sockets. */
+static void set_timeouts(CURL *curl, const struct destination_config *destination, bool running)
+{
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, running ? (long)destination->timeout_ms : 0L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, running ? (long)destination->connect_timeout_ms : (long)INT_MAX);
+}
+
+static void on_grace(struct curl_loop *loop, bool begins)
+{
+    struct http_transport *http = (struct http_transport *)((char *)loop - offsetof(struct http_transport, loop));
+    for (struct exchange *exchange = http->under_way; exchange; exchange = exchange->later)
+        set_timeouts(exchange->curl, exchange->send->destination, !begins);
+}
+
 static void report(struct exchange *exchange, struct answer *answer)
 {
     struct send *send = exchange->send;
@@ -340,6 +377,7 @@ static void report(struct exchange *exchange, struct answer *answer)
     answer->left_out = buffer_slice(&exchange->request.left_out);
     answer->duration_ms = (monotonic_ns() - exchange->started_ns) / 1000000;
     send->transport = NULL;
+    under_way_remove(exchange);
     send->done(send, answer);
     buffer_release(&words->code);
     buffer_release(&words->text);
@@ -531,8 +569,6 @@ static void set_destination(struct exchange *exchange)
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)destination->timeout_ms);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
@@ -548,6 +584,7 @@ static void set_options(struct exchange *exchange)
 {
     if (!exchange->prepared_for)
         set_destination(exchange);
+    set_timeouts(exchange->curl, exchange->send->destination, true);
     curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_body(exchange);
     if (is_ordinary(exchange->send) && !exchange->unset) {
@@ -572,6 +609,10 @@ static void judge_unstarted(const struct exchange *exchange, struct answer *answ
         answer->outcome = OUTCOME_BLOCKED;
         buffer_append(&words->code, SLICE("insist:configuration"));
         buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", exchange->failure.text);
+        break;
+    case STATUS_FULL:
+        buffer_append(&words->code, SLICE("insist:connections"));
+        buffer_printf(&words->text, "NO_CONNECTION - %s", exchange->failure.text);
         break;
     default:
         buffer_append(&words->code, SLICE("curl:27"));
@@ -620,10 +661,16 @@ static void http_start(struct transport *transport, struct send *send)
         return;
     }
     exchange->send = send;
+    under_way_add(exchange);
     exchange->started_ns = monotonic_ns();
     exchange->headers.limit = HEADERS_BYTES_MAX;
     exchange->body.limit = (size_t)send->destination->response_bytes_max;
     instant now = http->settings.now(http->settings.context);
+    if (http->under_way_count > http->settings.connections_max) {
+        error_set(&exchange->failure, STATUS_FULL, "all %ld connections are in use", http->settings.connections_max);
+        fail_unstarted(exchange);
+        return;
+    }
     if (http_request_make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
         fail_unstarted(exchange);
         return;
@@ -721,6 +768,9 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
         return status;
     }
     curl_multi_setopt(http->loop.multi, CURLMOPT_MAXCONNECTS, settings->connections_max);
+    /* Beyond that one at rest is closed for each new one; sends alone never come to it. */
+    curl_multi_setopt(http->loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, settings->connections_max);
+    http->loop.grace = on_grace;
     curl_multi_setopt(http->loop.multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     *ret_transport = &http->transport;
     return STATUS_OK;

@@ -11,7 +11,7 @@ struct event_base;
 struct http_settings {
     instant (*now)(void *context); /* for HTTP-dates in Retry-After and signatures */
     void *context;
-    long connections_max; /* kept open in all */
+    long connections_max; /* in all, those at rest included; a send beyond is answered as not attempted */
 };
 
 /*

@@ -16,6 +16,11 @@ static instant rig_now(void *context)
     return rig->now;
 }
 
+struct http_settings rig_settings(struct rig *rig)
+{
+    return (struct http_settings){ .now = rig_now, .context = rig, .connections_max = 256 };
+}
+
 void rig_open(struct rig *rig)
 {
     struct error err;
@@ -23,7 +28,7 @@ void rig_open(struct rig *rig)
     *rig = (struct rig){ .loop = event_base_new() };
     assert_non_null(rig->loop);
     assert_int_equal(instant_parse(SLICE("2025-01-12T10:40:00Z"), &rig->now, NULL), STATUS_OK);
-    struct http_settings settings = { .now = rig_now, .context = rig, .connections_max = 256 };
+    struct http_settings settings = rig_settings(rig);
     if (http_transport_new(rig->loop, &settings, &rig->transport, &err) != STATUS_OK)
         fail_msg("%s", err.text);
 }

@@ -27,6 +27,8 @@ struct rig_send {
 };
 
 void rig_open(struct rig *rig);
+/* Those that its transport has, for another. */
+struct http_settings rig_settings(struct rig *rig);
 void rig_close(struct rig *rig);
 
 /* Reads "destinations: { d: { TEXT } }", TEXT printf-like, in place of the configuration before. */

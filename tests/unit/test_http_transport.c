@@ -453,6 +453,128 @@ static void test_idle_close(void **state)
     receiver_free(receiver);
 }
 
+/* Connections that the other side has closed are closed here, without another send to the same place. */
+static void test_closed_at_rest(void **state)
+{
+    (void)state;
+    enum { SENDS = 30 };
+    static struct rig_send sends[SENDS];
+    static const struct receiver_reply late = { .body = "fine", .delay_ms = 50 };
+    size_t before = rig_descriptors();
+    struct receiver *receiver = receiver_new(NULL);
+    receiver_script(receiver, &late, 1);
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true", receiver_port(receiver));
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    for (size_t i = 0; i < SENDS; i++)
+        rig_wait(&rig, &sends[i]);
+    receiver_free(receiver); /* ends every connection */
+    for (int i = 0; i < 600 && rig_descriptors() > before; i++)
+        rig_run(&rig, 100);
+    check(rig_descriptors() <= before, "%zu descriptors, %zu before", rig_descriptors(), before);
+}
+
+/* After some seconds of rest a few are kept of many, though nobody has closed them. */
+static void test_few_are_kept(void **state)
+{
+    (void)state;
+    enum { SENDS = 30, KEPT = 8 };
+    static struct rig_send sends[SENDS];
+    static const struct receiver_reply late = { .body = "fine", .delay_ms = 200 };
+    struct receiver *receiver = receiver_new(NULL);
+    receiver_script(receiver, &late, 1);
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true", receiver_port(receiver));
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    for (size_t i = 0; i < SENDS; i++)
+        rig_wait(&rig, &sends[i]);
+    size_t made = receiver_connections(receiver);
+    check(made > KEPT, "%zu connections say nothing", made);
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        rig_run(&rig, 100);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (rig_descriptors() > descriptors_before + 2 * KEPT + 16 && now.tv_sec < start.tv_sec + 60);
+    assert_true(receiver_await_ended(receiver, made - KEPT));
+    receiver_free(receiver);
+}
+
+/* More sends than there may be connections: nothing is spent by those that find none, and idle ones make room. */
+static void test_connections_max(void **state)
+{
+    (void)state;
+    enum { MAX = 4, SENDS = 10 };
+    static struct rig_send sends[SENDS];
+    static const struct receiver_reply late = { .body = "fine", .delay_ms = 100 };
+    struct receiver *receivers[SENDS] = { receiver_new(NULL) };
+    struct transport *whole = rig.transport;
+    struct http_settings settings = rig_settings(&rig);
+    struct error err;
+    settings.connections_max = MAX;
+    assert_int_equal(http_transport_new(rig.loop, &settings, &rig.transport, &err), STATUS_OK);
+    receiver_script(receivers[0], &late, 1);
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true", receiver_port(receivers[0]));
+    size_t refused = 0;
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_wait(&rig, &sends[i]);
+        refused += !sends[i].answer.attempted;
+        check(sends[i].answer.attempted || strcmp(sends[i].code, "insist:connections") == 0, "%s", sends[i].code);
+    }
+    assert_int_equal(refused, SENDS - MAX);
+    for (size_t i = 1; i < SENDS; i++) { /* each elsewhere: a connection at rest goes for each */
+        receivers[i] = receiver_new(NULL);
+        rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true", receiver_port(receivers[i]));
+        rig.transport->ops->forget(rig.transport);
+        rig_send(&rig, &sends[i]);
+        check(sends[i].answer.outcome == OUTCOME_DELIVERED, "%zu: %s", i, sends[i].text);
+    }
+    for (size_t i = 0; i < SENDS; i++)
+        receiver_free(receivers[i]);
+    rig.transport->ops->free(rig.transport);
+    rig.transport = whole;
+}
+
+/* The process stood still for longer than the time for an answer, which came meanwhile: it is read. */
+static void test_pause(void **state)
+{
+    (void)state;
+    enum { SENDS = 5 };
+    static struct rig_send sends[SENDS], lost;
+    static const struct receiver_reply replies[] = {
+        { .body = "fine" }, { .body = "fine" }, { .body = "fine" }, { .body = "fine" }, { .body = "fine" }, { .fate = FATE_HANG },
+    };
+    struct receiver *receiver = receiver_new(NULL);
+    receiver_script(receiver, replies, COUNT_OF(replies));
+    rig_configure(&rig, "url: 'http://127.0.0.1:%d', allow_private: true, timeout: 2s", receiver_port(receiver));
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_prepare(&rig, &sends[i]);
+        rig_start(&rig, &sends[i]);
+    }
+    for (int i = 0; i < 2000 && receiver_requests(receiver) < SENDS; i++)
+        event_base_loop(rig.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    rig_prepare(&rig, &lost);
+    rig_start(&rig, &lost);
+    for (int i = 0; i < 2000 && receiver_requests(receiver) < SENDS + 1; i++)
+        event_base_loop(rig.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    sleep(3);
+    for (size_t i = 0; i < SENDS; i++) {
+        rig_wait(&rig, &sends[i]);
+        check(sends[i].answer.outcome == OUTCOME_DELIVERED, "%zu: %s", i, sends[i].text);
+    }
+    rig_wait(&rig, &lost); /* and what has no answer is still given up */
+    check(lost.answer.outcome == OUTCOME_IN_DOUBT && strcmp(lost.code, "curl:28") == 0, "%s", lost.text);
+    receiver_free(receiver);
+}
+
 static void test_many_at_once(void **state)
 {
     (void)state;
@@ -639,6 +761,10 @@ int main(void)
         TEST(test_connections_are_kept),
         TEST(test_sent_once),
         TEST(test_idle_close),
+        TEST(test_closed_at_rest),
+        TEST(test_few_are_kept),
+        TEST(test_connections_max),
+        TEST(test_pause),
         TEST(test_many_at_once),
         TEST(test_abort),
         TEST(test_abort_early),
