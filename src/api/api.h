@@ -1,5 +1,5 @@
 /*
- * api.h - the HTTP API: libevent's server on a thread of its own.
+ * api.h - the HTTP API, on a thread of its own.
  *
  * It reads the store by a reader of its own, changes it through the writer, and asks the
  * engine by messages.
@@ -18,6 +18,7 @@ struct api_settings {
     struct mailbox *engine_mailbox;
     uint64_t seed;
     instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
+    int64_t (*ticks_ms)(void *context); /* likewise, of a clock that never goes back */
     void *context;
 };
 

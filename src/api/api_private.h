@@ -9,23 +9,24 @@
 #include "api/call.h"
 #include "api/client.h"
 #include "api/dead_ages.h"
+#include "api/door.h"
 #include "api/request_measures.h"
+#include "api/room.h"
+#include "api/rota.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 enum {
-    HEADER_BYTES_MAX = 16 * 1024,
-    CLIENT_TIMEOUT_S = 60,          /* a client that neither reads nor writes */
     BODY_OVERHEAD_BYTES = 64 * 1024, /* of a job's JSON around its payload */
+    SMALL_BODY_BYTES_MAX = 64 * 1024, /* of most calls, and of who has no token where one is needed */
+    MIDDLE_BODY_BYTES_MAX = 1 << 20,
     BATCH_BODY_BYTES_MAX = 64 << 20,
-    UNKNOWN_BODY_BYTES_MAX = 64 * 1024, /* of who has no token, where one is needed */
+    SMALL_ANSWER_BYTES_MAX = 1 << 20, /* of most lists */
     DISK_CHECK_EVERY_MS = 1000,
     RETRY_AFTER_S = 1,
     STUCK_AFTER_MS = 30 * 1000, /* no progress for this long means not alive */
-    ACCEPT_PAUSE_MS = 200,      /* after a connection could not be taken */
-    ACCEPT_TELL_EVERY_MS = 10 * 1000,
     PULSE_EVERY_MS = 1000,      /* how often the engine is asked whether it runs */
 };
 
@@ -46,10 +47,11 @@ struct api {
     struct tokens *tokens; /* NULL: none are needed */
     struct store_reader *reader;
     struct event_base *loop;
-    struct evhttp *http;
-    struct evhttp_bound_socket *socket;
-    struct event *accept_again; /* after it failed */
-    instant accept_told_at;
+    struct door door;
+    struct rota rota;
+    struct room room;
+    struct http_head head; /* of the request that is being looked at */
+    struct buffer scratch; /* for the head of an answer */
     struct mailbox *mailbox;
     pthread_t thread;
     bool started;
@@ -57,9 +59,6 @@ struct api {
     bool stopping; /* only the API's thread reads and writes it */
     bool draining;
     size_t calls; /* under way */
-    struct client *clients; /* whose connections are open */
-    struct client **clients_by_fd;
-    size_t client_count, client_capacity;
     struct stream *streams; /* answers in pieces under way */
     struct event *stream_timer; /* of those that follow the trail; NULL: there was none yet */
     struct pulse pulse;
@@ -90,12 +89,27 @@ extern const struct route api_routes[]; /* method NULL ends */
 
 /* server.c */
 instant api_now(const struct api *api);
+/* For deadlines of connections: never goes back. */
+int64_t api_ticks_ms(const struct api *api);
 /* Whether new jobs may be taken; false: answered with 503 already. */
 bool api_accepts(struct call *call);
 /* Whether the disk has less than limits.disk_free, looked at once a second. */
 bool api_disk_is_low(struct api *api);
 /* Ends the loop when it is to end and nothing is under way. */
 void api_may_end(struct api *api);
+
+/* A request is complete; `head` and `body` are in the client's memory until it is answered. */
+void api_request(struct api *api, struct client *client, const struct http_head *head, struct slice body);
+/*
+ * Whether a body that is not small is read at all, of `length` bytes; -1: not known. Else what to answer instead.
+ */
+struct body_verdict {
+    size_t max;
+    int status;
+    const char *type;
+    char detail[256];
+};
+bool api_takes_body(struct api *api, const struct http_head *head, int64_t length, struct body_verdict *ret_verdict);
 
 /* stream.c: ends those who follow the trail; `reason` is a constant word that they are told. */
 void event_streams_end(struct api *api, const char *reason);

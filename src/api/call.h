@@ -7,6 +7,7 @@
 #ifndef API_CALL_H
 #define API_CALL_H
 
+#include "api/http_head.h"
 #include "api/text_place.h"
 #include "base/buffer.h"
 #include "base/json.h"
@@ -15,8 +16,6 @@
 struct api;
 struct client;
 struct route;
-struct evhttp_request;
-struct evkeyvalq;
 
 enum { CALL_PARAMETERS_MAX = 2, CALL_OPS_MAX = 2000 };
 
@@ -43,15 +42,24 @@ struct lane_standing {
     struct lane_hold hold;
 };
 
+struct call_parameter {
+    const char *name;
+    struct slice value; /* decoded */
+};
+
 struct call {
     struct message message; /* for the way to the engine's thread and back */
     struct api *api;
-    struct evhttp_request *http; /* NULL: the client is gone */
-    struct client *client;       /* likewise */
+    struct client *client; /* NULL: it is gone */
+    struct http_head head; /* of its headers only so many as there are */
+    struct buffer request; /* what head and body point into, once the client is gone */
+    struct buffer answer_headers;
+    bool answer_cached; /* they say for how long */
     const struct route *route;
     struct arena memory;
     struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
-    struct evkeyvalq *query;
+    struct call_parameter *query;
+    size_t query_count;
     struct slice body;
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;
@@ -60,6 +68,7 @@ struct call {
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
     struct stream *stream; /* the answer in pieces that is under way */
+    bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
     struct standing *standings;
     size_t standing_count, standing_capacity;
     struct lane_standing *lanes;
@@ -72,6 +81,10 @@ struct call {
 
 /* A value of the query string; empty: absent. Lives as long as the call. */
 struct slice call_query(const struct call *call, const char *name);
+/* A header of the request; empty: absent. */
+struct slice call_header(const struct call *call, struct slice name);
+/* For the answer that is to come. */
+void call_add_header(struct call *call, const char *name, const char *value);
 /* limit: 1 to 1000, 100 when absent; false: answered already. */
 bool call_limit(struct call *call, size_t *ret_limit);
 /* The tenant that the call may act for: `asked`, or the token's own. False: answered with 403 already. */
@@ -126,6 +139,8 @@ typedef enum piece piece_maker(struct call *call, struct buffer *out);
 void call_stream(struct call *call, const char *content_type, piece_maker *next);
 /* Does nothing unless it waits. The call may be gone afterwards. */
 void call_stream_wake(struct call *call);
+/* The same, at once: before others, and though it is busy. The call may be gone afterwards. */
+void call_stream_hurry(struct call *call);
 /* The client does not take what was sent: `last` is put behind it, and that was the answer. The call is gone. */
 void call_stream_cut(struct call *call, struct buffer *last);
 /* Calls `visit` with each answer under way whose pieces `next` makes; it may wake or cut that one. Returns how many. */
@@ -142,6 +157,12 @@ bool call_client_gone(const struct call *call);
 void call_client_left(struct call *call);
 /* Ends the call without an answer: nobody is there any more. */
 void call_drop(struct call *call);
+
+/* pieces.c: the beginning of an answer. */
+void call_begin_answer(struct call *call, int status, const char *content_type, int64_t length, struct buffer *out);
+/* `status` 0: nobody was there to be answered. */
+void call_measured(const struct call *call, int status);
+void call_free(struct call *call);
 
 /* A buffer for an answer. */
 struct buffer call_buffer(void);

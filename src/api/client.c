@@ -1,319 +1,473 @@
 #include "api/client.h"
 
-#include "api/api_private.h"
+#include "api/answer.h"
+#include "api/client_private.h"
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <event2/http.h>
-#include <stdio.h>
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
-    PAGE_BYTES_MAX = 4096,
-    STATUS_DIGITS = 3,
-    WRITE_BYTES_MAX = 256 * 1024, /* at once; others have their turn in between */
+    FIRST_READ_BYTES = 4 * 1024,
+    READ_BYTES = 64 * 1024,
+    BODY_READ_BYTES = 256 * 1024,
+    KEPT_BYTES_MAX = 32 * 1024, /* of memory for the next request */
 };
 
-struct client {
-    struct api *api;
-    struct bufferevent *stream;
-    struct evhttp_connection *connection; /* NULL: it was just accepted */
-    evutil_socket_t fd;
-    struct client *next, **link; /* of all */
-    void (*gone)(void *context);
-    void *context;
-    struct buffer head;  /* of the request that is being read, up to the empty line */
-    bool head_wanted;    /* false: what comes is a body, or anybody's */
-    bool unauthorised;   /* the head had no valid token */
-    bool answering;      /* what is written is ours */
-    bool late;           /* more than limits.connections were open when it came */
-};
+static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-static void client_free(struct client *client)
+static void listen_to(struct client *client, bool listens)
+{
+    if (client->deaf == !listens)
+        return;
+    client->deaf = !listens;
+    if (listens)
+        event_add(client->reading, NULL);
+    else
+        event_del(client->reading);
+}
+
+static void enter(struct client *client, enum client_state state)
+{
+    client->state = state;
+    client->since_ms = api_ticks_ms(client->api);
+    client->moved = 0;
+}
+
+/* --- memory for all ----------------------------------------------------------------------------------- */
+
+static struct client *client_of_wait(struct room_wait *wait)
+{
+    return (struct client *)(void *)((char *)wait - offsetof(struct client, wait));
+}
+
+void client_hold_room(struct client *client, size_t bytes)
 {
     struct api *api = client->api;
-    if (client->connection && (size_t)client->fd < api->client_capacity && api->clients_by_fd[client->fd] == client)
-        api->clients_by_fd[client->fd] = NULL;
-    *client->link = client->next;
-    if (client->next)
-        client->next->link = client->link;
-    api->client_count--;
-    buffer_release(&client->head);
+    size_t had = client->room_bytes;
+    client->room_bytes = bytes;
+    if (bytes > had)
+        room_take_anyway(&api->room, client->room_part, bytes - had);
+    if (bytes >= had)
+        return;
+    room_give(&api->room, client->room_part, had - bytes);
+    for (struct room_wait *wait; (wait = room_next(&api->room));) {
+        struct client *next = client_of_wait(wait);
+        next->room_part = wait->part;
+        next->room_bytes = wait->bytes;
+        rota_add(api, &next->turn);
+    }
+}
+
+/* True: it is there. Else the client waits for it. */
+static bool take_room(struct client *client, enum room_part part, size_t bytes)
+{
+    client_hold_room(client, 0);
+    client->room_part = part;
+    if (room_take(&client->api->room, part, bytes)) {
+        client->room_bytes = bytes;
+        return true;
+    }
+    client->wait.part = part;
+    client->wait.bytes = bytes;
+    room_wait_begin(&client->api->room, &client->wait);
+    enter(client, CLIENT_ROOM);
+    return false;
+}
+
+bool client_take_room(struct client *client, enum room_part part, size_t bytes, void (*admitted)(void *context),
+                      void (*overdue)(void *context))
+{
+    client->admitted = admitted;
+    client->overdue = overdue;
+    client->has_call = true;
+    return take_room(client, part, bytes);
+}
+
+void client_give_room(struct client *client)
+{
+    client_hold_room(client, 0);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------ */
+
+void client_free(struct client *client)
+{
+    if (client->reading)
+        event_free(client->reading);
+    if (client->writing)
+        event_free(client->writing);
+    buffer_release(&client->in);
+    client_out_release(client);
     free(client);
 }
 
-/* --- what comes in ----------------------------------------------------------------------------- */
-
-/* The value of a header in a head; empty: absent. The first of several, as libevent takes it. */
-static struct slice head_find(struct slice head, struct slice name)
+void client_end(struct client *client)
 {
-    while (head.len > 0) {
-        size_t end = slice_find(head, '\n');
-        struct slice line = { head.data, end };
-        size_t colon = slice_find(line, ':');
-        if (colon < line.len && slice_equal_nocase((struct slice){ line.data, colon }, name))
-            return slice_trim(slice_from_offset(line, colon + 1));
-        head = slice_from_offset(head, end + 1);
-    }
-    return SLICE("");
-}
-
-/* libevent takes lines that end in \n alone, too. */
-static bool head_is_complete(struct slice head)
-{
-    return slice_search(head, SLICE("\n\r\n")) < head.len || slice_search(head, SLICE("\n\n")) < head.len;
-}
-
-/* Without a token only a body that is short enough to be read and refused. */
-static void allow_body(struct client *client, bool authorised)
-{
-    client->unauthorised = !authorised;
-    evhttp_connection_set_max_body_size(client->connection, authorised ? BATCH_BODY_BYTES_MAX : UNKNOWN_BODY_BYTES_MAX);
-}
-
-static void judge_head(struct client *client)
-{
-    struct slice head = buffer_slice(&client->head);
-    if (!head_is_complete(head))
+    if (client->is_dead)
         return;
-    const struct tokens *tokens = client->api->tokens;
-    allow_body(client, !tokens || tokens_find_bearer(tokens, head_find(head, SLICE("Authorization"))));
-    client->head_wanted = false;
-    buffer_clear(&client->head);
-}
-
-/* The last `len` bytes of `input` belong to the head, or are behind it, which does no harm. */
-static void read_head(struct client *client, struct evbuffer *input, size_t len)
-{
-    struct evbuffer_ptr from;
-    size_t room = client->head.limit - client->head.len;
-    size_t wanted = len < room ? len : room; /* libevent refuses longer heads */
-    char *to = wanted > 0 ? buffer_reserve(&client->head, wanted) : NULL;
-    if (!to || evbuffer_ptr_set(input, &from, evbuffer_get_length(input) - len, EVBUFFER_PTR_SET) != 0)
-        return; /* the short limit stays */
-    ev_ssize_t copied = evbuffer_copyout_from(input, &from, to, wanted);
-    buffer_commit(&client->head, copied > 0 ? (size_t)copied : 0);
-    judge_head(client);
-}
-
-static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *context)
-{
-    struct client *client = context;
-    if (info->n_added > 0 && client->head_wanted)
-        read_head(client, input, info->n_added);
-}
-
-static void expect_head(struct client *client)
-{
-    struct evbuffer *input = bufferevent_get_input(client->stream);
-    size_t there = evbuffer_get_length(input);
-    buffer_clear(&client->head);
-    client->head_wanted = client->api->tokens != NULL;
-    allow_body(client, !client->head_wanted);
-    if (client->head_wanted && there > 0)
-        read_head(client, input, there);
-}
-
-void client_request_read(struct client *client)
-{
-    expect_head(client);
-}
-
-/* --- what goes out ----------------------------------------------------------------------------- */
-
-/* The answers that libevent gives by itself, in our words; 401 is for the bodies that it finds too long without a token. */
-_Static_assert(HEADER_BYTES_MAX == 16 << 10 && BATCH_BODY_BYTES_MAX == 64 << 20, "the texts name both");
-
-struct page_problem {
-    int status;
-    const char *type, *title, *detail;
-};
-
-static const struct page_problem page_problems[] = {
-    { 400, "bad_request", "Bad Request",
-      "this cannot be read as an HTTP/1.1 request with headers of up to 16 KiB; the connection is closed" },
-    { 401, "unauthorized", "Unauthorized", "send a token: Authorization: Bearer TOKEN" },
-    { 413, "body_too_large", "Payload Too Large",
-      "the body is longer than 64 MiB, or its chunks cannot be read; send several requests" },
-    { 417, "expectation_failed", "Expectation Failed", "the only Expect that is understood is 100-continue" },
-    { 501, "method_not_implemented", "Not Implemented", "this method is not understood; see /openapi.json" },
-    { 503, "no_memory", "Service Unavailable", "no memory for the request; try again" },
-};
-
-static const struct page_problem *find_problem(int status)
-{
-    for (size_t i = 0; i < sizeof page_problems / sizeof *page_problems; i++)
-        if (page_problems[i].status == status)
-            return &page_problems[i];
-    return NULL;
-}
-
-/* The status of a page of libevent's that fills `output` and is complete; 0: it is none. */
-static int page_status(struct evbuffer *output)
-{
-    struct slice version = SLICE("HTTP/1.1 ");
-    char text[PAGE_BYTES_MAX];
-    int64_t status;
-    struct slice page = { text, evbuffer_get_length(output) };
-    if (page.len > sizeof text || evbuffer_copyout(output, text, page.len) != (ev_ssize_t)page.len)
-        return 0;
-    if (page.len < version.len + STATUS_DIGITS || !slice_has_suffix(page, SLICE("</BODY></HTML>\n")))
-        return 0;
-    if (!slice_has_prefix(page, SLICE("HTTP/")) ||
-        !slice_to_int64((struct slice){ text + version.len, STATUS_DIGITS }, &status))
-        return 0;
-    return (int)status;
-}
-
-static void write_problem(struct evbuffer *output, const struct page_problem *problem)
-{
-    char body[1024];
-    int len = snprintf(body, sizeof body, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}",
-                       problem->type, problem->title, problem->status, problem->detail);
-    evbuffer_add_printf(output,
-                        "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n%s%sContent-Length: %d\r\n"
-                        "Connection: close\r\n\r\n%s",
-                        problem->status, problem->title, problem->status == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
-                        problem->status == 503 ? "Retry-After: 1\r\n" : "", len, body);
-}
-
-/* A page is written in one go, and sent when the loop has its turn: here it can still be exchanged. */
-static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *context)
-{
-    struct client *client = context;
-    if (client->answering || info->n_added == 0)
-        return;
-    client->answering = true; /* not to look at what is put here instead */
-    evbuffer_unfreeze(output, 1); /* only who writes to the socket may take from it, else */
-    int status = page_status(output);
-    const struct page_problem *problem = find_problem(status == 413 && client->unauthorised ? 401 : status);
-    if (problem) {
-        evbuffer_drain(output, evbuffer_get_length(output));
-        write_problem(output, problem);
-    }
-    evbuffer_freeze(output, 1);
-    client->answering = false;
-}
-
-void client_answer_begins(struct client *client)
-{
-    client->answering = true;
-}
-
-void client_answer_ends(struct client *client)
-{
-    client->answering = false;
-}
-
-/* --- coming and going -------------------------------------------------------------------------- */
-
-static void on_closed(struct evhttp_connection *connection, void *context)
-{
-    struct client *client = context;
-    (void)connection;
-    evbuffer_remove_cb(bufferevent_get_input(client->stream), on_input, client);
-    evbuffer_remove_cb(bufferevent_get_output(client->stream), on_output, client);
+    client->is_dead = true;
+    event_del(client->reading);
+    event_del(client->writing);
+    rota_remove(client->api, &client->turn);
+    room_wait_end(&client->api->room, &client->wait);
+    client_hold_room(client, 0);
+    door_forget(client);
+    close(client->fd);
+    client->fd = -1;
     if (client->gone)
         client->gone(client->context);
-    client_free(client);
-}
-
-static bool remember(struct client *client)
-{
-    struct api *api = client->api;
-    size_t index = (size_t)client->fd;
-    if (index >= api->client_capacity) {
-        size_t capacity = (index + 1) * 2;
-        struct client **grown = realloc(api->clients_by_fd, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        memset(grown + api->client_capacity, 0, (capacity - api->client_capacity) * sizeof *grown);
-        api->clients_by_fd = grown;
-        api->client_capacity = capacity;
-    }
-    api->clients_by_fd[index] = client;
-    return true;
+    if (!client->busy)
+        client_free(client);
 }
 
 /*
- * libevent has made its connection of the stream, and nothing was read yet: this runs in the same turn of the loop.
- * The connection is what its callbacks are given.
+ * A socket that is closed with bytes unread takes back what was sent: the client would not learn why. So it is told that
+ * nothing more comes, and what it sends until it has noticed is thrown away.
  */
-static void on_accepted(evutil_socket_t fd, short what, void *context)
+static void say_goodbye(struct client *client)
 {
-    struct client *client = context;
-    void *connection;
-    (void)fd;
-    (void)what;
-    bufferevent_getcb(client->stream, NULL, NULL, NULL, &connection);
-    client->fd = bufferevent_getfd(client->stream);
-    bufferevent_decref(client->stream);
-    if (!connection) { /* it was given up at once */
-        client_free(client);
+    char byte;
+    bool unread = client->is_refused || recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (!unread || shutdown(client->fd, SHUT_WR) != 0) {
+        client_end(client);
         return;
     }
-    client->connection = connection;
-    evhttp_connection_set_closecb(connection, on_closed, client);
-    if (remember(client))
-        expect_head(client);
+    buffer_release(&client->in);
+    enter(client, CLIENT_LINGER);
+    listen_to(client, true);
 }
 
-static struct bufferevent *on_connection(struct event_base *loop, void *context)
+void client_finish(struct client *client)
 {
-    static const struct timeval at_once = { 0, 0 };
-    struct api *api = context;
-    struct client *client = calloc(1, sizeof *client);
-    struct bufferevent *stream = client ? bufferevent_socket_new(loop, -1, 0) : NULL;
-    if (!stream || event_base_once(loop, -1, EV_TIMEOUT, on_accepted, client, &at_once) != 0) {
-        if (stream)
-            bufferevent_free(stream);
-        free(client);
-        return NULL; /* libevent makes one of its own, which client_of does not know */
+    struct buffer *in = &client->in;
+    client_hold_room(client, 0);
+    if (!client->is_refused)
+        door_completed(client);
+    if (client->closes) {
+        say_goodbye(client);
+        return;
     }
-    *client = (struct client){ .api = api, .stream = stream, .next = api->clients, .link = &api->clients };
-    if (client->next)
-        client->next->link = &client->next;
-    api->clients = client;
-    api->client_count++;
-    client->late = api->config->connections_max > 0 && api->client_count > (size_t)api->config->connections_max;
-    buffer_init(&client->head, HEADER_BYTES_MAX);
-    bufferevent_incref(stream); /* for on_accepted */
-    bufferevent_set_max_single_write(stream, WRITE_BYTES_MAX);
-    evbuffer_add_cb(bufferevent_get_input(stream), on_input, client);
-    evbuffer_add_cb(bufferevent_get_output(stream), on_output, client);
-    return stream;
-}
-
-void clients_watch(struct api *api)
-{
-    evhttp_set_bevcb(api->http, on_connection, api);
-}
-
-void clients_release(struct api *api)
-{
-    while (api->clients) { /* one that was accepted in the loop's last turn */
-        bufferevent_decref(api->clients->stream);
-        client_free(api->clients);
+    size_t left = in->len > client->consumed ? in->len - client->consumed : 0;
+    if (in->capacity > KEPT_BYTES_MAX) {
+        struct buffer smaller;
+        buffer_init(&smaller, in->limit);
+        buffer_append(&smaller, (struct slice){ left > 0 ? in->data + client->consumed : "", left });
+        buffer_release(in);
+        *in = smaller;
+    } else {
+        memmove(in->data, in->data + client->consumed, left);
+        in->len = left;
     }
-    free(api->clients_by_fd);
+    client->consumed = client->searched = 0;
+    client->follows = false;
+    enter(client, CLIENT_HEAD);
+    listen_to(client, left == 0); /* its end may be there, too, but what it has sent before counts */
+    if (left > 0) /* others first */
+        rota_add(client->api, &client->turn);
 }
 
-struct client *client_of(const struct api *api, struct evhttp_connection *connection)
+void client_answered(struct client *client)
 {
-    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
-    return fd >= 0 && (size_t)fd < api->client_capacity ? api->clients_by_fd[fd] : NULL;
+    client->gone = NULL;
+    client->drained = NULL;
+    enter(client, CLIENT_ANSWER);
+    if (!client->out)
+        client_finish(client);
 }
 
-bool client_is_too_many(const struct client *client)
+void client_close_after(struct client *client)
 {
-    const struct api *api = client->api;
-    return client->late && api->config->connections_max > 0 && api->client_count > (size_t)api->config->connections_max;
+    client->closes = true;
 }
 
-void client_watch(struct client *client, void (*gone)(void *context), void *context)
+bool client_closes(const struct client *client)
+{
+    return client->closes;
+}
+
+void client_watch(struct client *client, void (*gone)(void *context), void (*drained)(void *context), void *context)
 {
     client->gone = gone;
+    client->drained = drained;
     client->context = context;
+}
+
+void client_follows(struct client *client)
+{
+    client->follows = true;
+}
+
+bool client_has_left(const struct client *client)
+{
+    char byte;
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+struct buffer client_take_input(struct client *client)
+{
+    struct buffer taken = client->in;
+    buffer_init(&client->in, taken.limit);
+    return taken;
+}
+
+void client_refuse(struct client *client, int status, const char *type, const char *detail)
+{
+    struct buffer head = call_buffer(), body = call_buffer();
+    problem_write(&body, status, type, (struct text_place){ 0 }, detail);
+    struct answer_form form = { .status = status, .content_type = "application/problem+json", .closes = true,
+                                .length = (int64_t)body.len, .headers = SLICE("") };
+    if (status == 401)
+        form.headers = SLICE("WWW-Authenticate: Bearer\r\n");
+    else if (status == 503)
+        form.headers = SLICE("Retry-After: 1\r\n");
+    answer_head_write(client->api, &form, &head);
+    request_measured(&client->api->measures, NULL, status, 0);
+    client->closes = client->is_refused = true;
+    listen_to(client, false);
+    client_send(client, buffer_slice(&head), &body, SLICE(""));
+    buffer_release(&head);
+    client_answered(client);
+}
+
+/* --- a request ---------------------------------------------------------------------------------------- */
+
+/* The slices of an earlier reading are of no use once the buffer has grown. */
+static const struct http_head *read_head_again(struct client *client)
+{
+    const char *problem;
+    size_t searched = 0;
+    struct http_head *head = &client->api->head;
+    enum http_verdict verdict = http_head_read(buffer_slice(&client->in), &searched, head, &problem);
+    assert(verdict == HTTP_HEAD_GOOD);
+    (void)verdict;
+    return head;
+}
+
+static void dispatch(struct client *client, const struct http_head *head, size_t body_len)
+{
+    struct slice body = { client->in.data + client->head_bytes, body_len };
+    client->closes = !head->keep_alive;
+    client->api->rota.others_had_work = true;
+    enter(client, CLIENT_CALL);
+    api_request(client->api, client, head, body);
+}
+
+static void begin_body(struct client *client)
+{
+    enter(client, CLIENT_BODY);
+    if (client->wants_continue)
+        client_send(client, slice_from(go_on), NULL, SLICE(""));
+    client->wants_continue = false;
+    listen_to(client, true);
+}
+
+/* A body that is not small: whether this caller may send it, and whether there is room. False: not now, or never. */
+static bool may_be_long(struct client *client, const struct http_head *head)
+{
+    struct body_verdict verdict = { 0 };
+    int64_t length = head->chunked ? -1 : head->length;
+    if (!api_takes_body(client->api, head, length, &verdict)) {
+        client_refuse(client, verdict.status, verdict.type, verdict.detail);
+        return false;
+    }
+    client->body_max = verdict.max;
+    client->has_call = false;
+    size_t bytes = length >= 0 ? (size_t)length : verdict.max;
+    if (!take_room(client, ROOM_LARGE, bytes)) {
+        listen_to(client, false);
+        return false;
+    }
+    if (length >= 0 && !buffer_reserve(&client->in, (size_t)length + client->head_bytes - client->in.len)) {
+        client_refuse(client, 503, "no_memory", "no memory for the request; try again");
+        return false;
+    }
+    return true;
+}
+
+/* False: wait for more, or it is over. */
+static bool read_chunks(struct client *client, const struct http_head *head)
+{
+    for (;;) {
+        switch (http_chunks_read(&client->chunks, client->in.data, client->in.len, &client->chunks_from, &client->chunks_to,
+                                 client->head_bytes + client->body_max)) {
+        case HTTP_CHUNKS_DONE:
+            return true;
+        case HTTP_CHUNKS_BAD:
+            client_refuse(client, 400, "bad_request", "the chunks of the body cannot be read");
+            return false;
+        case HTTP_CHUNKS_TOO_LONG:
+            if (client->body_max > SMALL_BODY_BYTES_MAX) {
+                client_refuse(client, 413, "body_too_large", "the body is longer than this call takes; send less at once");
+                return false;
+            }
+            if (!may_be_long(client, head ? head : read_head_again(client)))
+                return false;
+            continue;
+        default:
+            client->in.len = client->chunks_to; /* all of it is read */
+            client->chunks_from = client->chunks_to;
+            return false;
+        }
+    }
+}
+
+/* `head` NULL: it was read in an earlier turn. */
+static void step_body(struct client *client, const struct http_head *head)
+{
+    size_t len = client->chunked ? 0 : (size_t)client->length;
+    if (client->chunked) {
+        if (!read_chunks(client, head))
+            return;
+        len = client->chunks_to - client->head_bytes;
+        client->consumed = client->chunks_from;
+    } else if (client->in.len - client->head_bytes < len) {
+        return;
+    } else {
+        client->consumed = client->head_bytes + len;
+    }
+    dispatch(client, head ? head : read_head_again(client), len);
+}
+
+static void refuse_head(struct client *client, enum http_verdict verdict, const char *problem)
+{
+    if (verdict == HTTP_HEAD_UNKNOWN_METHOD)
+        client_refuse(client, 501, "method_not_implemented", problem);
+    else if (verdict == HTTP_HEAD_UNKNOWN_EXPECT)
+        client_refuse(client, 417, "expectation_failed", problem);
+    else
+        client_refuse(client, 400, "bad_request", problem);
+}
+
+static void step_head(struct client *client)
+{
+    const char *problem;
+    struct http_head *head = &client->api->head;
+    enum http_verdict verdict = http_head_read(buffer_slice(&client->in), &client->searched, head, &problem);
+    if (verdict == HTTP_HEAD_MORE) {
+        listen_to(client, true);
+        return;
+    }
+    if (verdict != HTTP_HEAD_GOOD) {
+        refuse_head(client, verdict, problem);
+        return;
+    }
+    client->head_bytes = head->bytes;
+    client->length = head->length;
+    client->chunked = head->chunked;
+    client->chunks = (struct http_chunks){ 0 };
+    client->chunks_from = client->chunks_to = head->bytes;
+    client->body_max = SMALL_BODY_BYTES_MAX;
+    client->wants_continue =
+        head->expects_continue && (head->chunked || head->length > 0) && client->in.len == head->bytes;
+    client->has_call = false;
+    if (head->length > SMALL_BODY_BYTES_MAX && !may_be_long(client, head))
+        return;
+    if (!head->chunked && client->in.len - head->bytes >= (size_t)head->length) {
+        step_body(client, head);
+        return;
+    }
+    begin_body(client);
+    step_body(client, NULL);
+}
+
+static void process(struct client *client)
+{
+    client->busy = true;
+    if (client->state == CLIENT_HEAD && client->in.len > 0)
+        step_head(client);
+    else if (client->state == CLIENT_BODY)
+        step_body(client, NULL);
+    client->busy = false;
+    if (client->is_dead)
+        client_free(client);
+}
+
+/* Its turn has come: for the request behind the one before, or for the memory that it waited for. */
+static void on_turn(struct rota_entry *entry)
+{
+    struct client *client = (struct client *)(void *)((char *)entry - offsetof(struct client, turn));
+    if (client->state != CLIENT_ROOM) {
+        process(client);
+        return;
+    }
+    if (client->has_call) {
+        enter(client, CLIENT_CALL);
+        client->admitted(client->context);
+        return;
+    }
+    begin_body(client);
+    process(client);
+}
+
+/* --- what comes in ------------------------------------------------------------------------------------ */
+
+static size_t wanted_bytes(const struct client *client)
+{
+    if (client->state == CLIENT_HEAD)
+        return client->in.len == 0 ? FIRST_READ_BYTES : HTTP_HEAD_BYTES_MAX;
+    if (client->chunked)
+        return READ_BYTES;
+    size_t left = client->head_bytes + (size_t)client->length - client->in.len;
+    return left < BODY_READ_BYTES ? left : BODY_READ_BYTES;
+}
+
+static void throw_away(struct client *client)
+{
+    char bytes[16 * 1024];
+    ssize_t got = recv(client->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        client_end(client);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct client *client = context;
+    (void)what;
+    if (client->state == CLIENT_LINGER) {
+        throw_away(client);
+        return;
+    }
+    if (client->state != CLIENT_HEAD && client->state != CLIENT_BODY) {
+        if (client->follows && client_has_left(client))
+            client_end(client);
+        else
+            listen_to(client, false); /* until it is answered */
+        return;
+    }
+    size_t wanted = wanted_bytes(client);
+    char *to = buffer_reserve(&client->in, wanted);
+    ssize_t got = to ? recv(fd, to, wanted, MSG_DONTWAIT) : -1;
+    if (got <= 0) {
+        if (!to || got == 0 || (errno != EAGAIN && errno != EINTR))
+            client_end(client);
+        return;
+    }
+    if (client->state == CLIENT_HEAD && client->in.len == 0)
+        client->since_ms = api_ticks_ms(client->api); /* of the head; no byte behind this one makes it later */
+    client->moved += (size_t)got;
+    buffer_commit(&client->in, (size_t)got);
+    process(client);
+}
+
+struct client *client_new(struct api *api, int fd, const struct peer *peer)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client)
+        return NULL;
+    client->api = api;
+    client->fd = fd;
+    client->peer = *peer;
+    client->turn.run = on_turn;
+    buffer_init(&client->in, HTTP_HEAD_BYTES_MAX * 2 + BATCH_BODY_BYTES_MAX + READ_BYTES);
+    enter(client, CLIENT_HEAD);
+    client->reading = event_new(api->loop, fd, EV_READ | EV_PERSIST, on_readable, client);
+    client->writing = event_new(api->loop, fd, EV_WRITE | EV_PERSIST, client_on_writable, client);
+    if (client->reading && client->writing && event_add(client->reading, NULL) == 0)
+        return client;
+    client_free(client);
+    return NULL;
 }

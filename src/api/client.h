@@ -1,34 +1,52 @@
 /*
- * client.h - the connections of clients, and what libevent's server does not tell of them.
+ * client.h - one connection: it reads a request, has it answered, and reads the next.
  *
- * libevent 2.1 shows a request when all of its body is there, does not say how many connections are open, and answers
- * what is no request by a page of its own. So each connection's bytes are looked at on their way in and out: how
- * long a body may be is settled when its headers are in, and a page becomes a problem document.
+ * The next request is looked at when the answer to the one before is written, so answers keep their order and nobody
+ * can pile up work. Whatever is no request as http_head.h has it is refused, and that is the connection's end.
  */
 #ifndef API_CLIENT_H
 #define API_CLIENT_H
 
-#include <stdbool.h>
+#include "api/room.h"
+#include "base/buffer.h"
 
 struct api;
 struct client;
-struct evhttp_connection;
 
-/* Watches all connections from now on; before the server listens. */
-void clients_watch(struct api *api);
-/* After the server is freed. */
-void clients_release(struct api *api);
+/*
+ * Sends, or keeps until the client takes it: `head`, which is copied, then `body`, whose memory is taken and which may be
+ * NULL, then `tail`, which is copied. The client may be gone afterwards, which `gone` has told.
+ */
+void client_send(struct client *client, struct slice head, struct buffer *body, struct slice tail);
+/* All of the answer was sent: the next request may come. The client may be gone afterwards. */
+void client_answered(struct client *client);
+/* The connection ends with this answer. */
+void client_close_after(struct client *client);
+bool client_closes(const struct client *client);
+/* At once, without an answer; `gone` is called. */
+void client_end(struct client *client);
 
-/* Of a connection that is open. NULL: there was no memory for it. */
-struct client *client_of(const struct api *api, struct evhttp_connection *connection);
-/* limits.connections were open when this one came, and still are. */
-bool client_is_too_many(const struct client *client);
-/* `gone` is called when the connection is closed, by whomever; NULL: nobody is. Replaces the one before. */
-void client_watch(struct client *client, void (*gone)(void *context), void *context);
-/* A request is complete: what follows on the connection is the next. */
-void client_request_read(struct client *client);
-/* What is written from here on is an answer of ours, or again libevent's. */
-void client_answer_begins(struct client *client);
-void client_answer_ends(struct client *client);
+/*
+ * `gone` is called when the connection is closed, by whomever, `drained` when everything that was sent is taken by the
+ * client; NULL: nobody is told. Replaces those before.
+ */
+void client_watch(struct client *client, void (*gone)(void *context), void (*drained)(void *context), void *context);
+/* The memory that was taken for the answer is not needed. */
+void client_give_room(struct client *client);
+/* Its answer has no end: it goes when it closes its side, and who makes the answer sees to it that it is read. */
+void client_follows(struct client *client);
+/* Not everything that was sent is taken. */
+bool client_has_unsent(const struct client *client);
+/* Whether the other side has closed, as far as the system knows. */
+bool client_has_left(const struct client *client);
+/* What the request's slices point into becomes the caller's. */
+struct buffer client_take_input(struct client *client);
+
+/*
+ * Takes memory for an answer that is going to be made, given back as the client reads it. True: it is there. Else `admitted`
+ * is called when it is, or `overdue` when that takes too long.
+ */
+bool client_take_room(struct client *client, enum room_part part, size_t bytes, void (*admitted)(void *context),
+                      void (*overdue)(void *context));
 
 #endif

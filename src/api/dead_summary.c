@@ -10,11 +10,10 @@
 #include "base/map.h"
 #include "core/fingerprint.h"
 
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOBS_A_TURN = 500, GROUPS_MAX = 1000 };
+enum { JOBS_A_TURN = 100, GROUPS_MAX = 1000 };
 
 struct dead_group {
     struct slice key;
@@ -24,6 +23,8 @@ struct dead_group {
 };
 
 struct summary {
+    struct rota_entry turn; /* first */
+    struct call *call;
     const char *by; /* a row of `keys` */
     struct job_filter filter;
     struct map groups; /* key -> struct dead_group, all in the call's memory */
@@ -143,20 +144,16 @@ static enum status count_page(struct call *call, struct summary *summary, bool *
     return status;
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *context)
+static void on_turn(struct rota_entry *entry)
 {
-    static const struct timeval at_once = { 0, 0 };
-    struct call *call = context;
-    struct summary *summary = call->context;
+    struct summary *summary = (struct summary *)entry;
+    struct call *call = summary->call;
     struct error error;
     bool done = false;
-    (void)fd;
-    (void)what;
     enum status status = count_page(call, summary, &done, &error);
-    if (status == STATUS_OK && !done && call->http && !call->api->stopping) {
-        if (event_base_once(call->api->loop, -1, EV_TIMEOUT, on_turn, call, &at_once) == 0)
-            return;
-        status = error_set(&error, STATUS_NO_MEMORY, "no memory");
+    if (status == STATUS_OK && !done && call->client && !call->api->stopping) {
+        rota_add(call->api, entry);
+        return;
     }
     if (status == STATUS_OK && !done && call->api->stopping)
         status = error_set(&error, STATUS_IO, "the daemon is stopping");
@@ -188,5 +185,7 @@ void handle_dead_summary(struct call *call)
     summary->filter.before_seq = 0;
     call->context = summary;
     map_init(&summary->groups, call->api->settings.seed);
-    on_turn(-1, 0, call);
+    summary->turn = (struct rota_entry){ .run = on_turn };
+    summary->call = call;
+    rota_add(call->api, &summary->turn);
 }

@@ -7,7 +7,6 @@
 #include "api/json_text.h"
 #include "api/outlook.h"
 
-#include <event2/http.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,14 +114,8 @@ static void answer_insert(struct call *call)
 void handle_jobs_post(struct call *call)
 {
     struct job_problem problem;
-    int64_t body_max = call->api->config->payload_bytes_max * 6 + BODY_OVERHEAD_BYTES; /* one byte may be written \u00xx */
     if (!api_accepts(call))
         return;
-    if (call->body.len > (size_t)body_max) {
-        call_problem(call, 413, "payload_too_large", "the body has %zu bytes; limits.payload is %lld", call->body.len,
-                     (long long)call->api->config->payload_bytes_max);
-        return;
-    }
     call->batch = batch_new(1, SIZE_MAX / 4);
     if (!call->batch) {
         call_problem(call, 503, "no_memory", "no memory for the job; try again");
@@ -331,9 +324,9 @@ static bool next_element(struct elements *elements, struct slice *ret_element)
 
 static struct elements elements_of(const struct call *call)
 {
-    const char *type = evhttp_find_header(evhttp_request_get_input_headers(call->http), "Content-Type");
+    struct slice type = call_header(call, SLICE("Content-Type"));
     struct slice text = slice_trim(call->body);
-    bool lines = slice_has_prefix(slice_from(type), SLICE("application/x-ndjson")) || text.len == 0 || text.data[0] != '[';
+    bool lines = slice_has_prefix(type, SLICE("application/x-ndjson")) || text.len == 0 || text.data[0] != '[';
     return (struct elements){ .rest = text, .lines = lines };
 }
 

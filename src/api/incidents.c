@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "engine/kept_json.h"
 
-#include <event2/http.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +213,7 @@ void handle_incident_report(struct call *call)
 
 static bool wants_markdown(const struct call *call)
 {
-    struct slice accept = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Accept"));
+    struct slice accept = call_header(call, SLICE("Accept"));
     return slice_search(accept, SLICE("text/markdown")) < accept.len;
 }
 

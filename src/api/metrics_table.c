@@ -430,7 +430,7 @@ static void write_request_durations(const struct exposition *out, const struct m
 
 static void write_connections(const struct exposition *out, const struct metrics_scene *scene)
 {
-    exposition_sample(out, NULL, 0, (double)scene->api->client_count);
+    exposition_sample(out, NULL, 0, (double)scene->api->door.count);
 }
 
 static void write_commits(const struct exposition *out, const struct metrics_scene *scene)

@@ -6,7 +6,6 @@
 #include "base/embedded.h"
 #include "base/hash.h"
 
-#include <event2/http.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,18 +27,16 @@ static void send_file(struct call *call, const char *name, const char *content_t
 {
     const struct embedded_file *file = find_file(name);
     struct slice text = { file->data ? file->data : "", file->len };
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
-    const char *had = evhttp_find_header(evhttp_request_get_input_headers(call->http), "If-None-Match");
+    struct slice had = call_header(call, SLICE("If-None-Match"));
     char tag[24];
     struct buffer body = call_buffer();
     snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", hash_slice(0, 0, text));
-    evhttp_add_header(headers, "ETag", tag);
-    evhttp_add_header(headers, "Cache-Control", "no-cache");
-    evhttp_add_header(headers, "Content-Security-Policy", policy);
-    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-    evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
-    evhttp_add_header(headers, "Cross-Origin-Opener-Policy", "same-origin");
-    bool same = had && strcmp(had, tag) == 0;
+    call_add_header(call, "ETag", tag);
+    call_add_header(call, "Cache-Control", "no-cache");
+    call_add_header(call, "Content-Security-Policy", policy);
+    call_add_header(call, "Referrer-Policy", "no-referrer");
+    call_add_header(call, "Cross-Origin-Opener-Policy", "same-origin");
+    bool same = slice_equal(had, slice_from(tag));
     if (!same)
         buffer_append(&body, text);
     call_send(call, same ? 304 : 200, content_type, &body);

@@ -3,12 +3,52 @@
 #include "api/api_private.h"
 #include "config/problems.h"
 
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <string.h>
-#include <sys/queue.h>
 
 enum { NAMES_BYTES_MAX = 256 };
+
+struct slice address_decode(struct arena *memory, struct slice text, bool plus)
+{
+    char *decoded = arena_alloc(memory, text.len + 1);
+    size_t len = 0;
+    if (!decoded)
+        return (struct slice){ NULL, 0 };
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        int high = c == '%' && i + 2 < text.len ? ascii_hex_value(text.data[i + 1]) : -1;
+        int low = high >= 0 ? ascii_hex_value(text.data[i + 2]) : -1;
+        if (low >= 0) {
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        decoded[len++] = plus && text.data[i] == '+' ? ' ' : c;
+    }
+    decoded[len] = '\0';
+    return (struct slice){ decoded, len };
+}
+
+bool query_read(struct call *call, struct slice query)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < query.len; i++)
+        count += query.data[i] == '&';
+    call->query = arena_alloc_array(&call->memory, count, sizeof *call->query);
+    while (call->query && query.len > 0) {
+        size_t end = slice_find(query, '&');
+        struct slice one = { query.data, end };
+        size_t equals = slice_find(one, '=');
+        struct call_parameter *parameter = &call->query[call->query_count];
+        if (equals == 0 || equals == one.len)
+            return false;
+        parameter->name = arena_copy_text(&call->memory, (struct slice){ one.data, equals });
+        parameter->value = address_decode(&call->memory, slice_from_offset(one, equals + 1), true);
+        if (!parameter->name || !parameter->value.data)
+            return false;
+        call->query_count++;
+        query = slice_from_offset(query, end + 1);
+    }
+    return call->query != NULL;
+}
 
 static bool takes(const struct route *route, const char *name)
 {
@@ -45,17 +85,17 @@ static void refuse(struct call *call, const char *name)
 
 bool query_is_known(struct call *call)
 {
-    const struct evkeyval *parameter, *earlier;
     if (call->route->scope == SCOPE_NONE)
         return true;
-    TAILQ_FOREACH(parameter, call->query, next) {
-        if (!takes(call->route, parameter->key)) {
-            refuse(call, parameter->key);
+    for (size_t i = 0; i < call->query_count; i++) {
+        const char *name = call->query[i].name;
+        if (!takes(call->route, name)) {
+            refuse(call, name);
             return false;
         }
-        for (earlier = TAILQ_FIRST(call->query); earlier != parameter; earlier = TAILQ_NEXT(earlier, next))
-            if (strcmp(earlier->key, parameter->key) == 0) {
-                call_problem(call, 422, "repeated_parameter", "\"%s\" is given twice; give it once", parameter->key);
+        for (size_t earlier = 0; earlier < i; earlier++)
+            if (strcmp(call->query[earlier].name, name) == 0) {
+                call_problem(call, 422, "repeated_parameter", "\"%s\" is given twice; give it once", name);
                 return false;
             }
     }

@@ -1,10 +1,9 @@
 #include "api/routing.h"
 
 #include "api/api_private.h"
+#include "api/query.h"
 #include "config/problems.h"
 
-#include <event2/http.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { METHODS_BYTES_MAX = 64 };
@@ -22,13 +21,9 @@ static struct slice take_segment(struct slice *path)
 
 static bool take_parameter(struct call *call, struct slice segment, size_t *count)
 {
-    size_t len;
-    char *copy = arena_copy_text(&call->memory, segment);
-    char *decoded = copy ? evhttp_uridecode(copy, 0, &len) : NULL;
-    if (!decoded)
-        return false;
-    call->parameters[*count] = arena_copy(&call->memory, (struct slice){ decoded, len });
-    free(decoded);
+    if (!call)
+        return true; /* it is not asked for */
+    call->parameters[*count] = address_decode(&call->memory, segment, false);
     return call->parameters[(*count)++].data != NULL;
 }
 
@@ -48,12 +43,18 @@ static bool path_matches(struct call *call, const char *pattern, struct slice pa
     return true;
 }
 
+/* `call` NULL: without its parameters. */
 const struct route *route_find(struct call *call, const char *method, struct slice path)
 {
     for (const struct route *route = api_routes; route->method; route++)
         if (strcmp(route->method, method) == 0 && path_matches(call, route->pattern, path))
             return route;
     return NULL;
+}
+
+const struct route *route_for(const char *method, struct slice path)
+{
+    return route_find(NULL, method, path);
 }
 
 /* As the header Allow has them; empty: there is no such path. */
@@ -118,7 +119,7 @@ void route_problem(struct call *call, struct slice path)
 {
     struct buffer methods = methods_of(call, path);
     if (methods.len > 0) {
-        evhttp_add_header(evhttp_request_get_output_headers(call->http), "Allow", methods.data);
+        call_add_header(call, "Allow", methods.data);
         call_problem(call, 405, "method_not_allowed", "this path takes %s; see /openapi.json", methods.data);
     } else {
         refuse_path(call, path);

@@ -2,86 +2,29 @@
 
 #include "api/api_private.h"
 #include "api/decisions.h"
+#include "api/origin.h"
 #include "api/query.h"
 #include "api/routing.h"
 #include "base/log.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
-#include <event2/listener.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 
-enum { FLUSH_TURNS = 16 };
+enum { FLUSH_TURNS = 16, ANSWER_HEADERS_BYTES_MAX = 4096, PAYLOADS_A_PAGE = 50 };
 
 instant api_now(const struct api *api)
 {
     return api->settings.now ? api->settings.now(api->settings.context) : clock_now();
 }
 
-/* --- routing ----------------------------------------------------------------------------------- */
-
-static const char *method_name(enum evhttp_cmd_type method)
+int64_t api_ticks_ms(const struct api *api)
 {
-    switch (method) {
-    case EVHTTP_REQ_GET:
-        return "GET";
-    case EVHTTP_REQ_HEAD:
-        return "GET"; /* the answer leaves the body out */
-    case EVHTTP_REQ_POST:
-        return "POST";
-    case EVHTTP_REQ_PATCH:
-        return "PATCH";
-    case EVHTTP_REQ_DELETE:
-        return "DELETE";
-    default:
-        return "";
-    }
-}
-
-/* --- who may ----------------------------------------------------------------------------------- */
-
-/* A name with a dot that is neither an address nor under localhost: anybody may own it and let it point here. */
-static bool host_is_foreign(struct slice host)
-{
-    bool letters = false, dots = false;
-    if (host.len > 0 && host.data[0] == '[')
-        return false;
-    host.len = slice_find(host, ':');
-    for (size_t i = 0; i < host.len; i++) {
-        dots = dots || host.data[i] == '.';
-        letters = letters || (!ascii_is_digit(host.data[i]) && host.data[i] != '.');
-    }
-    return letters && dots && !slice_has_suffix(host, SLICE(".localhost"));
-}
-
-/*
- * Without tokens everything that runs on this machine may call, web pages of others in a browser included: those are
- * told by their Origin, or by the name under which they made the browser find us. False: answered with 403 already.
- */
-static bool not_a_foreign_page(struct call *call)
-{
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(call->http);
-    struct slice host = slice_from(evhttp_find_header(headers, "Host"));
-    struct slice origin = slice_from(evhttp_find_header(headers, "Origin"));
-    struct slice scheme_end = SLICE("://");
-    size_t authority = slice_search(origin, scheme_end) + scheme_end.len;
-    bool foreign = origin.len > 0 && (authority > origin.len || !slice_equal(slice_from_offset(origin, authority), host));
-    if (!foreign && !host_is_foreign(host))
-        return true;
-    call_problem(call, 403, "forbidden_origin",
-                 "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
-    return false;
+    return api->settings.ticks_ms ? api->settings.ticks_ms(api->settings.context) : clock_ticks_ns() / 1000000;
 }
 
 /* False: answered with 401 or 403 already. */
@@ -90,11 +33,11 @@ static bool authorise(struct call *call)
     const struct tokens *tokens = call->api->tokens;
     call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN | SCOPE_WORK;
     call->who = SLICE("loopback");
-    if (call->route->scope == SCOPE_NONE)
+    if (!tokens && !page_is_ours(call))
+        return false;
+    if (!tokens || call->route->scope == SCOPE_NONE)
         return true;
-    if (!tokens)
-        return not_a_foreign_page(call);
-    struct slice header = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Authorization"));
+    struct slice header = call_header(call, SLICE("Authorization"));
     const struct token *token = tokens_find_bearer(tokens, header);
     if (!token) {
         call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
@@ -124,56 +67,23 @@ static void on_client_gone(void *context)
     call_client_left(context);
 }
 
-static struct call *call_new(struct api *api, struct evhttp_request *http)
+static struct call *call_new(struct api *api, struct client *client, const struct http_head *head, struct slice body)
 {
-    struct client *client = client_of(api, evhttp_request_get_connection(http));
-    struct call *call = client ? calloc(1, sizeof *call) : NULL;
-    struct evkeyvalq *query = calloc(1, sizeof *query);
-    if (!call || !query) {
-        free(call);
-        free(query);
+    struct call *call = calloc(1, sizeof *call);
+    if (!call)
         return NULL;
-    }
-    TAILQ_INIT(query);
     call->api = api;
-    call->http = http;
     call->client = client;
-    call->query = query;
+    memcpy(&call->head, head, offsetof(struct http_head, headers) + head->header_count * sizeof *head->headers);
+    call->head.header_count = head->header_count;
+    call->body = body;
     call->who = SLICE("");
     call->began_ns = clock_ticks_ns();
     arena_init(&call->memory, SIZE_MAX / 4);
+    buffer_init(&call->answer_headers, ANSWER_HEADERS_BYTES_MAX);
     api->calls++;
-    client_request_read(client);
-    client_watch(client, on_client_gone, call);
+    client_watch(client, on_client_gone, NULL, call);
     return call;
-}
-
-static void take_body(struct call *call)
-{
-    struct evbuffer *input = evhttp_request_get_input_buffer(call->http);
-    size_t len = evbuffer_get_length(input);
-    const unsigned char *data = len > 0 ? evbuffer_pullup(input, -1) : NULL;
-    if (data)
-        call->body = (struct slice){ (const char *)data, len };
-}
-
-/*
- * Requests that a proxy before us might cut elsewhere than libevent does: two lengths, a length beside chunks, or a
- * blank before a header's colon.
- */
-static bool is_ambiguous(const struct call *call)
-{
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(call->http);
-    const struct evkeyval *header;
-    size_t framings = 0;
-    TAILQ_FOREACH(header, headers, next) {
-        struct slice name = slice_from(header->key);
-        framings +=
-            slice_equal_nocase(name, SLICE("Content-Length")) || slice_equal_nocase(name, SLICE("Transfer-Encoding"));
-        if (name.len == 0 || slice_trim(name).len < name.len)
-            return true;
-    }
-    return framings > 1;
 }
 
 /* No id and no name has one, and a text cut short at one would be another's. */
@@ -186,9 +96,10 @@ static bool has_control(struct slice text)
 }
 
 /* False: answered already. */
-static bool address_is_clean(struct call *call, const char *query)
+static bool address_is_clean(struct call *call)
 {
-    bool clean = !query || slice_search(slice_from(query), SLICE("%00")) == strlen(query);
+    struct slice query = call->head.query;
+    bool clean = query.len == 0 || slice_search(query, SLICE("%00")) == query.len;
     for (size_t i = 0; i < CALL_PARAMETERS_MAX && clean; i++)
         clean = !has_control(call->parameters[i]);
     if (!clean)
@@ -197,41 +108,111 @@ static bool address_is_clean(struct call *call, const char *query)
     return clean;
 }
 
-static void on_request(struct evhttp_request *http, void *context)
+/* HEAD is GET, and the answer leaves the body out. */
+static const char *method_of(const struct http_head *head)
 {
-    struct api *api = context;
-    struct call *call = call_new(api, http);
+    return http_method_name(head->method == HTTP_HEAD ? HTTP_GET : head->method);
+}
+
+static void on_admitted(void *context)
+{
+    struct call *call = context;
+    call->route->handle(call);
+}
+
+static void on_not_admitted(void *context)
+{
+    call_problem(context, 503, "busy", "clients who do not read have all the memory of limits.body_budget; try again");
+}
+
+/*
+ * Answers that may be long are made when there is room for them. How long is not known before: a page with payloads is as
+ * long as they may be, read and written.
+ */
+static bool has_room(struct call *call)
+{
+    struct slice payload = call_query(call, "payload");
+    int64_t payload_max = call->api->config->payload_bytes_max, pages = call->parameters[0].data ? 1 : PAYLOADS_A_PAGE;
+    if (call->route->scope == SCOPE_NONE || call->head.method != HTTP_GET)
+        return true;
+    if (payload.len == 0)
+        return client_take_room(call->client, ROOM_SMALL, SMALL_ANSWER_BYTES_MAX, on_admitted, on_not_admitted);
+    return client_take_room(call->client, ROOM_LARGE, (size_t)(2 * payload_max * pages), on_admitted, on_not_admitted);
+}
+
+void api_request(struct api *api, struct client *client, const struct http_head *head, struct slice body)
+{
+    struct call *call = call_new(api, client, head, body);
     if (!call) {
-        evhttp_send_error(http, 503, NULL);
+        client_end(client);
         return;
     }
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(http);
-    struct slice path = slice_from(uri ? evhttp_uri_get_path(uri) : NULL);
-    const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
-    if (is_ambiguous(call)) {
-        evhttp_add_header(evhttp_request_get_output_headers(http), "Connection", "close");
-        call_problem(call, 400, "ambiguous_request", "give one Content-Length or one Transfer-Encoding, and no blank "
-                                                     "before a header's colon");
+    if (!host_is_ours(call))
         return;
-    }
-    if (query && evhttp_parse_query_str(query, call->query) != 0) {
+    if (head->query.len > 0 && !query_read(call, head->query)) {
         call_problem(call, 400, "bad_query", "behind ? stand NAME=VALUE, joined by &");
         return;
     }
-    call->route = route_find(call, method_name(evhttp_request_get_command(http)), path);
+    call->route = route_find(call, method_of(head), head->path);
     if (!call->route)
-        route_problem(call, path);
+        route_problem(call, head->path);
     else if (api->stopping)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
-    else if (client_is_too_many(call->client)) {
-        evhttp_add_header(evhttp_request_get_output_headers(http), "Connection", "close");
-        call_problem(call, 503, "too_many_connections",
-                     "limits.connections (%lld) are open already; use fewer at a time, or raise it",
-                     (long long)api->config->connections_max);
-    } else if (authorise(call) && address_is_clean(call, query) && query_is_known(call)) {
-        take_body(call);
+    else if (authorise(call) && address_is_clean(call) && query_is_known(call) && has_room(call))
         call->route->handle(call);
-    }
+}
+
+/* --- long bodies ------------------------------------------------------------------------------- */
+
+/* All other calls take small ones. */
+static const struct {
+    void (*handle)(struct call *call);
+    size_t max; /* 0: as limits.payload has it */
+} long_bodies[] = {
+    { handle_jobs_post, 0 },
+    { handle_job_retry, 0 },
+    { handle_jobs_batch, BATCH_BODY_BYTES_MAX },
+    { handle_leases_ack, MIDDLE_BODY_BYTES_MAX },
+    { handle_leases_nack, MIDDLE_BODY_BYTES_MAX },
+    { handle_leases_extend, MIDDLE_BODY_BYTES_MAX },
+    { handle_decide, MIDDLE_BODY_BYTES_MAX },
+};
+
+static bool refuse_body(struct body_verdict *verdict, int status, const char *type, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+static bool refuse_body(struct body_verdict *verdict, int status, const char *type, const char *format, ...)
+{
+    va_list args;
+    verdict->status = status;
+    verdict->type = type;
+    va_start(args, format);
+    vsnprintf(verdict->detail, sizeof verdict->detail, format, args);
+    va_end(args);
+    return false;
+}
+
+bool api_takes_body(struct api *api, const struct http_head *head, int64_t length, struct body_verdict *ret_verdict)
+{
+    const struct route *route = route_for(method_of(head), head->path);
+    struct slice bearer = http_head_find(head, SLICE("Authorization"));
+    int64_t payload_max = api->config->payload_bytes_max;
+    bool is_job = false;
+    ret_verdict->max = SMALL_BODY_BYTES_MAX;
+    if (api->tokens && !tokens_find_bearer(api->tokens, bearer.data ? bearer : SLICE("")))
+        return refuse_body(ret_verdict, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
+    for (size_t i = 0; i < sizeof long_bodies / sizeof *long_bodies && route; i++)
+        if (long_bodies[i].handle == route->handle) {
+            is_job = long_bodies[i].max == 0; /* of which each byte may be written \u00xx */
+            ret_verdict->max = is_job ? (size_t)payload_max * 6 + BODY_OVERHEAD_BYTES : long_bodies[i].max;
+        }
+    if (length >= 0 ? (size_t)length <= ret_verdict->max : ret_verdict->max > SMALL_BODY_BYTES_MAX)
+        return true;
+    if (is_job)
+        return refuse_body(ret_verdict, 413, "payload_too_large", "the body has %lld bytes; limits.payload is %lld",
+                           (long long)length, (long long)payload_max);
+    return refuse_body(ret_verdict, 413, "body_too_large", "this call takes a body of up to %zu bytes; send less at once",
+                       ret_verdict->max);
 }
 
 /* --- taking jobs ------------------------------------------------------------------------------- */
@@ -321,13 +302,9 @@ static enum status start_pulse(struct api *api, struct error *err)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-/* The API of this thread: libevent gives its listener's callbacks its own server, from which ours cannot be found. */
-static _Thread_local struct api *api_here;
-
 static void *api_main(void *context)
 {
     struct api *api = context;
-    api_here = api;
     event_base_loop(api->loop, EVLOOP_NO_EXIT_ON_EMPTY);
     for (int i = 0; i < FLUSH_TURNS; i++)
         event_base_loop(api->loop, EVLOOP_NONBLOCK); /* the last answers are still in libevent's buffers */
@@ -346,79 +323,15 @@ static enum status load_tokens(struct api *api, struct error *err)
     return STATUS_OK;
 }
 
-static void on_accept_again(evutil_socket_t fd, short what, void *context)
-{
-    struct api *api = context;
-    (void)fd;
-    (void)what;
-    if (!api->stopping) /* the socket is gone then */
-        evconnlistener_enable(evhttp_bound_socket_get_listener(api->socket));
-}
-
-/* No descriptors or no memory left. Who knocks is still there in a moment; asking at once again would never end. */
-static void on_accept_failed(struct evconnlistener *listener, void *context)
-{
-    const struct timeval pause = { 0, ACCEPT_PAUSE_MS * 1000 };
-    struct api *api = api_here;
-    int number = EVUTIL_SOCKET_ERROR();
-    (void)context;
-    instant now = api_now(api);
-    if (now >= api->accept_told_at + ACCEPT_TELL_EVERY_MS || now < api->accept_told_at) {
-        log_event(LOG_ERROR, "accept_failed", FIELD_CSTR("error", strerror(number)),
-                  FIELD_CSTR("advice", "raise the limit of open files, or lower limits.connections"));
-        api->accept_told_at = now;
-    }
-    if (event_add(api->accept_again, &pause) == 0)
-        evconnlistener_disable(listener);
-}
-
-static enum status watch_accept(struct api *api, struct error *err)
-{
-    struct evconnlistener *listener = evhttp_bound_socket_get_listener(api->socket);
-    const int on = 1;
-    /* Accepted sockets take it over. Without it the end of a long answer waits until the client confirms its beginning. */
-    if (setsockopt(evconnlistener_get_fd(listener), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
-        log_event(LOG_WARN, "nodelay_refused", FIELD_CSTR("error", strerror(errno)));
-    api->accept_again = event_new(api->loop, -1, 0, on_accept_again, api);
-    if (!api->accept_again)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for a timer");
-    evconnlistener_set_error_cb(listener, on_accept_failed);
-    return STATUS_OK;
-}
-
-static enum status bind_address(struct api *api, struct error *err)
-{
-    const struct listen_address *listen = &api->config->listen;
-    api->socket = evhttp_bind_socket_with_handle(api->http, listen->host, (uint16_t)listen->port);
-    if (!api->socket)
-        return error_set(err, STATUS_IO, "cannot listen on %s:%d: %s; is another insist running? set `listen:` or stop it",
-                         listen->host, listen->port, strerror(errno));
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    evutil_socket_t fd = evhttp_bound_socket_get_fd(api->socket);
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        api->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                       : ((struct sockaddr_in *)&bound)->sin_port);
-    return STATUS_OK;
-}
-
 static enum status open_server(struct api *api, struct error *err)
 {
     api->loop = loop_new();
-    api->http = api->loop ? evhttp_new(api->loop) : NULL;
-    if (!api->http)
+    if (!api->loop)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP server");
-    clients_watch(api);
-    evhttp_set_gencb(api->http, on_request, api);
-    evhttp_set_max_headers_size(api->http, HEADER_BYTES_MAX);
-    evhttp_set_max_body_size(api->http, UNKNOWN_BODY_BYTES_MAX); /* until a connection is watched */
-    evhttp_set_timeout(api->http, CLIENT_TIMEOUT_S);
-    /* Those that no path takes are let in to be answered with 405, as all problems are. */
-    evhttp_set_allowed_methods(api->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PATCH |
-                                              EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS);
-    evhttp_set_default_content_type(api->http, NULL);
-    enum status status = bind_address(api, err);
-    return status == STATUS_OK ? watch_accept(api, err) : status;
+    buffer_init(&api->scratch, ANSWER_HEADERS_BYTES_MAX * 2);
+    room_init(&api->room, (size_t)api->config->body_budget_bytes);
+    enum status status = rota_init(api, err);
+    return status == STATUS_OK ? door_open(api, err) : status;
 }
 
 enum status api_new(const struct api_settings *settings, struct api **ret_api, struct error *err)
@@ -427,6 +340,7 @@ enum status api_new(const struct api_settings *settings, struct api **ret_api, s
     if (!api)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the API");
     api->settings = *settings;
+    api->door.fd = -1;
     api->config = config_ref(settings->config);
     api->began_at = api_now(api);
     api->loopback = api->config->listen.loopback;
@@ -505,6 +419,8 @@ static void on_reload(struct message *message)
     api->config = order->config;
     tokens_free(api->tokens);
     api->tokens = order->tokens;
+    api->room.limit = (size_t)api->config->body_budget_bytes;
+    door_measure(api);
     decisions_free(api->decisions);
     api->decisions = NULL;
     event_streams_end(api, "reloaded"); /* whose token is still good comes again */
@@ -549,7 +465,7 @@ static void on_stop(struct message *message)
     api->draining = true;
     event_streams_end(api, "stopping");
     api->stopping = true;
-    evhttp_del_accept_socket(api->http, api->socket);
+    door_shut(api);
     free(order);
     call_streams_end(api);
     api_may_end(api);
@@ -578,13 +494,11 @@ void api_free(struct api *api)
         return;
     if (api->started)
         pthread_join(api->thread, NULL);
-    if (api->http)
-        evhttp_free(api->http);
-    clients_release(api);
+    door_release(api);
+    rota_release(api);
+    buffer_release(&api->scratch);
     if (api->pulse.timer)
         event_free(api->pulse.timer);
-    if (api->accept_again)
-        event_free(api->accept_again);
     if (api->stream_timer)
         event_free(api->stream_timer);
     mailbox_free(api->mailbox);

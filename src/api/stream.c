@@ -14,16 +14,14 @@
 #include "base/log.h"
 
 #include <event2/event.h>
-#include <event2/http.h>
 #include <inttypes.h>
 
 enum {
-    STREAMS_MAX = 64,
     TICK_MS = 250,
     HEARTBEAT_MS = 15 * 1000,
     SLOW_MS = 30 * 1000, /* a piece that was not taken for so long is the last */
     RETRY_MS = 2000,     /* after which a browser comes again */
-    EVENTS_AT_ONCE = 256,
+    EVENTS_AT_ONCE = 64,
     PIECE_BYTES_MAX = 64 * 1024, /* and one event more */
     NEWEST_MAX = 1000,
 };
@@ -236,7 +234,7 @@ static void end_one(struct call *call, void *context)
 {
     struct follower *follower = call->context;
     follower->end = context;
-    call_stream_wake(call);
+    call_stream_hurry(call);
 }
 
 void event_streams_end(struct api *api, const char *reason)
@@ -275,10 +273,38 @@ static bool read_newest(struct call *call, struct follower *follower)
     return false;
 }
 
+struct token_count {
+    struct slice who;
+    int64_t count;
+};
+
+static void count_own(struct call *call, void *context)
+{
+    struct token_count *own = context;
+    own->count += slice_equal(call->who, own->who);
+}
+
+/* False: answered already. */
+static bool may_follow(struct call *call)
+{
+    const struct config *config = call->api->config;
+    struct token_count own = { .who = call->who };
+    if ((int64_t)call_streams_visit(call->api, follow_next, count_own, &own) >= config->streams_max)
+        call_problem(call, 503, "too_many_streams", "%lld clients follow the events already; use fewer, or GET /v1/events",
+                     (long long)config->streams_max);
+    else if (call->api->tokens && own.count >= config->streams_per_token)
+        call_problem(call, 429, "too_many_streams",
+                     "%lld clients follow the events with this token already; use fewer, or GET /v1/events",
+                     (long long)config->streams_per_token);
+    else
+        return true;
+    return false;
+}
+
 void handle_events_stream(struct call *call)
 {
     struct api *api = call->api;
-    struct slice last = slice_from(evhttp_find_header(evhttp_request_get_input_headers(call->http), "Last-Event-ID"));
+    struct slice last = call_header(call, SLICE("Last-Event-ID"));
     struct follower *follower = call_alloc(call, sizeof *follower);
     if (!follower)
         return;
@@ -287,11 +313,8 @@ void handle_events_stream(struct call *call)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
     }
-    if (call_streams_visit(api, follow_next, NULL, NULL) >= STREAMS_MAX) {
-        call_problem(call, 503, "too_many_streams", "%d clients follow the events already; use fewer, or GET /v1/events",
-                     STREAMS_MAX);
+    if (!may_follow(call))
         return;
-    }
     if (!event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
         !find_place(call, follower, last.len > 0 ? last : call_query(call, "after")))
         return;
@@ -300,8 +323,7 @@ void handle_events_stream(struct call *call)
         return;
     }
     call->context = follower;
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
-    evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_add_header(headers, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
+    call->has_small_pieces = true;
+    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
     call_stream(call, "text/event-stream", follow_next);
 }

@@ -74,6 +74,13 @@ static inline bool ascii_is_alnum(char c)
     return ascii_is_digit(c) || (lower >= 'a' && lower <= 'z');
 }
 
+/* -1: it is no hexadecimal digit. */
+static inline int ascii_hex_value(char c)
+{
+    char lower = ascii_lower(c);
+    return ascii_is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 static inline bool ascii_is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');

@@ -229,6 +229,11 @@ struct config {
     int64_t pending_per_tenant; /* 0: all of them while only one tenant is known, else half */
     int64_t disk_free_bytes;
     int64_t connections_max;
+    int64_t connections_per_address; /* 0: as many as there are */
+    int64_t streams_max;
+    int64_t streams_per_token;
+    int64_t body_budget_bytes;
+    struct text_list hosts; /* names by which clients may call, besides localhost and addresses */
     int64_t retention_completed_ms;
     int64_t retention_audit_ms;
     const char *tokens_file; /* NULL: none */

@@ -16,7 +16,16 @@ static const struct setting limits_rows[] = {
       .meaning = "The same of one tenant, so that none takes the others' room. 0: all of them while one tenant is known, "
                  "else half." },
     { "disk_free", SETTING_SIZE, AT(disk_free_bytes), "256MB", "0", "1024TB", .meaning = "With less free disk no job is taken." },
-    { "connections", SETTING_COUNT, AT(connections_max), "1024", "1", "100000", .meaning = "Connections of clients at the same time." },
+    { "connections", SETTING_COUNT, AT(connections_max), "1024", "1", "100000",
+      .meaning = "Connections of clients at the same time. When all are open, the one that has been longest without "
+                 "completing a request is closed for the next. Never more than half of the process's open files." },
+    { "connections_per_address", SETTING_COUNT, AT(connections_per_address), "0", "0", "100000",
+      .meaning = "Of these from one address, or one network /64 of IPv6. 0: no limit. Loopback has none." },
+    { "streams", SETTING_COUNT, AT(streams_max), "64", "1", "10000", .meaning = "Clients that follow the events at the same time." },
+    { "streams_per_token", SETTING_COUNT, AT(streams_per_token), "8", "1", "10000", .meaning = "Of these with one token." },
+    { "body_budget", SETTING_SIZE, AT(body_budget_bytes), "128MB", "1MB", "1024GB",
+      .meaning = "Memory for requests that are not complete and answers that are not read, of all clients. Who does not fit "
+                 "waits; who does not go on is cut off." },
 };
 static const struct section limits_section = { .name = "limits", SECTION_ROWS(limits_rows) };
 
@@ -49,6 +58,9 @@ static const struct setting file_rows[] = {
     { "durability", SETTING_ENUM, AT(durability), "always",
       .meaning = "`always`: synced to disk before the answer. `everysec`: once a second; a crash can lose the last second.",
       .choices = durabilities },
+    { "hosts", SETTING_TEXT_LIST, AT(hosts),
+      .meaning = "Names by which clients may call, as `[insist.example.org]`, besides addresses and localhost. Any other "
+                 "may be somebody's who lets it point here." },
     { "limits", SETTING_SECTION, 0, .meaning = "What is refused.", .section = &limits_section },
     { "retention", SETTING_SECTION, 0, .meaning = "What is kept.", .section = &retention_section },
     { "auth", SETTING_SECTION, 0, .meaning = "Who may call.", .section = &auth_section },

@@ -26,7 +26,7 @@ def order_and_kill(daemon, method, path, body):
     """The status that was answered. The kill comes before the answer is even read to its end."""
     text = json.dumps(body) if body is not None else ""
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=process.WAIT_S) as connection:
-        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: d\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                            f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
         head = connection.recv(12)
         daemon.process.send_signal(signal.SIGKILL)

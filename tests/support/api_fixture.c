@@ -62,6 +62,12 @@ static instant fixture_now(void *context)
     return clock_now() + atomic_load(&fixture->offset_ms);
 }
 
+static int64_t fixture_ticks_ms(void *context)
+{
+    struct api_fixture *fixture = context;
+    return clock_ticks_ns() / 1000000 + atomic_load(&fixture->offset_ms);
+}
+
 /* --- the engine's thread ---------------------------------------------------------------------------- */
 
 static void answer_send(struct send *send)
@@ -290,7 +296,7 @@ struct api_fixture *api_fixture_new(const struct api_fixture_settings *given)
         api_fixture_start_engine(fixture);
     const struct api_settings api = { .config = fixture->config, .writer = fixture->writer, .store = fixture->store,
                                       .engine = fixture->engine, .engine_mailbox = fixture->mailbox, .seed = 7,
-                                      .now = fixture_now, .context = fixture };
+                                      .now = fixture_now, .ticks_ms = fixture_ticks_ms, .context = fixture };
     if (api_new(&api, &fixture->api, &error) != STATUS_OK || api_start(fixture->api, &error) != STATUS_OK)
         check(false, "%s", error.text);
     return fixture;

@@ -421,7 +421,7 @@ static void jobs_of_a_worker_that_left_go_back(void **state)
 {
     struct api_fixture *fixture = *state;
     static const char request[] =
-        "POST /v1/leases HTTP/1.1\r\nHost: x\r\nContent-Length: 37\r\n\r\n{\"destination\":\"yard\",\"wait_s\":   60}";
+        "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Length: 37\r\n\r\n{\"destination\":\"yard\",\"wait_s\":   60}";
     int fd = raw_connect(fixture);
     raw_send(fd, request, sizeof request - 1);
     await_calls(fixture, 1);

@@ -65,7 +65,7 @@ static int give(const struct api_fixture *fixture, const char *method, const cha
     char text[512];
     int fd = raw_connect(fixture);
     snprintf(text, sizeof text,
-             "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
              method, path, strlen(body), body);
     raw_send(fd, text, strlen(text));
     return fd;

@@ -261,7 +261,7 @@ static void dead_letters_are_exported(void **state)
     assert_int_equal(reply.len, 0);
     reply_release(&reply);
     int fd = raw_connect(fixture); /* one that goes in the middle */
-    raw_send(fd, "GET /v1/dead/export HTTP/1.1\r\nHost: x\r\n\r\n", 41);
+    raw_send(fd, "GET /v1/dead/export HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
     char *some = raw_read(fd, "200 OK");
     free(some);
     close(fd);
@@ -441,19 +441,32 @@ static void tokens_open_what_they_say(void **state)
 
 static void pages_of_other_hosts_may_not_call(void **state)
 {
-    struct api_fixture *fixture = *state;
+    const struct api_fixture_settings settings = { .config = "listen: 127.0.0.1:0\nstore: 'memory:'\n"
+                                                             "hosts: [insist.example]\n" };
+    struct api_fixture *fixture = api_fixture_new(&settings);
+    (void)state;
     static const struct { const char *headers; int status;
     } rows[] = {
         { "Host: 127.0.0.1:7878\r\n", 200 },
         { "Host: localhost\r\n", 200 },
         { "Host: [::1]:7878\r\n", 200 },
-        { "Host: box\r\n", 200 },
-        { "Host: a.localhost:1\r\n", 200 },
-        { "Host: evil.example\r\n", 403 },
-        { "Host: evil.example:7878\r\nOrigin: http://evil.example:7878\r\n", 403 },
+        { "Host: LOCALHOST.:1\r\n", 200 },
+        { "Host: insist.example\r\n", 200 }, /* of `hosts` */
+        { "Host: Insist.Example:80\r\n", 200 },
+        { "Host: box\r\n", 421 },
+        { "Host: a.localhost:1\r\n", 421 },
+        { "Host: [evil.example]\r\n", 400 },
+        { "Host: evil.example\r\n", 421 },
+        { "Host: insist.example.evil\r\n", 421 },
+        { "Host: evil.example:7878\r\nOrigin: http://evil.example:7878\r\n", 421 },
         { "Host: localhost:7878\r\nOrigin: http://localhost:7878\r\n", 200 },
         { "Host: localhost:7878\r\nOrigin: https://evil.example\r\n", 403 },
         { "Host: localhost:7878\r\nOrigin: null\r\n", 403 },
+        { "Host: localhost\r\nSec-Fetch-Site: same-origin\r\n", 200 },
+        { "Host: localhost\r\nSec-Fetch-Site: none\r\n", 200 },
+        { "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403 },
+        { "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", 403 },
+        { "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", 403 },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char request[256], wanted[32];
@@ -466,6 +479,7 @@ static void pages_of_other_hosts_may_not_call(void **state)
         free(answer);
         close(fd);
     }
+    api_fixture_free(fixture);
 }
 
 static void beyond_loopback_tokens_are_needed(void **state)
@@ -497,9 +511,9 @@ static void connections_are_used_again(void **state)
 {
     struct api_fixture *fixture = *state;
     static const char two[] =
-        "GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
-        "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}"
-        "GET /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}"
+        "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     int fd = raw_connect(fixture);
     raw_send(fd, two, sizeof two - 1);
     char *answers = raw_read(fd, NULL);
@@ -526,7 +540,7 @@ static void too_much_is_refused(void **state)
 {
     struct api_fixture *fixture = *state;
     char *header = malloc(40000);
-    int head = snprintf(header, 100, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Long: ");
+    int head = snprintf(header, 100, "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nX-Long: ");
     memset(header + head, 'x', 20000);
     strcpy(header + head + 20000, "\r\n\r\n");
     int fd = raw_connect(fixture);
@@ -537,7 +551,7 @@ static void too_much_is_refused(void **state)
     free(header);
     close(fd);
 
-    static const char huge[] = "POST /v1/jobs/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n";
+    static const char huge[] = "POST /v1/jobs/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n";
     fd = raw_connect(fixture);
     raw_send(fd, huge, sizeof huge - 1);
     shutdown(fd, SHUT_WR);
@@ -552,9 +566,9 @@ static void ambiguous_requests_are_refused(void **state)
 {
     struct api_fixture *fixture = *state;
     static const char *const rows[] = {
-        "POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
-        "POST /v1/decide HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-        "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n",
+        "POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+        "POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n",
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         int fd = raw_connect(fixture);
@@ -640,16 +654,16 @@ static void odd_clients_do_no_harm(void **state)
     } rows[] = {
         { "nothing", "" },
         { "half a line", "GET /v1/jo" },
-        { "half a body", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"dest" },
+        { "half a body", "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"dest" },
         { "gone before the answer",
-          "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}" },
-        { "gone before a reading", "GET /v1/stats HTTP/1.1\r\nHost: x\r\n\r\n" },
-        { "gone before an export", "GET /v1/dead/export HTTP/1.1\r\nHost: x\r\n\r\n" },
+          "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}" },
+        { "gone before a reading", "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+        { "gone before an export", "GET /v1/dead/export HTTP/1.1\r\nHost: localhost\r\n\r\n" },
         { "not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n" },
-        { "negative length", "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n" },
-        { "bad method", "BREW /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n" },
-        { "odd path", "GET /v1/jobs/%zz%00%ff HTTP/1.1\r\nHost: x\r\n\r\n" },
-        { "path upwards", "GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n" },
+        { "negative length", "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n" },
+        { "bad method", "BREW /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+        { "odd path", "GET /v1/jobs/%zz%00%ff HTTP/1.1\r\nHost: localhost\r\n\r\n" },
+        { "path upwards", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n" },
     };
     const struct linger at_once = { 1, 0 };
     for (int reset = 0; reset < 2; reset++)
@@ -685,7 +699,7 @@ static void control_characters_in_addresses_are_refused(void **state)
 static void a_slow_client_is_served(void **state)
 {
     struct api_fixture *fixture = *state;
-    static const char request[] = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+    static const char request[] = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
                                   "34\r\n\r\n{\"destination\":\"yard\",\"payload\":1}";
     int fd = raw_connect(fixture);
     for (size_t i = 0; i < sizeof request - 1; i++) {
@@ -710,7 +724,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(dead_letters_are_exported, setup, teardown),
         cmocka_unit_test(health_follows_progress),
         cmocka_unit_test(tokens_open_what_they_say),
-        cmocka_unit_test_setup_teardown(pages_of_other_hosts_may_not_call, setup, teardown),
+        cmocka_unit_test(pages_of_other_hosts_may_not_call),
         cmocka_unit_test(beyond_loopback_tokens_are_needed),
         cmocka_unit_test_setup_teardown(connections_are_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(head_has_no_body, setup, teardown),

@@ -1,0 +1,29 @@
+/*
+ * answer.h - the form of answers: the first line, the headers that all carry, problem documents.
+ */
+#ifndef API_ANSWER_H
+#define API_ANSWER_H
+
+#include "api/text_place.h"
+#include "base/buffer.h"
+
+struct api;
+
+enum { ANSWER_IN_CHUNKS = -1, ANSWER_TO_THE_END = -2 };
+
+struct answer_form {
+    int status;
+    const char *content_type;
+    struct slice headers; /* of its own, each with its CR LF */
+    bool cached;          /* they say themselves how long it may be kept */
+    bool closes;
+    bool old;       /* to HTTP/1.0 */
+    int64_t length; /* or one of the above */
+};
+
+void answer_head_write(struct api *api, const struct answer_form *form, struct buffer *out);
+
+/* application/problem+json */
+void problem_write(struct buffer *out, int status, const char *type, struct text_place place, const char *detail);
+
+#endif
