@@ -247,13 +247,16 @@ static const struct section cycle_section = { .name = "cycle", SECTION_ROWS(cycl
 static const struct setting breaker_rows[] = {
     { "enabled", SETTING_BOOL, AT(breaker.enabled), .meaning = "On when the section is there; `false` turns off a preset's." },
     { "window", SETTING_DURATION, AT(breaker.window_ms), "60s", "1s", "1d", .meaning = "The time that is looked at." },
-    { "min_calls", SETTING_COUNT, AT(breaker.min_calls), "20", "1", "1000000", .meaning = "With fewer sends in the window nothing is judged." },
-    { "failure_rate", SETTING_REAL, AT(breaker.failure_rate), "0.5", "0.001", "1", .meaning = "Opens at this share of failures." },
+    { "min_calls", SETTING_COUNT, AT(breaker.min_calls), "20", "1", "1000000",
+      .meaning = "With fewer jobs in the window nothing is judged; each counts once, by its last answer." },
+    { "failure_rate", SETTING_REAL, AT(breaker.failure_rate), "0.5", "0.001", "1",
+      .meaning = "Opens at this share of failures, of all jobs and for more than half of the tenants." },
     { "slow", SETTING_DURATION, AT(breaker.slow_ms), "30s", "1ms", "1h", .meaning = "A send that takes longer is slow." },
     { "slow_rate", SETTING_REAL, AT(breaker.slow_rate), "1", "0.001", "1", .meaning = "Opens at this share of slow sends." },
     { "open", SETTING_DURATION, AT(breaker.open_ms), "30s", "1ms", "1d", .meaning = "How long it stays open the first time." },
     { "open_max", SETTING_DURATION, AT(breaker.open_max_ms), "5m", "1ms", "30d", .meaning = "It doubles each time up to this." },
-    { "probes", SETTING_COUNT, AT(breaker.probes), "5", "1", "1000", .meaning = "Good sends that close it again." },
+    { "probes", SETTING_COUNT, AT(breaker.probes), "5", "1", "1000",
+      .meaning = "Jobs that look at once whether it is back; the first that goes well closes it." },
 };
 
 static bool *breaker_given(void *base)

@@ -1,12 +1,14 @@
 #include "core/breaker.h"
 
+#include "core/outage.h"
+
 #include <assert.h>
-#include <string.h>
 
 void breaker_init(struct breaker *breaker, instant now)
 {
-    *breaker =
-        (struct breaker){ .kept = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE }, .head = INT64_MIN };
+    *breaker = (struct breaker){ .kept = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE },
+                                 .look_at = INSTANT_NONE, .used_look_at = INSTANT_NONE };
+    tally_clear(&breaker->tally);
 }
 
 static struct breaker_change none(const struct breaker *breaker)
@@ -20,9 +22,10 @@ static struct breaker_change change_to(struct breaker *breaker, enum breaker_sta
     breaker->kept.state = state;
     breaker->kept.since = now;
     breaker->kept.until = until;
-    breaker->taken = breaker->good = breaker->bad = breaker->slow = 0;
+    breaker->taken = breaker->bad = 0;
+    breaker->look_at = breaker->used_look_at = INSTANT_NONE;
     breaker->epoch++;
-    breaker->head = INT64_MIN;
+    tally_clear(&breaker->tally);
     return change;
 }
 
@@ -42,106 +45,92 @@ static struct breaker_change open_up(struct breaker *breaker, const struct break
     return change_to(breaker, BREAKER_OPEN, instant_add(now, open_wait(breaker, config)), now);
 }
 
-static size_t place_of(int64_t number)
+static bool more_than_half(int64_t part, int64_t of)
 {
-    return (size_t)((number % BREAKER_BUCKETS + BREAKER_BUCKETS) % BREAKER_BUCKETS);
+    return 2 * part > of;
 }
 
-/* The bucket of `now`; those that have left the window are emptied. */
-static struct breaker_bucket *bucket_at(struct breaker *breaker, const struct breaker_config *config, instant now)
+static struct breaker_change note_closed(struct breaker *breaker, const struct breaker_config *config,
+                                         const struct breaker_call *call, bool slow, instant now)
 {
-    int64_t width = config->window_ms / BREAKER_BUCKETS > 0 ? config->window_ms / BREAKER_BUCKETS : 1;
-    int64_t number = now / width - (now % width < 0);
-    bool stale = breaker->head == INT64_MIN || number - breaker->head >= BREAKER_BUCKETS ||
-                 breaker->head - number >= BREAKER_BUCKETS; /* a clock that was set back a long way too */
-    if (stale) {
-        memset(breaker->buckets, 0, sizeof breaker->buckets);
-        breaker->head = number;
-    }
-    while (breaker->head < number) {
-        breaker->head++;
-        breaker->buckets[place_of(breaker->head)] = (struct breaker_bucket){ 0 };
-    }
-    return &breaker->buckets[place_of(breaker->head)];
+    const struct tally_call counted = { .job = call->job, .tenant = call->tenant, .failed = call->failed, .slow = slow };
+    tally_add(&breaker->tally, config->window_ms, &counted, now);
+    if (!call->failed && !slow)
+        return none(breaker);
+    struct tally_sum sum = tally_sum(&breaker->tally, config->failure_rate, config->slow_rate);
+    bool failing = call->failed && sum.failed >= BREAKER_JOBS_MIN && more_than_half(sum.tenants_failing, sum.tenants) &&
+                   tally_reaches(sum.failed, sum.calls, config->failure_rate);
+    bool late = slow && sum.slow >= BREAKER_JOBS_MIN && more_than_half(sum.tenants_slow, sum.tenants) &&
+                tally_reaches(sum.slow, sum.calls, config->slow_rate);
+    return sum.calls >= config->min_calls && (failing || late) ? open_up(breaker, config, now) : none(breaker);
 }
 
-static bool too_many(int64_t part, int64_t of, double rate)
+/* Without a look to wait for there is no time limit either. */
+static void await_looks(struct breaker *breaker)
 {
-    return part > 0 && (double)part >= rate * (double)of;
-}
-
-static struct breaker_change note_closed(struct breaker *breaker, const struct breaker_config *config, bool failed,
-                                         bool slow, instant now)
-{
-    struct breaker_bucket *bucket = bucket_at(breaker, config, now);
-    int64_t calls = 0, bad = 0, late = 0;
-    bucket->calls++;
-    bucket->failed += failed;
-    bucket->slow += slow;
-    for (size_t i = 0; i < BREAKER_BUCKETS; i++) {
-        calls += breaker->buckets[i].calls;
-        bad += breaker->buckets[i].failed;
-        late += breaker->buckets[i].slow;
-    }
-    bool trips = calls >= config->min_calls && ((failed && too_many(bad, calls, config->failure_rate)) ||
-                                                (slow && too_many(late, calls, config->slow_rate)));
-    return trips ? open_up(breaker, config, now) : none(breaker);
-}
-
-/* With no probe to wait for there is no time limit either. */
-static void await_probes(struct breaker *breaker)
-{
-    assert(breaker->taken >= breaker->good);
-    if (breaker->taken == breaker->good)
+    assert(breaker->taken >= breaker->bad);
+    if (breaker->taken == breaker->bad)
         breaker->kept.until = INSTANT_NONE;
 }
 
-static struct breaker_change note_half_open(struct breaker *breaker, const struct breaker_config *config, bool failed,
-                                            bool slow, instant now)
+static bool looks_failed(const struct breaker *breaker)
 {
-    breaker->slow += slow;
-    if (failed) {
-        breaker->bad++;
-        breaker->taken--; /* another may take its place */
-    } else {
-        breaker->good++;
-    }
-    if (too_many(breaker->bad, config->probes, config->failure_rate) ||
-        too_many(breaker->slow, config->probes, config->slow_rate))
-        return open_up(breaker, config, now);
-    if (breaker->good < config->probes) {
-        await_probes(breaker);
-        return none(breaker);
-    }
-    return breaker_reset(breaker, now);
+    return breaker->bad > 0 && breaker->taken == breaker->bad;
 }
 
-struct breaker_change breaker_note(struct breaker *breaker, const struct breaker_config *config, uint32_t epoch, bool failed,
-                                   int64_t latency_ms, instant now)
+static struct breaker_change note_half_open(struct breaker *breaker, const struct breaker_config *config, bool away,
+                                            instant now)
 {
-    bool slow = config->slow_ms > 0 && latency_ms >= config->slow_ms;
-    assert(latency_ms >= 0);
-    if (!config->enabled || epoch != breaker->epoch)
+    int64_t wait = open_wait(breaker, config);
+    breaker->bad++;
+    await_looks(breaker);
+    if (away)
+        breaker->looks_soon = 0;
+    if (!looks_failed(breaker))
         return none(breaker);
-    switch (breaker->kept.state) {
-    case BREAKER_CLOSED:
-        return note_closed(breaker, config, failed, slow, now);
-    case BREAKER_HALF_OPEN:
-        return note_half_open(breaker, config, failed, slow, now);
-    case BREAKER_OPEN:
-        break;
-    }
+    if (away || breaker->looks_soon >= LOOKS_SOON_MAX)
+        return open_up(breaker, config, now);
+    if (breaker->used_look_at == INSTANT_NONE)
+        breaker->used_look_at = instant_add(now, 2 * wait);
+    breaker->looks_soon++;
+    breaker->look_at = instant_add(now, looks_soon_ms(wait));
+    breaker->taken = breaker->bad = 0;
     return none(breaker);
 }
 
-struct breaker_answer breaker_ask(const struct breaker *breaker, const struct breaker_config *config)
+struct breaker_change breaker_note(struct breaker *breaker, const struct breaker_config *config,
+                                   const struct breaker_call *call, instant now)
+{
+    bool slow = config->slow_ms > 0 && call->latency_ms >= config->slow_ms;
+    assert(call->latency_ms >= 0);
+    if (!config->enabled || call->epoch != breaker->epoch || breaker->kept.state == BREAKER_OPEN)
+        return none(breaker);
+    if (breaker->kept.state == BREAKER_CLOSED)
+        return note_closed(breaker, config, call, slow, now);
+    if (!call->failed && !slow)
+        return breaker_reset(breaker, now);
+    return note_half_open(breaker, config, call->away, now);
+}
+
+struct breaker_answer breaker_ask(const struct breaker *breaker, const struct breaker_config *config, instant now)
 {
     if (!config->enabled || breaker->kept.state == BREAKER_CLOSED)
         return (struct breaker_answer){ .room = INT64_MAX, .until = INSTANT_NONE };
     if (breaker->kept.state == BREAKER_OPEN)
         return (struct breaker_answer){ .room = 0, .until = breaker->kept.until };
+    if (breaker->look_at > now)
+        return (struct breaker_answer){ .room = 0, .until = breaker->look_at };
     int64_t room = config->probes - breaker->taken;
     return (struct breaker_answer){ .room = room > 0 ? room : 0, .until = breaker->kept.until };
+}
+
+instant breaker_next(const struct breaker *breaker, instant now)
+{
+    instant next = INSTANT_NONE;
+    instant_hasten(&next, breaker->kept.until, now);
+    instant_hasten(&next, breaker->look_at, now);
+    instant_hasten(&next, breaker->used_look_at, now);
+    return next;
 }
 
 struct breaker_change breaker_tick(struct breaker *breaker, const struct breaker_config *config, instant now)
@@ -156,8 +145,11 @@ struct breaker_change breaker_tick(struct breaker *breaker, const struct breaker
             breaker->kept.until = instant_add(now, wait);
         return breaker->kept.until <= now ? change_to(breaker, BREAKER_HALF_OPEN, INSTANT_NONE, now) : none(breaker);
     }
-    if (breaker->good >= config->probes) /* a reload asks for fewer: no other is let through that could close it */
-        return breaker_reset(breaker, now);
+    int64_t wait = open_wait(breaker, config);
+    if (breaker->look_at > instant_add(now, wait)) /* the clock was set back */
+        breaker->look_at = breaker->used_look_at = now;
+    if (looks_failed(breaker)) /* those that were still awaited did not leave */
+        return open_up(breaker, config, now);
     if (breaker->kept.until == INSTANT_NONE)
         return none(breaker);
     if (breaker->kept.until > instant_add(now, breaker->limit_ms)) /* the clock was set back */
@@ -180,12 +172,13 @@ void breaker_give_back(struct breaker *breaker, uint32_t epoch, int64_t count)
     if (breaker->kept.state != BREAKER_HALF_OPEN || epoch != breaker->epoch)
         return;
     breaker->taken -= count;
-    await_probes(breaker);
+    await_looks(breaker);
 }
 
 struct breaker_change breaker_reset(struct breaker *breaker, instant now)
 {
     breaker->kept.openings = 0;
+    breaker->looks_soon = 0;
     return change_to(breaker, BREAKER_CLOSED, INSTANT_NONE, now);
 }
 

@@ -24,11 +24,14 @@ void contingency_init(struct contingency *contingency, instant now)
             .since = now,
             .ignore_until = INSTANT_NONE,
             .check_at = INSTANT_NONE,
+            .looked_at = INSTANT_NONE,
             .calm_since = INSTANT_NONE,
             .incident = { .first_sign_at = INSTANT_NONE, .entered_at = INSTANT_NONE, .recovering_at = INSTANT_NONE,
                           .restored_at = INSTANT_NONE },
         },
+        .watched_since = now,
         .first_sign_at = INSTANT_NONE,
+        .well = { { .at = INSTANT_NONE }, { .at = INSTANT_NONE } },
         .answer_by = INSTANT_NONE,
         .go_at = now,
         .active_at = now,
@@ -63,7 +66,7 @@ static void curve_add(struct incident *incident, int64_t level, instant at)
 static void go_begin(struct contingency *contingency, instant at)
 {
     contingency->epoch++;
-    contingency->taken = contingency->good = contingency->bad = 0;
+    contingency->taken = contingency->good = contingency->bad = contingency->away = 0;
     contingency->answer_by = INSTANT_NONE;
     contingency->go_at = at;
     contingency->active_at = at;
@@ -97,6 +100,14 @@ static struct mode_change change_to(struct contingency *contingency, enum mode m
     return change;
 }
 
+/* `soon`: the last one failed although somebody answered. */
+static instant next_look_at(struct contingency *contingency, const struct contingency_rules *rules, bool soon, instant now)
+{
+    contingency->looks_soon = soon ? contingency->looks_soon + 1 : 0;
+    soon = soon && contingency->looks_soon <= LOOKS_SOON_MAX;
+    return instant_add(now, soon ? looks_soon_ms(rules->check_ms) : rules->check_ms);
+}
+
 static struct mode_change hold(struct contingency *contingency, const struct contingency_rules *rules, enum cause cause,
                                enum criterion criterion, instant now)
 {
@@ -114,11 +125,16 @@ static struct mode_change hold(struct contingency *contingency, const struct con
             .checks_failed = contingency->checks_failed,
         };
         memcpy(incident->signs, contingency->signs, sizeof incident->signs);
+        contingency->was_away = false;
+        contingency->used_in_vain = 0;
     } else {
         incident->relapses++;
     }
     curve_add(incident, 0, now);
-    contingency->kept.check_at = instant_add(now, rules->check_ms);
+    bool soon = cause == CAUSE_RELAPSE && 2 * contingency->away <= contingency->bad;
+    contingency->kept.check_at = next_look_at(contingency, rules, soon, now);
+    contingency->kept.looked_at = INSTANT_NONE;
+    contingency->kept.look_ms = 0;
     return change_to(contingency, MODE_CONTINGENCY, cause, criterion, now);
 }
 
@@ -179,6 +195,27 @@ static struct contingency_answer ask_contingency(const struct contingency *conti
     return (struct contingency_answer){ 0, false, contingency->kept.check_at };
 }
 
+static int64_t used_look_ms(const struct contingency *contingency, const struct contingency_rules *rules)
+{
+    int64_t last = contingency->kept.look_ms > rules->check_ms ? contingency->kept.look_ms : rules->check_ms;
+    int64_t most = rules->check_ms * LOOK_INTERVALS_MAX;
+    return last < most / 2 ? 2 * last : most;
+}
+
+/*
+ * The first look is due at the same time whoever looks: there is nothing yet to be twice as long. And where nobody was there
+ * and now somebody answers, those that fail are perhaps to blame themselves, and it is worth to ask another soon.
+ */
+instant contingency_used_look_at(const struct contingency *contingency, const struct contingency_rules *rules)
+{
+    const struct contingency_kept *kept = &contingency->kept;
+    bool soon = contingency->was_away && contingency->looks_soon > 0 && contingency->looks_soon <= LOOKS_SOON_MAX &&
+                contingency->used_in_vain < LOOKS_SOON_MAX;
+    if (kept->mode != MODE_CONTINGENCY || kept->looked_at == INSTANT_NONE || soon)
+        return kept->mode == MODE_CONTINGENCY ? kept->check_at : INSTANT_NONE;
+    return instant_add(kept->looked_at, used_look_ms(contingency, rules));
+}
+
 struct contingency_answer contingency_ask(const struct contingency *contingency, const struct contingency_rules *rules,
                                           int64_t under_way, instant now)
 {
@@ -210,6 +247,8 @@ instant contingency_next(const struct contingency *contingency, const struct con
     if (contingency->kept.mode == MODE_CONTINGENCY && !contingency->kept.forced) {
         instant window = window_until(contingency, rules, now);
         instant_hasten(&next, window != INSTANT_NONE ? window : contingency->kept.check_at, now);
+        if (window == INSTANT_NONE && !rules->has_health)
+            instant_hasten(&next, contingency_used_look_at(contingency, rules), now);
         instant_hasten(&next, window_forgotten_at(contingency, rules), now);
     }
     if (contingency->kept.mode == MODE_RECOVERING) {
@@ -217,6 +256,8 @@ instant contingency_next(const struct contingency *contingency, const struct con
         instant since = steps_done ? contingency->kept.calm_since : contingency->active_at;
         instant_hasten(&next, instant_add(since, rules->stable_ms), now);
         instant_hasten(&next, contingency->go_at, now);
+        if (!steps_done && contingency->bad > 0 && contingency->taken == contingency->good + contingency->bad)
+            instant_hasten(&next, instant_add(contingency->active_at, RAMP_STEP_MS), now);
     }
     if (contingency->kept.mode != MODE_CONTINGENCY && rules->enabled)
         instant_hasten(&next, maintenance_next(rules->windows, rules->window_count, now), now);
@@ -231,6 +272,8 @@ static void heed_clock(struct contingency *contingency, const struct contingency
     struct contingency_kept *kept = &contingency->kept;
     if (kept->check_at > instant_add(now, rules->check_ms))
         kept->check_at = instant_add(now, rules->check_ms);
+    if (kept->looked_at > now)
+        kept->looked_at = now;
     if (contingency->answer_by > instant_add(now, rules->answer_max_ms))
         contingency->answer_by = instant_add(now, rules->answer_max_ms);
     if (contingency->go_at > instant_add(now, RAMP_STEP_MS))
@@ -273,6 +316,13 @@ static struct mode_change tick_contingency(struct contingency *contingency, cons
     return none(contingency);
 }
 
+/* Of `bad` among `jobs`, of which no more can be answered. */
+static bool go_failed(int64_t bad, int64_t jobs)
+{
+    int64_t least = jobs < GO_FAILURES_MIN ? jobs : GO_FAILURES_MIN;
+    return bad > 0 && 2 * bad > jobs && bad >= least;
+}
+
 static struct mode_change tick_recovering(struct contingency *contingency, const struct contingency_rules *rules, bool open,
                                           instant now)
 {
@@ -286,6 +336,9 @@ static struct mode_change tick_recovering(struct contingency *contingency, const
     }
     bool idle = contingency->taken == contingency->good + contingency->bad;
     bool steps_done = kept->step >= rules->ramp_count;
+    if (!steps_done && idle && instant_add(contingency->active_at, RAMP_STEP_MS) <= now &&
+        go_failed(contingency->bad, contingency->taken))
+        return set_back(contingency, rules, CRITERION_SERVICE, now); /* there were no more jobs for it */
     bool calm = steps_done && instant_add(kept->calm_since, rules->stable_ms) <= now;
     bool quiet = idle && instant_add(contingency->active_at, rules->stable_ms) <= now;
     return calm || quiet ? restore(contingency, CAUSE_STABLE, now) : none(contingency);
@@ -333,46 +386,52 @@ struct mode_change contingency_breaker(struct contingency *contingency, const st
 }
 
 static struct mode_change note_normal(struct contingency *contingency, const struct contingency_rules *rules,
-                                      enum criterion criterion, instant now)
+                                      const struct contingency_answered *answered, instant now)
 {
+    enum criterion criterion = answered->criterion;
     if (criterion == CRITERION_NONE) {
         contingency->signs_in_a_row = 0;
         contingency->first_sign_at = INSTANT_NONE;
         memset(contingency->signs, 0, sizeof contingency->signs);
         return none(contingency);
     }
-    if (contingency->signs_in_a_row++ == 0)
+    if (contingency->signs_in_a_row++ == 0) {
         contingency->first_sign_at = now;
+        contingency->sign_job = answered->job;
+        contingency->sign_jobs = false;
+    }
+    contingency->sign_jobs = contingency->sign_jobs || answered->job != contingency->sign_job;
     contingency->signs[criterion]++;
     if (rules->enabled && rules->single_event)
         return hold(contingency, rules, CAUSE_SIGNAL, criterion, now);
     return none(contingency);
 }
 
-static struct mode_change note_check(struct contingency *contingency, const struct contingency_rules *rules,
-                                     enum criterion criterion, instant now)
+static struct mode_change note_look(struct contingency *contingency, const struct contingency_rules *rules,
+                                    const struct contingency_answered *answered, instant now)
 {
-    bool looking = contingency->taken > 0 && !contingency->kept.forced;
+    struct contingency_kept *kept = &contingency->kept;
+    bool looking = contingency->taken > 0 && !kept->forced;
     go_begin(contingency, now);
-    contingency->kept.check_at = instant_add(now, rules->check_ms);
-    if (looking && criterion == CRITERION_NONE && window_until(contingency, rules, now) == INSTANT_NONE)
+    bool well = answered->criterion == CRITERION_NONE;
+    kept->look_ms = answered->used && kept->looked_at != INSTANT_NONE ? used_look_ms(contingency, rules) : rules->check_ms;
+    kept->looked_at = now;
+    contingency->looks_soon = well ? 0 : contingency->looks_soon;
+    kept->check_at = well ? instant_add(now, rules->check_ms) : next_look_at(contingency, rules, !answered->away, now);
+    if (looking && well && window_until(contingency, rules, now) == INSTANT_NONE)
         return recover(contingency, rules, CAUSE_CHECKED, now);
     return none(contingency);
 }
 
-/* Of five all must be well, of larger goes nine in ten. */
-static bool go_failed(int64_t bad, int64_t level)
-{
-    return bad > level / 10;
-}
-
 static struct mode_change note_go(struct contingency *contingency, const struct contingency_rules *rules,
-                                  enum criterion criterion, instant now)
+                                  const struct contingency_answered *answered, instant now)
 {
     struct contingency_kept *kept = &contingency->kept;
-    int64_t level = rules->ramp_count > 0 ? level_of(contingency, rules) : 1;
+    enum criterion criterion = answered->criterion;
+    int64_t level = rules->ramp_count > 0 ? level_of(contingency, rules) : GO_JUDGED;
     contingency->active_at = now;
     *(criterion == CRITERION_NONE ? &contingency->good : &contingency->bad) += 1;
+    contingency->away += criterion != CRITERION_NONE && answered->away;
     if (contingency->good + contingency->bad == contingency->taken)
         contingency->answer_by = INSTANT_NONE;
     if (go_failed(contingency->bad, level))
@@ -381,38 +440,61 @@ static struct mode_change note_go(struct contingency *contingency, const struct 
         return none(contingency);
     if (kept->step < rules->ramp_count) {
         contingency->setbacks = 0;
+        contingency->looks_soon = 0;
         step_to(contingency, rules, kept->step + 1, now);
     } else { /* the last level goes on: judged go by go, without a pause between */
         contingency->taken -= contingency->good + contingency->bad;
-        contingency->good = contingency->bad = 0;
+        contingency->good = contingency->bad = contingency->away = 0;
     }
     return none(contingency);
 }
 
-struct mode_change contingency_note(struct contingency *contingency, const struct contingency_rules *rules, uint32_t epoch,
-                                    enum criterion criterion, instant now)
+static void note_well(struct contingency *contingency, int64_t job, instant now)
 {
+    if (contingency->well[0].job != job)
+        contingency->well[1] = contingency->well[0];
+    contingency->well[0].job = job;
+    contingency->well[0].at = now;
+}
+
+struct mode_change contingency_note(struct contingency *contingency, const struct contingency_rules *rules,
+                                    const struct contingency_answered *answered, instant now)
+{
+    enum criterion criterion = answered->criterion;
     assert(criterion < CRITERION_COUNT);
-    contingency->went_well = contingency->went_well || criterion == CRITERION_NONE;
+    if (criterion == CRITERION_NONE)
+        note_well(contingency, answered->job, now);
     if (contingency->kept.mode == MODE_NORMAL)
-        return note_normal(contingency, rules, criterion, now);
+        return note_normal(contingency, rules, answered, now);
     if (criterion != CRITERION_NONE)
         contingency->kept.incident.signs[criterion]++;
-    if (epoch != contingency->epoch)
+    contingency->was_away = contingency->was_away || answered->away || criterion == CRITERION_NONE;
+    contingency->used_in_vain += answered->used && !answered->away;
+    if (criterion == CRITERION_NONE)
+        contingency->used_in_vain = 0;
+    if (answered->epoch != contingency->epoch)
         return none(contingency);
     if (contingency->kept.mode == MODE_CONTINGENCY)
-        return note_check(contingency, rules, criterion, now);
-    return note_go(contingency, rules, criterion, now);
+        return note_look(contingency, rules, answered, now);
+    return note_go(contingency, rules, answered, now);
+}
+
+static bool another_went_well(const struct contingency *contingency, const struct contingency_end *end)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (contingency->well[i].at != INSTANT_NONE && contingency->well[i].job != end->job &&
+            contingency->well[i].at >= end->failed_at)
+            return true;
+    return false;
 }
 
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
-                                         bool failing, int64_t tries, instant now, bool *ret_keep)
+                                         bool failing, const struct contingency_end *end, instant now, bool *ret_keep)
 {
     bool normal = contingency->kept.mode == MODE_NORMAL;
-    bool unknown = !contingency->went_well && contingency->signs_in_a_row > 0;
-    int64_t signs = unknown && tries > contingency->signs_in_a_row ? tries : contingency->signs_in_a_row;
-    bool outage = rules->has_health ? failing : signs >= EXHAUSTED_SIGNS_MIN;
-    *ret_keep = !normal || (rules->enabled && outage);
+    bool alone = normal && !contingency->sign_jobs && end->failed_at >= contingency->watched_since;
+    bool outage = rules->has_health && normal ? failing : !another_went_well(contingency, end) && (!alone || end->away);
+    *ret_keep = (rules->enabled || !normal) && outage;
     if (!normal || !*ret_keep)
         return none(contingency);
     return hold(contingency, rules, CAUSE_EXHAUSTED, CRITERION_NONE, now);

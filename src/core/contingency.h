@@ -1,18 +1,19 @@
 /*
  * contingency.h - the mode of a destination: normal, contingency, recovering, normal.
  *
- * In contingency jobs are held and no attempt is spent. Every so often, and at once when its
- * health check goes well again, it is looked whether the destination is back; without a health
- * check one real job is the look. Recovering lets through one go of jobs a step, each larger
- * than the one before and only after all of that was answered well; after the last step, when
- * it has been well for a while, the mode is normal again. A go with failures steps back one
+ * In contingency jobs are held. Every so often, and at once when its health check goes well
+ * again, it is looked whether the destination is back; without a health check one real job is
+ * the look: one that has not failed in this outage, else another at twice the last interval, up
+ * to ten of them. One look that goes well is enough. Recovering lets through one go of jobs a
+ * step, each larger than the one before and only after that was answered; after the last step,
+ * when it has been well for a while, the mode is normal again. A go that fails steps back one
  * step, a second one in a row goes back to contingency (invariants 4 and 8).
  *
- * A go is well when all of it is, of larger ones nine in ten: a destination that is up still
- * fails now and then, and would else never be restored.
+ * A go fails when more than half of its jobs do, three at least, or all when it has fewer: jobs
+ * that fail for their own sake do not make an outage, and without this rule never end one.
  *
- * Which jobs go first on the way back is not decided here: the engine does, by their ranks
- * (critical, high, what was held, new work), in each round of the turns.
+ * Who looks and who goes first on the way back is not decided here but by the engine; what a
+ * failure costs a job is in outage.h.
  *
  * Being paused by an operator is another matter, and the gate's.
  */
@@ -22,6 +23,7 @@
 #include "core/criterion.h"
 #include "core/health.h"
 #include "core/maintenance.h"
+#include "core/outage.h"
 
 enum mode {
     MODE_NORMAL,
@@ -37,7 +39,7 @@ enum cause {
     CAUSE_HEALTH,      /* enough checks in a row have failed */
     CAUSE_SIGNAL,      /* a single sign was enough, as configured */
     CAUSE_BREAKER,     /* the breaker opened */
-    CAUSE_EXHAUSTED,   /* a job used up its tries while nothing else went well */
+    CAUSE_EXHAUSTED,   /* a job used up its tries, and nothing of another one went well meanwhile */
     CAUSE_MAINTENANCE, /* a window began; of recovering: it is over, and there was no job to look with */
     CAUSE_OPERATOR,    /* somebody wished it; of recovering too */
     CAUSE_RELAPSE,     /* it failed again on the way back */
@@ -54,7 +56,9 @@ enum {
     RAMP_STEP_MS = 1000,    /* a step lasts at least this: a second sees at most one go */
     RAMP_CURVE_MAX = 32,    /* points that are kept of one incident */
     RAMP_SETBACKS_MAX = 2,  /* in a row: back to contingency */
-    EXHAUSTED_SIGNS_MIN = 3 /* without a health check so many signs and nothing good between look like an outage */
+    GO_FAILURES_MIN = 3,    /* fewer never fail a go, unless it has no more jobs */
+    GO_JUDGED = 5,          /* without a ramp so many answers are judged together */
+    LOOK_INTERVALS_MAX = 10 /* the longest interval between looks */
 };
 
 /* How it is set. Borrows. */
@@ -100,6 +104,8 @@ struct contingency_kept {
     bool forced;        /* an operator entered it and must leave it */
     instant ignore_until; /* an operator left it in a maintenance window that lasts until then; INSTANT_NONE */
     instant check_at;   /* contingency: when to look again */
+    instant looked_at;  /* contingency: when a job last looked; INSTANT_NONE: none has */
+    int64_t look_ms;    /* contingency: the interval that ended then */
     size_t step;        /* recovering: index into the ramp; ramp_count: all steps are done */
     instant calm_since; /* recovering, after the last step: no failure since */
     struct incident incident; /* the present one, else the last */
@@ -108,14 +114,24 @@ struct contingency_kept {
 struct contingency {
     struct contingency_kept kept;
     uint32_t epoch;           /* one more at each step: answers to earlier sends are told apart */
+    instant watched_since;    /* nothing is known of what went before */
     int64_t signs_in_a_row;   /* normal: nothing good between */
-    bool went_well;           /* something has, since the start of the process */
+    int64_t sign_job;         /* the job that showed the first of them, */
+    bool sign_jobs;           /* and whether others did too */
+    struct {
+        int64_t job;
+        instant at;
+    } well[2]; /* the last job that went well, and the last other one; INSTANT_NONE: none since the start of the process */
     int64_t signs[CRITERION_COUNT];
     int64_t checks_failed;    /* normal: in a row */
     instant first_sign_at;    /* of that row */
     int64_t taken, good, bad; /* of this go, or of this check */
+    int64_t away;             /* of the bad ones: criterion_away */
     int64_t setbacks;         /* in a row */
     instant answer_by;        /* unanswered ones of this go count as failed then; INSTANT_NONE: none */
+    int64_t looks_soon;       /* in a row */
+    int64_t used_in_vain;     /* looks in this outage by jobs that had failed in it, answered badly, since one went well */
+    bool was_away;            /* in this outage nobody answered, or one went well: that somebody answers says something */
     instant go_at;            /* the go may not begin before */
     instant active_at;        /* recovering: last time something happened */
 };
@@ -150,18 +166,32 @@ struct mode_change contingency_tick(struct contingency *contingency, const struc
 struct mode_change contingency_health(struct contingency *contingency, const struct contingency_rules *rules, bool well,
                                       enum health_change change, instant now);
 struct mode_change contingency_breaker(struct contingency *contingency, const struct contingency_rules *rules, instant now);
-/* A job let through in `epoch` was answered; CRITERION_NONE: well, as far as the destination goes. */
-struct mode_change contingency_note(struct contingency *contingency, const struct contingency_rules *rules, uint32_t epoch,
-                                    enum criterion criterion, instant now);
+/* A job that was let through in `epoch`, and how it was answered. */
+struct contingency_answered {
+    uint32_t epoch;
+    int64_t job;
+    enum criterion criterion; /* CRITERION_NONE: well, as far as the destination goes */
+    bool away;                /* criterion_away */
+    bool used;                /* it had failed in this outage before */
+};
+struct mode_change contingency_note(struct contingency *contingency, const struct contingency_rules *rules,
+                                    const struct contingency_answered *answered, instant now);
+/* When a job may look that has failed in this outage already; INSTANT_NONE: not in contingency. */
+instant contingency_used_look_at(const struct contingency *contingency, const struct contingency_rules *rules);
+
+/* A job that used up its tries. */
+struct contingency_end {
+    int64_t job;
+    instant failed_at; /* for the first time */
+    bool away;         /* criterion_away of its last answer */
+};
 /*
- * A job used up its tries on an error that may pass. When that looks like an outage, contingency is
- * entered and the job is to be held (*ret_keep); when only this job fails, it is dead.
- * `failing`: the last health check failed; meaningless without one. `tries`: sends of the job that
- * failed. Signs that an earlier process saw are forgotten; as long as nothing has gone well since
- * the start, the job's own tries stand for them.
+ * It did so on an error that may pass. When only this job fails it is dead: something of another one went well since its
+ * first failure, or it is alone and was judged, or the health check goes well. Else it is an outage: contingency is entered
+ * and the job is to be held (*ret_keep). `failing`: the last health check failed; meaningless without one.
  */
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
-                                         bool failing, int64_t tries, instant now, bool *ret_keep);
+                                         bool failing, const struct contingency_end *end, instant now, bool *ret_keep);
 struct mode_change contingency_enter(struct contingency *contingency, const struct contingency_rules *rules, instant now);
 /* To recovering, whatever the checks say. */
 struct mode_change contingency_leave(struct contingency *contingency, const struct contingency_rules *rules, instant now);

@@ -57,6 +57,22 @@ enum criterion criterion_of(enum outcome outcome, struct slice code)
     }
 }
 
+bool criterion_away(enum outcome outcome, struct slice code)
+{
+    static const struct slice later[] = {
+        { "http:429", 8 }, { "http:502", 8 }, { "http:503", 8 }, { "http:504", 8 }, { "smtp:421", 8 },
+        { "http:521", 8 }, { "http:522", 8 }, { "http:523", 8 }, { "http:524", 8 }, { "http:529", 8 }, /* proxies for nobody */
+    };
+    if (outcome == OUTCOME_WAIT || outcome == OUTCOME_THROTTLED || slice_has_prefix(code, SLICE("curl:")))
+        return true;
+    if (outcome == OUTCOME_IN_DOUBT && (code.len == 0 || slice_equal(code, SLICE("insist:interrupted"))))
+        return true;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (slice_equal(code, later[i]))
+            return true;
+    return false;
+}
+
 const char *criterion_name(enum criterion criterion)
 {
     assert(criterion < CRITERION_COUNT);

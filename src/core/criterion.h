@@ -23,6 +23,12 @@ enum criterion {
 /* `code` as transports give it, "http:503"; it may be empty. */
 enum criterion criterion_of(enum outcome outcome, struct slice code);
 
+/*
+ * Whether nobody was there to judge the job: no answer, or one that says to come again later (429, 502 to 504, `wait`). Any
+ * other answer is about the job as much as about the destination.
+ */
+bool criterion_away(enum outcome outcome, struct slice code);
+
 const char *criterion_name(enum criterion criterion); /* "timeout"...; NULL for CRITERION_NONE */
 enum criterion criterion_from_name(struct slice name);
 

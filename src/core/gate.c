@@ -17,6 +17,20 @@ static enum mode mode_of(const struct gate *gate)
     return gate->contingency.kept.mode;
 }
 
+static bool holds(const struct gate *gate)
+{
+    return mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state != BREAKER_CLOSED;
+}
+
+/* After whatever may have changed that: what comes back within a window of the breaker's is the same outage. */
+static void heed_outage(struct gate *gate, instant now)
+{
+    if (holds(gate))
+        outage_holds(&gate->outage, gate->rules->breaker.enabled ? gate->rules->breaker.window_ms : 0, now);
+    else
+        outage_ends(&gate->outage, now);
+}
+
 /* A destination that comes back is counted anew: what the breaker saw is what led to contingency. */
 static void mode_changed(struct gate *gate, struct gate_news *news, struct mode_change change, instant now)
 {
@@ -42,6 +56,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
     concurrency_init(&gate->adaptive, rules->concurrency, !rules->fixed_concurrency);
     breaker_init(&gate->breaker, now);
     contingency_init(&gate->contingency, now);
+    outage_init(&gate->outage);
     health_init(&gate->health, first_check_at);
 }
 
@@ -71,6 +86,7 @@ struct gate_kept gate_keep(const struct gate *gate)
         .closed_until = gate->closed_until,
         .breaker = gate->breaker.kept,
         .contingency = gate->contingency.kept,
+        .outage = gate->outage,
     };
 }
 
@@ -82,6 +98,8 @@ void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
     gate->was_open = !kept->paused;
     breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
     contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
+    gate->outage = kept->outage;
+    heed_outage(gate, now);
 }
 
 /* ---- asking ---- */
@@ -116,7 +134,7 @@ static void narrow_by_rules(const struct gate *gate, instant now, struct gate_an
     struct contingency_answer mode = contingency_ask(&gate->contingency, &rules->contingency, gate->under_way, now);
     gate_narrow(answer, mode.maintenance ? HOLD_MAINTENANCE : HOLD_CONTINGENCY, mode.room, mode.until);
     if (mode_of(gate) == MODE_NORMAL) {
-        struct breaker_answer breaker = breaker_ask(&gate->breaker, &rules->breaker);
+        struct breaker_answer breaker = breaker_ask(&gate->breaker, &rules->breaker, now);
         gate_narrow(answer, HOLD_BREAKER, breaker.room, breaker.until);
     }
     if (closed(gate, now))
@@ -197,7 +215,7 @@ instant gate_next(const struct gate *gate, instant now)
     instant_hasten(&next, gate->cycle_until, now);
     instant_hasten(&next, contingency_next(&gate->contingency, &rules->contingency, now), now);
     if (mode_of(gate) == MODE_NORMAL)
-        instant_hasten(&next, gate->breaker.kept.until, now);
+        instant_hasten(&next, breaker_next(&gate->breaker, now), now);
     if (rules->health_every_ms > 0)
         instant_hasten(&next, health_next(&gate->health, rules->health_every_ms, now), now);
     return next;
@@ -258,12 +276,14 @@ struct gate_news gate_tick(struct gate *gate, instant now)
     if (mode_of(gate) == MODE_NORMAL && news.mode.from == news.mode.to)
         breaker_changed(gate, &news, breaker_tick(&gate->breaker, &rules->breaker, now), now);
     news.limit = limit_news(gate, now);
+    heed_outage(gate, now);
     return news;
 }
 
 struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
 {
     assert(count > 0);
+    bool look = gate_looks(gate);
     gate->under_way += count;
     if (!gate->rules)
         return (struct gate_pass){ .rules_epoch = gate->rules_epoch };
@@ -283,6 +303,7 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         .rules_epoch = gate->rules_epoch,
         .cycle = gate->cycle,
         .slot = slot,
+        .look = look,
         .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
     };
 }
@@ -324,14 +345,17 @@ struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struc
     gate->answers += gate->answers < GATE_ANSWERS;
     gate->answer_ms += ((double)result->latency_ms - gate->answer_ms) / (double)gate->answers;
     gate->under_way--;
-    if (failed && pass.probe)
-        contingency_unspent(&gate->contingency, 1);
-    mode_changed(gate, &news, contingency_note(&gate->contingency, &rules->contingency, pass.mode_epoch, criterion, now),
-                 now);
+    const struct contingency_answered answered = { .epoch = pass.mode_epoch, .job = result->job, .criterion = criterion,
+                                                   .away = criterion_away(result->outcome, result->code),
+                                                   .used = outage_used(&gate->outage, result->look_failed_at) };
+    const struct breaker_call call = { .epoch = pass.breaker_epoch, .job = result->job, .tenant = result->tenant,
+                                       .failed = failed, .away = answered.away, .latency_ms = result->latency_ms };
+    if (!failed)
+        outage_went_well(&gate->outage, now);
+    mode_changed(gate, &news, contingency_note(&gate->contingency, &rules->contingency, &answered, now), now);
     if (normal && mode_of(gate) == MODE_NORMAL)
-        breaker_changed(gate, &news,
-                        breaker_note(&gate->breaker, &rules->breaker, pass.breaker_epoch, failed, result->latency_ms, now),
-                        now);
+        breaker_changed(gate, &news, breaker_note(&gate->breaker, &rules->breaker, &call, now), now);
+    heed_outage(gate, now);
     return news;
 }
 
@@ -359,17 +383,27 @@ struct gate_news gate_health(struct gate *gate, bool well, instant now)
     news.health = health_note(&gate->health, gate->rules->health_failures, well);
     mode_changed(gate, &news, contingency_health(&gate->contingency, &gate->rules->contingency, well, news.health, now),
                  now);
+    heed_outage(gate, now);
     return news;
 }
 
-struct gate_news gate_exhausted(struct gate *gate, int64_t tries, instant now, bool *ret_keep)
+bool gate_takes_used(const struct gate *gate, instant now)
+{
+    if (mode_of(gate) == MODE_NORMAL)
+        return gate->breaker.used_look_at <= now;
+    return mode_of(gate) == MODE_RECOVERING ||
+           contingency_used_look_at(&gate->contingency, &gate->rules->contingency) <= now;
+}
+
+struct gate_news gate_exhausted(struct gate *gate, const struct contingency_end *end, instant now, bool *ret_keep)
 {
     struct gate_news news = no_news(gate);
     bool keep = false;
     if (gate->rules) {
         bool failing = gate->health.failures > 0;
         mode_changed(gate, &news,
-                     contingency_exhausted(&gate->contingency, &gate->rules->contingency, failing, tries, now, &keep), now);
+                     contingency_exhausted(&gate->contingency, &gate->rules->contingency, failing, end, now, &keep), now);
+        heed_outage(gate, now);
     }
     *ret_keep = keep;
     return news;
@@ -380,6 +414,7 @@ struct gate_news gate_enter_contingency(struct gate *gate, instant now)
     struct gate_news news = no_news(gate);
     assert(gate->rules);
     mode_changed(gate, &news, contingency_enter(&gate->contingency, &gate->rules->contingency, now), now);
+    heed_outage(gate, now);
     return news;
 }
 
@@ -395,6 +430,7 @@ struct gate_news gate_remove(struct gate *gate, instant now)
 {
     struct gate_news news = no_news(gate);
     mode_changed(gate, &news, contingency_remove(&gate->contingency, now), now);
+    outage_ends(&gate->outage, now);
     return news;
 }
 

@@ -20,6 +20,7 @@
 #include "core/concurrency.h"
 #include "core/contingency.h"
 #include "core/health.h"
+#include "core/outage.h"
 
 enum gate_hold {
     HOLD_NONE,
@@ -71,6 +72,7 @@ struct gate {
     struct breaker breaker;
     struct contingency contingency;
     struct health health;
+    struct outage outage; /* the present one, else the last */
 };
 
 struct gate_answer {
@@ -83,8 +85,8 @@ struct gate_answer {
 struct gate_pass {
     uint32_t breaker_epoch, mode_epoch, rules_epoch, cycle;
     struct concurrency_pass slot;
-    bool probe; /* sent to see whether the destination is well: a failure that may pass must not spend one of the job's tries
-                 */
+    bool look;  /* sent while the destination was held, */
+    bool probe; /* or on the way back: sent to see how the destination is: what a failure costs the job is in outage.h */
 };
 
 /* What a send saw. */
@@ -94,6 +96,8 @@ struct gate_result {
     struct slice code;
     int64_t latency_ms;
     bool asked; /* the destination asked for a pause, and said how long */
+    int64_t job, tenant;    /* whose, numbers from 1 */
+    instant look_failed_at; /* of the job; INSTANT_NONE: never */
 };
 
 /* The limit of concurrency fell, and that helped. */
@@ -117,6 +121,7 @@ struct gate_kept {
     instant closed_until;
     struct breaker_kept breaker;
     struct contingency_kept contingency;
+    struct outage outage;
 };
 
 /* `first_check_at` of the health check. */
@@ -165,8 +170,10 @@ void gate_close_until(struct gate *gate, instant until);
 struct gate_news gate_health(struct gate *gate, bool well, instant now);
 bool gate_health_due(const struct gate *gate, instant now);
 void gate_health_begin(struct gate *gate, instant now);
-/* The last of a job's `tries` failed with an error that may pass: see contingency_exhausted. After gate_note of that try. */
-struct gate_news gate_exhausted(struct gate *gate, int64_t tries, instant now, bool *ret_keep);
+/* A job's last try failed with an error that may pass: see contingency_exhausted. After gate_note of that try. */
+struct gate_news gate_exhausted(struct gate *gate, const struct contingency_end *end, instant now, bool *ret_keep);
+/* Of what goes when it looks: whether a job may that has failed in this outage already. */
+bool gate_takes_used(const struct gate *gate, instant now);
 /* The operator. */
 struct gate_news gate_enter_contingency(struct gate *gate, instant now);
 struct gate_news gate_leave_contingency(struct gate *gate, instant now);

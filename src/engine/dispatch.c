@@ -64,8 +64,9 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
             .bytes_max = CLAIM_BYTES_MAX,
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
+            .failed_last = gate ? dest_failed_last(dest, gate) : 0,
         };
-        lane_take(lane, side_of(dest, gate), max, now);
+        lane_take(lane, side_of(dest, gate), max, true, now);
         rates_claimed(engine, lane, now);
         *room -= max;
     }
@@ -89,6 +90,26 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
     return claim_in_turn(engine, dest, gate, SIDE_COUNT, &room, now);
 }
 
+/* Likewise for jobs that are to see how the destination is. */
+static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, instant now)
+{
+    struct lane_state *lane;
+    for (; room > 0 && (lane = look_next(engine, dest, now)); room--) {
+        struct store_op *op = NULL;
+        if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
+            op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = &dest->gate });
+        if (!op)
+            return false;
+        outgoing_purpose(engine)->pass = gate_take(&dest->gate, 1, now);
+        op->kind = OP_CLAIM;
+        op->claim = (struct op_claim){ .lane = lane->id, .owner = SLICE("engine"), .bytes_max = CLAIM_BYTES_MAX,
+                                       .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
+        look_take(lane, &op->claim, now);
+        rates_claimed(engine, lane, now);
+    }
+    return true;
+}
+
 /* So that people can be told since when nothing goes. */
 static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
 {
@@ -102,6 +123,8 @@ static bool claim_through(struct engine *engine, struct dest *dest, struct gate 
     struct gate_answer answer = dest_ask(gate, &dest->rate, now);
     if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
         hold_met(dest, answer.hold, now);
+    if (gate == &dest->gate && gate_looks(gate))
+        return claim_looks(engine, dest, answer.room, now);
     return claim_some(engine, dest, gate, answer.room, now);
 }
 
@@ -245,7 +268,8 @@ static struct gate_result result_of(const struct attempt *attempt, const struct 
         outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
     return (struct gate_result){ .sent = answer->attempted, .outcome = outcome, .code = answer->code,
                                  .latency_ms = answer->duration_ms,
-                                 .asked = answer->slow_all && answer->retry_after_ms > 0 };
+                                 .asked = answer->slow_all && answer->retry_after_ms > 0, .job = attempt->job.seq,
+                                 .tenant = attempt->job.lane, .look_failed_at = attempt->job.look_failed_at };
 }
 
 /* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
@@ -253,6 +277,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
 {
     struct engine *engine = attempt->engine;
     struct settlement settlement;
+    struct outage elsewhere;
     struct settlement_input input = {
         .destination = attempt->send.destination,
         .job = &attempt->job,
@@ -260,7 +285,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .seed = engine->seed,
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
-        .unspent = attempt->pass.probe || attempt->send.use_fallback,
+        .outage = attempt_outage(attempt, &elsewhere),
         .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
     };
     int64_t began = measures_ticks(engine);
@@ -274,7 +299,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     } else if (status == STATUS_OK) {
         struct gate_result result = result_of(attempt, answer, &settlement);
         if (dest_note(attempt, &result, &settlement)) {
-            input.unspent = true;
+            input.spared = true;
             status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
         }
     } else {
@@ -386,7 +411,8 @@ void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpo
         shares_note_by_turn(&dest->shares, side_of(dest, purpose->gate), -count);
     if (purpose->gate)
         gate_give_back(purpose->gate, purpose->pass, count);
-    turns_returned(&dest->turns, &purpose->lane->turn, count);
+    if (!purpose->pass.look)
+        turns_returned(&dest->turns, &purpose->lane->turn, count);
 }
 
 void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
@@ -396,6 +422,7 @@ void dispatch_claimed(struct engine *engine, const struct purpose *purpose, stru
     dispatch_unclaimed(engine, purpose, (int64_t)(op->claim.max - op->claim.ret_count));
     if (op->claim.ret_left > 0)
         lane_ready_add(engine, purpose->lane, (int64_t)op->claim.ret_left);
+    look_claimed(purpose->lane, &op->claim);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));

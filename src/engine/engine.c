@@ -360,6 +360,7 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
         .cause = cause_name(dest->gate.contingency.kept.cause),
         .mode_since = dest->gate.contingency.kept.since,
+        .outage_since = outage_lasts(&dest->gate.outage) ? dest->gate.outage.since : INSTANT_NONE,
         .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
         .held_until = dest->config && gate.hold != HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
         .look_at = dest->config && gate.hold == HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,

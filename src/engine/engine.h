@@ -93,6 +93,7 @@ struct destination_status {
     const char *pause_reason; /* or of contingency; valid until the next call of the engine */
     const char *cause;        /* of the mode; NULL: none */
     instant mode_since;
+    instant outage_since; /* from the first hold on, relapses included; INSTANT_NONE: nothing holds it */
     instant held_since, held_until; /* INSTANT_NONE: not known */
     instant look_at; /* held by an outage: when it is looked whether that is over; INSTANT_NONE: not by time */
     int64_t under_way, concurrency;
@@ -219,7 +220,7 @@ struct settlement;
 struct lease_nack {
     const struct job *job; /* with its lease's token */
     struct answer answer;
-    int64_t exhausted; /* the engine's: it was the last of so many tries; 0: it was not */
+    bool exhausted; /* the engine's: its last try failed, and no look */
 };
 enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct arena *memory, struct store_op *op,
                         struct settlement *ret_settlement, const struct policy **ret_policy) MUST_CHECK;

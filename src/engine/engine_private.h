@@ -110,6 +110,7 @@ struct dest {
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     struct slice operator_name; /* whose order is being carried out; empty: nobody's */
+    bool looked; /* it was looked at, which is written down without an event: a crash is not to hasten the next look */
     struct kept_waits kept_waits; /* for these, and for those on their way */
     instant held_since; /* by the operator's pause */
     enum gate_hold hold; /* that the dispatcher met last, */
@@ -143,6 +144,8 @@ struct lane_state {
     int64_t return_left; /* jobs of that class, as far as they were counted; INT64_MAX: all */
     struct turn turn;
     struct share share; /* of its destination's slots */
+    instant looked_at; /* when one of its jobs was last sent to see how the destination is; INSTANT_NONE: never */
+    bool all_failed;   /* what was ready then has failed in this outage */
     struct rate_limiter rate; /* of the tenant at this destination */
     instant rate_kept;        /* what the store has of it; INSTANT_NONE: nothing */
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
@@ -302,8 +305,8 @@ bool dest_shares(const struct dest *dest, enum shares_side side);
  * left over, whatever its share.
  */
 int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now);
-/* `count` of its ready jobs are being claimed, in its turn. */
-void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, instant now);
+/* `count` of its ready jobs are being claimed, in its turn or without one. */
+void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now);
 void dests_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 bool dest_dead_full(const struct dest *dest);
@@ -348,6 +351,16 @@ void return_order_claimed(struct lane_state *lane, int64_t count);
 /* The lane has more jobs. */
 void return_order_added(struct engine *engine, struct lane_state *lane);
 
+/* looks.c */
+/* Whose job is sent to see how the destination is; NULL: there is none that may. */
+struct lane_state *look_next(const struct engine *engine, const struct dest *dest, instant now);
+/* One of its jobs is being claimed for that: fills in which. */
+void look_take(struct lane_state *lane, struct op_claim *claim, instant now);
+/* That claim is back. */
+void look_claimed(struct lane_state *lane, const struct op_claim *claim);
+/* op_claim.failed_last of what goes through that gate of the destination's. */
+instant dest_failed_last(const struct dest *dest, const struct gate *gate);
+
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
 struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config);
@@ -375,8 +388,10 @@ void dest_kept(struct engine *engine, const struct purpose *purpose, const struc
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
-/* Whether a job whose last try failed is to be held instead: what failed is the destination, which is told. */
-bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now);
+/* What its gate is told of a job whose last try failed. */
+struct contingency_end job_end(const struct job *job, struct slice code, const struct settlement *settlement, instant now);
+/* The outage that an attempt was to look at, in `memory` where it is not the destination's own; NULL: none. */
+const struct outage *attempt_outage(const struct attempt *attempt, struct outage *memory);
 /* The factor of its waits now; 0: by that configuration, which a job was sent under, they do not adapt. */
 double dest_backoff_factor(const struct dest *dest, const struct destination_config *config, instant now);
 /* A job was answered, as it was claimed: notes how retries fare. */

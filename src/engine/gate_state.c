@@ -49,6 +49,14 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
     json_member_instant(json, "until", kept->breaker.until);
     json_member_int(json, "openings", kept->breaker.openings);
     json_object_end(json);
+    if (kept->outage.since != INSTANT_NONE) {
+        json_name(json, "outage");
+        json_object_begin(json);
+        json_member_instant(json, "since", kept->outage.since);
+        json_member_instant(json, "good_at", kept->outage.good_at);
+        json_member_instant(json, "ended_at", kept->outage.ended_at);
+        json_object_end(json);
+    }
     json_name(json, "contingency");
     json_object_begin(json);
     json_member_text(json, "mode", mode_name(contingency->mode));
@@ -57,6 +65,9 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
     json_member_bool(json, "forced", contingency->forced);
     json_member_instant(json, "ignore_until", contingency->ignore_until);
     json_member_instant(json, "check_at", contingency->check_at);
+    json_member_instant(json, "looked_at", contingency->looked_at);
+    if (contingency->look_ms > 0)
+        json_member_int(json, "look_ms", contingency->look_ms);
     json_member_int(json, "step", (int64_t)contingency->step);
     json_member_instant(json, "calm_since", contingency->calm_since);
     json_name(json, "incident");
@@ -118,6 +129,8 @@ static void read_contingency(const json_t *object, struct contingency_kept *kept
         .forced = json_is_true(json_object_get(object, "forced")),
         .ignore_until = kept_instant(object, "ignore_until"),
         .check_at = kept_instant(object, "check_at"),
+        .looked_at = kept_instant(object, "looked_at"),
+        .look_ms = kept_count(object, "look_ms"),
         .step = (size_t)kept_count(object, "step"),
         .calm_since = kept_instant(object, "calm_since"),
         .incident = incident_state_read(json_object_get(object, "incident")),
@@ -130,4 +143,7 @@ void gate_state_read(const json_t *root, struct gate_kept *kept)
     kept->closed_until = kept_instant(root, "closed_until");
     read_breaker(json_object_get(root, "breaker"), &kept->breaker);
     read_contingency(json_object_get(root, "contingency"), &kept->contingency);
+    const json_t *outage = json_object_get(root, "outage");
+    kept->outage = (struct outage){ .since = kept_instant(outage, "since"), .good_at = kept_instant(outage, "good_at"),
+                                    .ended_at = kept_instant(outage, "ended_at") };
 }

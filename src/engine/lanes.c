@@ -139,6 +139,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         rate_init(&lane->rate, (struct rate){ 0 }, 0, INSTANT_NONE);
         lane->rate_kept = INSTANT_NONE;
         lane->idle_since = INSTANT_NONE;
+        lane->looked_at = INSTANT_NONE;
         lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lane_count++;
@@ -164,6 +165,7 @@ static enum priority lane_class(const struct lane_state *lane)
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
 {
     lane->ready += count;
+    lane->all_failed = false;
     lane->dest->ready += count;
     if (lane->ready > 0) {
         turns_add(&lane->dest->turns, &lane->turn);
@@ -249,11 +251,12 @@ int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted
     return part < room ? part : room;
 }
 
-void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, instant now)
+void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now)
 {
     struct dest *dest = lane->dest;
     assert(count > 0 && count <= lane->ready);
-    turns_took(&dest->turns, count, now);
+    if (in_turn)
+        turns_took(&dest->turns, count, now);
     rate_take(&lane->rate, now, count);
     rate_take(&dest->rate, now, count);
     return_order_took(lane, count);

@@ -106,7 +106,6 @@ void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token)
 
 void engine_acked(struct engine *engine, int64_t seq, int64_t token)
 {
-    static const struct gate_result delivered = { .sent = true, .outcome = OUTCOME_DELIVERED };
     static const struct settlement completed = { .decision = { VERDICT_COMPLETE, OUTCOME_DELIVERED, .known = true } };
     struct leased *leased = leased_take(engine, seq, token);
     instant now = engine_now(engine);
@@ -116,6 +115,8 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
                              .attempts = leased->attempts, .created_at = leased->created_at };
     const struct answer answer = { .attempted = true, .outcome = OUTCOME_DELIVERED,
                                    .duration_ms = now > leased->taken_at ? now - leased->taken_at : 0 };
+    const struct gate_result delivered = { .sent = true, .outcome = OUTCOME_DELIVERED, .job = leased->seq,
+                                           .tenant = leased->lane, .look_failed_at = INSTANT_NONE };
     struct gate_news news = gate_note(&leased->dest->gate, leased->pass, &delivered, now);
     dest_tell(leased->dest, &news);
     dest_note_retry(leased->dest, &job, &completed, now);
@@ -128,23 +129,24 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
     engine_wake(engine);
 }
 
-static struct gate_result result_of(const struct answer *answer, const struct settlement *settlement)
+static struct gate_result result_of(const struct lease_nack *nack, const struct settlement *settlement)
 {
     /* How long it took is the worker's affair: it may have had the job lying about. */
-    return (struct gate_result){ .sent = true, .outcome = settlement->decision.outcome, .code = answer->code };
+    return (struct gate_result){ .sent = true, .outcome = settlement->decision.outcome, .code = nack->answer.code,
+                                 .job = nack->job->seq, .tenant = nack->job->lane,
+                                 .look_failed_at = nack->job->look_failed_at };
 }
 
 /* Whether the job is to be held instead of dying, by a gate that hears of the failure and is then forgotten. */
-static bool would_spare(const struct leased *leased, const struct answer *answer, const struct settlement *settlement,
+static bool would_spare(const struct leased *leased, const struct lease_nack *nack, const struct settlement *settlement,
                         instant now)
 {
     struct gate trial = leased->dest->gate;
-    const struct gate_result result = result_of(answer, settlement);
+    const struct gate_result result = result_of(nack, settlement);
+    const struct contingency_end end = job_end(nack->job, nack->answer.code, settlement, now);
     bool spares = false;
-    if (!settlement->may_pass)
-        return false;
     (void)gate_note(&trial, leased->pass, &result, now);
-    (void)gate_exhausted(&trial, settlement->decision.retry_count + 1, now, &spares);
+    (void)gate_exhausted(&trial, &end, now, &spares);
     return spares;
 }
 
@@ -166,15 +168,16 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
     nack->answer.duration_ms = held_ms(leased, nack->job, now);
     struct settlement_input input = {
         .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
-        .retention_ms = engine->config->retention_completed_ms, .unspent = leased && leased->pass.probe,
+        .retention_ms = engine->config->retention_completed_ms,
+        .outage = leased && leased->pass.probe ? &dest->gate.outage : NULL,
         .backoff_factor = dest_backoff_factor(dest, dest->config, now),
     };
     int64_t began = measures_ticks(engine);
     enum status status = settlement_make(&input, memory, op, ret_settlement);
     measures_analysed(engine, dest, began);
-    nack->exhausted = status == STATUS_OK && ret_settlement->may_pass ? ret_settlement->decision.retry_count + 1 : 0;
-    if (status == STATUS_OK && leased && would_spare(leased, &nack->answer, ret_settlement, now)) {
-        input.unspent = true;
+    nack->exhausted = status == STATUS_OK && ret_settlement->may_pass && leased && !leased->pass.probe;
+    if (nack->exhausted && would_spare(leased, nack, ret_settlement, now)) {
+        input.spared = true;
         status = settlement_make(&input, memory, op, ret_settlement);
     }
     *ret_policy = &dest->config->policy;
@@ -182,12 +185,12 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
 }
 
 /* What came of the job is decided; the destination's mode may change. */
-static void note_exhausted(struct dest *dest, int64_t tries, instant now)
+static void note_exhausted(struct dest *dest, const struct lease_nack *nack, const struct settlement *settlement,
+                           instant now)
 {
     bool spares = false;
-    if (tries == 0)
-        return;
-    struct gate_news news = gate_exhausted(&dest->gate, tries, now, &spares);
+    const struct contingency_end end = job_end(nack->job, nack->answer.code, settlement, now);
+    struct gate_news news = gate_exhausted(&dest->gate, &end, now, &spares);
     dest_tell(dest, &news);
     contingency_unspent(&dest->gate.contingency, spares);
 }
@@ -199,10 +202,14 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     struct leased *leased = leased_take(engine, nack->job->seq, nack->job->lease_token);
     instant now = engine_now(engine);
     if (leased) {
-        const struct gate_result result = result_of(&nack->answer, settlement);
+        const struct gate_result result = result_of(nack, settlement);
         struct gate_news news = gate_note(&dest->gate, leased->pass, &result, now);
         dest_tell(dest, &news);
-        note_exhausted(dest, nack->exhausted, now);
+        dest->looked = dest->looked || leased->pass.look;
+        if (nack->exhausted)
+            note_exhausted(dest, nack, settlement, now);
+        else if (settlement->spared)
+            contingency_unspent(&dest->gate.contingency, 1);
         dest_cycle_answered(dest, &dest->gate, leased->pass, settlement, now);
     }
     leased_free(leased, now);

@@ -92,7 +92,7 @@ static void return_claimed(struct engine *engine, const struct lane_state *lane,
 /* ---- serving ---- */
 
 /* How many jobs the claims got; what failed is ready again, and what may not be handed out any more is given back. */
-static size_t count_claimed(struct engine *engine, struct batch *batch)
+static size_t count_claimed(struct engine *engine, struct batch *batch, bool look)
 {
     size_t count = 0;
     for (size_t i = 0; i < batch->count; i++) {
@@ -108,11 +108,13 @@ static size_t count_claimed(struct engine *engine, struct batch *batch)
         } else {
             if (op->claim.ret_left > 0)
                 lane_ready_add(engine, lane, (int64_t)op->claim.ret_left);
+            look_claimed(lane, &op->claim);
             if (op->claim.ret_count > 0 && why_not_now(lane))
                 return_claimed(engine, lane, &op->claim, why_not_now(lane));
         }
         int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
-        turns_returned(&lane->dest->turns, &lane->turn, missing);
+        if (!look)
+            turns_returned(&lane->dest->turns, &lane->turn, missing);
         shares_give_back(&lane->dest->shares, SIDE_FIRST, &lane->share, missing, engine_now(engine));
         count += op->claim.ret_count;
     }
@@ -138,7 +140,7 @@ static void on_claimed(struct batch *batch)
     struct engine *engine = request->engine;
     const struct job *jobs = NULL;
     engine->batches_out--;
-    size_t count = count_claimed(engine, batch);
+    size_t count = count_claimed(engine, batch, request->pass.look);
     tell_gate(engine, request, batch);
     if (batch->status == STATUS_OK && count == 0 && !engine->stopping && engine_now(engine) < request->wait_until) {
         batch_free(batch);
@@ -177,12 +179,30 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
         struct store_op *op = &claims->batch->ops[claims->batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
-                                       .lease_until = instant_add(now, request->lease_ms) };
-        lane_take(lane, SIDE_FIRST, max, now);
+                                       .lease_until = instant_add(now, request->lease_ms),
+                                       .failed_last = dest_failed_last(dest, &dest->gate) };
+        lane_take(lane, SIDE_FIRST, max, true, now);
         rates_leased(claims->batch, lane, now);
         claims->count++;
         claims->wanted -= max;
         claims->taken += max;
+    }
+}
+
+/* To see how the destination is: one job of a lane at a time. */
+static void claim_looks(struct engine *engine, struct dest *dest, const struct lease_request *request,
+                        struct claims *claims, instant now)
+{
+    struct lane_state *lane;
+    while (claims->taken < claims->wanted && claims->count < claims->max && (lane = look_next(engine, dest, now))) {
+        struct store_op *op = &claims->batch->ops[claims->batch->count++];
+        op->kind = OP_CLAIM;
+        op->claim = (struct op_claim){ .lane = lane->id, .owner = request->worker,
+                                       .lease_until = instant_add(now, request->lease_ms) };
+        look_take(lane, &op->claim, now);
+        rates_leased(claims->batch, lane, now);
+        claims->count++;
+        claims->taken++;
     }
 }
 
@@ -202,10 +222,14 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
     struct batch *batch = claims.batch;
     if (!batch)
         return NULL;
-    dest_share_out(dest, SIDE_FIRST, dest->shares.sides[SIDE_FIRST].held + claims.wanted, now);
-    claim_in_turn(engine, dest, request, SIDE_FIRST, &claims, now);
-    dest_leave_over(dest);
-    claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
+    if (gate_looks(&dest->gate)) {
+        claim_looks(engine, dest, request, &claims, now);
+    } else {
+        dest_share_out(dest, SIDE_FIRST, dest->shares.sides[SIDE_FIRST].held + claims.wanted, now);
+        claim_in_turn(engine, dest, request, SIDE_FIRST, &claims, now);
+        dest_leave_over(dest);
+        claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
+    }
     for (size_t i = 0; i < batch->count; i++)
         if (batch->ops[i].kind == OP_CLAIM)
             batch->ops[i].claim.bytes_max = LEASE_BYTES_MAX / claims.count;

@@ -197,14 +197,32 @@ static bool keep_first(struct engine *engine, struct dest *dest)
     return true;
 }
 
+/* When it fails the next one brings it. */
+static void keep_look(struct engine *engine, struct dest *dest)
+{
+    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    if (!op)
+        return;
+    const struct dest_change look = { .change = "looked", .at = engine_now(engine) };
+    op->kind = OP_KEEP;
+    op->keep = (struct op_keep){ .space = SPACE_DESTINATION, .name = slice_from(dest->name),
+                                 .value = state_text(dest, &look, true, outgoing_memory(engine)) };
+    if (!op->keep.value.data)
+        outgoing_drop_last(engine);
+    dest->looked = false;
+}
+
 void dests_keep(struct engine *engine)
 {
     if (engine_must_wait(engine))
         return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         while (dest->change_count > 0)
             if (!keep_first(engine, dest))
                 return;
+        if (dest->looked)
+            keep_look(engine, dest);
+    }
 }
 
 static void keep_again(const struct engine *engine, struct dest *dest, const struct dest_change *change)
@@ -288,16 +306,40 @@ void dests_tick(struct engine *engine)
     }
 }
 
-bool dest_spares(struct dest *dest, const struct settlement *settlement, instant now)
+struct contingency_end job_end(const struct job *job, struct slice code, const struct settlement *settlement, instant now)
+{
+    return (struct contingency_end){
+        .job = job->seq,
+        .failed_at = job->failed_at != INSTANT_NONE ? job->failed_at : now,
+        .away = criterion_away(settlement->decision.outcome, code),
+    };
+}
+
+static bool dest_spares(struct dest *dest, const struct job *job, struct gate_pass pass, struct slice code,
+                 const struct settlement *settlement, instant now)
 {
     bool spares = false;
-    if (!settlement->may_pass)
-        return false;
-    struct gate_news news = gate_exhausted(&dest->gate, settlement->decision.retry_count + 1, now, &spares);
+    if (settlement->spared)
+        contingency_unspent(&dest->gate.contingency, 1);
+    dest->looked = dest->looked || pass.look;
+    if (!settlement->may_pass || pass.probe)
+        return false; /* a look's failure was the job's own by then */
+    const struct contingency_end end = job_end(job, code, settlement, now);
+    struct gate_news news = gate_exhausted(&dest->gate, &end, now, &spares);
     dest_tell(dest, &news);
     if (spares)
         contingency_unspent(&dest->gate.contingency, 1);
     return spares;
+}
+
+const struct outage *attempt_outage(const struct attempt *attempt, struct outage *memory)
+{
+    const struct dest *dest = attempt->dest;
+    if (!attempt->send.use_fallback)
+        return attempt->pass.probe ? &dest->gate.outage : NULL;
+    *memory = dest->gate.outage; /* the first address's; but what goes well elsewhere says nothing about the second */
+    memory->good_at = dest->fallback.contingency.well[0].at;
+    return memory;
 }
 
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement)
@@ -306,13 +348,13 @@ bool dest_note(struct attempt *attempt, const struct gate_result *result, const 
     instant now = engine_now(attempt->engine);
     struct gate_news news = gate_note(attempt->gate, attempt->pass, result, now);
     if (attempt->gate == &dest->fallback) {
-        if (result->sent && criterion_of(result->outcome, result->code) != CRITERION_NONE)
+        if (settlement->spared)
             contingency_unspent(&dest->gate.contingency, 1);
         tell_fallback(dest, &news);
         return false;
     }
     dest_tell(dest, &news);
-    return dest_spares(dest, settlement, now);
+    return dest_spares(dest, &attempt->job, attempt->pass, result->code, settlement, now);
 }
 
 /* Rounded, so that what is told is what was applied. */

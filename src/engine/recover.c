@@ -38,7 +38,7 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .answer = &answer,
         .seed = engine->seed,
         .now = engine_now(engine),
-        .unspent = lease_lost(engine, job),
+        .outage = lease_lost(engine, job) ? &dest->gate.outage : NULL,
     };
     struct settlement settlement;
     enum status status = settlement_make(&input, memory, op, &settlement);

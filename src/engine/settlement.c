@@ -1,6 +1,7 @@
 #include "engine/settlement.h"
 
 #include "base/json.h"
+#include "core/criterion.h"
 #include "core/redact.h"
 #include "lib/decision_reason.h"
 
@@ -85,6 +86,24 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
     return decision;
 }
 
+static bool may_pass(enum outcome outcome)
+{
+    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT ||
+           outcome == OUTCOME_IN_DOUBT;
+}
+
+static bool looks(const struct settlement_input *input)
+{
+    return input->outage && outage_lasts(input->outage);
+}
+
+/* Whether a failure of that kind is the outage's. */
+static bool is_spared(const struct settlement_input *input, enum outcome outcome)
+{
+    bool away = criterion_away(outcome, input->answer->code);
+    return input->spared || (looks(input) && outage_spares(input->outage, input->job->look_failed_at, away));
+}
+
 /* After STEP_VERIFY or STEP_POLL. */
 static struct decision decide_query(const struct settlement_input *input)
 {
@@ -102,25 +121,19 @@ static struct decision decide_query(const struct settlement_input *input)
     case QUERY_UNCLEAR:
         break;
     }
-    if (!input->unspent && input->job->step_count + 1 >= query->times)
+    if (!is_spared(input, OUTCOME_IN_DOUBT) && input->job->step_count + 1 >= query->times)
         return final_decision(input, VERDICT_PARK, OUTCOME_IN_DOUBT);
     return ask_again(input, again, query->every_ms > 0 ? query->every_ms : MINUTE_MS);
 }
 
-static bool may_pass(enum outcome outcome)
+/* As if that had been seen, but what was is still told as it was. */
+static struct decision decide_as(const struct settlement_input *input, const struct decision *seen, enum outcome outcome)
 {
-    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT ||
-           outcome == OUTCOME_IN_DOUBT;
-}
-
-/* As if the destination had asked to wait for it, but what was seen is still told as it was. */
-static struct decision decide_held(const struct settlement_input *input, const struct decision *seen)
-{
-    struct decision held = decide_on(input, input->answer->code, input->answer->text, OUTCOME_WAIT);
-    held.outcome = seen->outcome;
-    held.known = seen->known;
-    held.rule = seen->rule;
-    return held;
+    struct decision decision = decide_on(input, input->answer->code, input->answer->text, outcome);
+    decision.outcome = seen->outcome;
+    decision.known = seen->known;
+    decision.rule = seen->rule;
+    return decision;
 }
 
 static struct decision decide_send(const struct settlement_input *input)
@@ -128,8 +141,11 @@ static struct decision decide_send(const struct settlement_input *input)
     const struct answer *answer = input->answer;
     struct decision decision = decide_on(input, answer->code, answer->text, answer->outcome);
     bool spends = decision.verdict == VERDICT_RETRY || decision.verdict == VERDICT_EXHAUSTED;
-    if (input->unspent && spends && may_pass(decision.outcome))
-        return decide_held(input, &decision);
+    bool spared = may_pass(decision.outcome) && is_spared(input, decision.outcome);
+    if (spared && spends)
+        return decide_as(input, &decision, OUTCOME_WAIT);
+    if (!spared && looks(input) && decision.verdict == VERDICT_HOLD)
+        return decide_as(input, &decision, OUTCOME_TRANSIENT); /* others go well: it is the job that is told to wait */
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
     return decision;
@@ -234,6 +250,13 @@ static enum job_step step_of(enum verdict verdict, enum job_step current)
     }
 }
 
+/* A question that was answered is no failure, whatever the answer. */
+static bool has_failed(const struct settlement_input *input, const struct decision *decision)
+{
+    bool unclear = input->job->step == STEP_SEND || input->answer->query == QUERY_UNCLEAR;
+    return input->answer->attempted && unclear && decision->verdict != VERDICT_COMPLETE && decision->verdict != VERDICT_POLL;
+}
+
 static void fill(const struct settlement_input *input, const struct decision *decision, struct op_settle *settle)
 {
     const struct job *job = input->job;
@@ -249,8 +272,14 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->rank = job->rank;
     settle->retry_count = decision->retry_count;
     settle->step_count =
-        step == STEP_SEND || step != job->step ? 0 : job->step_count + (input->answer->attempted && !input->unspent);
+        step == STEP_SEND || step != job->step
+            ? 0
+            : job->step_count + (input->answer->attempted && !is_spared(input, decision->outcome));
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
+    if (has_failed(input, decision))
+        settle->failed_at = input->now;
+    if (has_failed(input, decision) && (looks(input) || input->spared) && may_pass(decision->outcome))
+        settle->look_failed_at = input->now;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;
     settle->dead_ttl_ms = destination->dead.ttl_ms;
@@ -273,6 +302,7 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
     *ret_settlement = (struct settlement){
         .decision = decision,
         .may_pass = decision.verdict == VERDICT_EXHAUSTED && may_pass(decision.outcome) && input->job->step == STEP_SEND,
+        .spared = op->settle.look_failed_at != 0 && is_spared(input, decision.outcome),
         .blocks = decision.verdict == VERDICT_BLOCK,
         .dead = op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE,
     };

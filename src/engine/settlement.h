@@ -8,6 +8,7 @@
 #define ENGINE_SETTLEMENT_H
 
 #include "core/decide.h"
+#include "core/outage.h"
 #include "transport/transport.h"
 
 struct settlement_input {
@@ -17,13 +18,15 @@ struct settlement_input {
     uint64_t seed;
     instant now;
     int64_t retention_ms; /* of a completed job; 0: for ever */
-    bool unspent;         /* a failure that may pass is not the job's: it is held, and no try is spent */
+    const struct outage *outage; /* that the send was to look at: what a failure costs is said there; NULL: none */
+    bool spared;          /* a failure that may pass is not the job's: it is held, and no try is spent */
     double backoff_factor; /* of the waits, before the policy's bounds; 0: they do not adapt */
 };
 
 struct settlement {
     struct decision decision; /* of an unsuccessful send; else only verdict and outcome are set */
     bool may_pass;            /* the last try failed, but with an error that may pass */
+    bool spared;              /* it failed and no try was spent, because of the outage */
     bool blocks;              /* the destination must be paused */
     bool dead;
     const char *dead_code; /* of that: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR...; else NULL */

@@ -111,12 +111,13 @@ struct op_claim {
     size_t max;
     size_t bytes_max; /* 0: any */
     instant failed_last; /* 0: by rank alone */
+    bool unfailed_only;  /* of those that come last, none */
     instant lease_until;
     struct slice owner; /* "engine", or the name of a pull worker */
     /* results, with payload */
     struct job *ret_jobs;
     size_t ret_count;
-    size_t ret_left; /* of `max`: ready, but more than bytes_max allowed */
+    size_t ret_left; /* of `max`: ready, but more than bytes_max allowed, or not what is wanted */
 };
 
 /*

@@ -123,9 +123,10 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
     return memory_job_copy(job, true, memory, ret_job);
 }
 
-/* The one that a claim takes next; there is one. */
-static struct memory_job *claim_next(const struct memory_lane *lane, instant failed_last, size_t looks)
+/* The one that a claim takes next; NULL: none of those that are wanted. */
+static struct memory_job *claim_next(const struct memory_lane *lane, const struct op_claim *claim, size_t looks)
 {
+    instant failed_last = claim->failed_last;
     struct tree_node *node = tree_first(&lane->ready);
     struct memory_job *first = CONTAINER_OF(node, struct memory_job, by_place), *longest_ago = NULL;
     for (size_t i = 0; failed_last != 0 && node && i < looks; i++) {
@@ -136,7 +137,9 @@ static struct memory_job *claim_next(const struct memory_lane *lane, instant fai
             longest_ago = job;
         node = tree_after(&lane->ready, node->key, node->tie);
     }
-    return longest_ago ? longest_ago : first;
+    if (longest_ago)
+        return claim->unfailed_only ? NULL : longest_ago;
+    return first;
 }
 
 static enum status apply_claim(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
@@ -156,7 +159,9 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
         return STATUS_NO_MEMORY;
     for (; claim->ret_count < count; claim->ret_count++) {
         size_t looks = count > CLAIM_LOOKS_MAX ? count : CLAIM_LOOKS_MAX;
-        struct memory_job *job = claim_next(lane, claim->failed_last, looks - claim->ret_count);
+        struct memory_job *job = claim_next(lane, claim, looks - claim->ret_count);
+        if (!job)
+            break;
         bytes += job->job.payload.len;
         if (claim->bytes_max > 0 && claim->ret_count > 0 && bytes > claim->bytes_max)
             break;

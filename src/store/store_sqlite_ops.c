@@ -221,6 +221,7 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
     sqlite3_bind_int64(statement, 2, (int64_t)max);
     if (claim->failed_last != 0) {
         sqlite3_bind_int64(statement, 3, claim->failed_last);
+        sqlite3_bind_int(statement, 5, claim->unfailed_only);
         sqlite3_bind_int64(statement, 4, max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX);
     }
     status = sqlite_next(batch, which, &more);
@@ -268,7 +269,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     size_t count;
     bool more;
     enum status status = claim_read(batch, lane, max, claim, rows, &count, &more);
-    if (status == STATUS_OK && count < max && !more)
+    if (status == STATUS_OK && count < max && !more && !claim->unfailed_only)
         status =
             error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
     bool in_order = claim->failed_last == 0; /* else each is taken out for itself */

@@ -33,7 +33,8 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_CLAIM_FAILED_LAST] =
         "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
         " FROM (SELECT f.seq FROM (SELECT rank, seq FROM ready WHERE lane = ?1 ORDER BY rank, seq LIMIT ?4) f"
-        " CROSS JOIN job n ON n.seq = f.seq ORDER BY CASE WHEN n.look_failed_at >= ?3 THEN n.look_failed_at END, f.rank, f.seq"
+        " CROSS JOIN job n ON n.seq = f.seq WHERE ?5 = 0 OR n.look_failed_at IS NULL OR n.look_failed_at < ?3"
+        " ORDER BY CASE WHEN n.look_failed_at >= ?3 THEN n.look_failed_at END, f.rank, f.seq"
         " LIMIT ?2) r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq",
     [STATEMENT_JOB_ORPHANS] =
         "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"

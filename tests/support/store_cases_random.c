@@ -83,6 +83,7 @@ static void make_claim(struct dice *dice, const struct model *model, struct stor
     op->claim = (struct op_claim){ .lane = lane > 0 ? lane : 1000,
                                    .max = (size_t)between(dice, 0, MODEL_CLAIM_MAX),
                                    .failed_last = percent(dice, 40) ? model->now - between(dice, 0, 100) : 0,
+                                   .unfailed_only = percent(dice, 30),
                                    .lease_until = model->now + between(dice, 1, 100),
                                    .owner = one_of(dice, owners, 3) };
 }

@@ -162,12 +162,14 @@ static bool goes_before(const struct model_job *a, const struct model_job *b, in
 }
 
 /* The ready job of the lane that comes first, or NULL. */
-static struct model_job *first_ready(struct model *model, int64_t lane, instant failed_last)
+static struct model_job *first_ready(struct model *model, int64_t lane, const struct store_op *op)
 {
+    instant failed_last = op->claim.failed_last;
     struct model_job *first = NULL;
     for (size_t i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->exists && job->ready && job->job.lane == lane &&
+            !(op->claim.unfailed_only && behind(job, failed_last) != INSTANT_NONE) &&
             (!first || goes_before(job, first, failed_last)))
             first = job;
     }
@@ -180,7 +182,7 @@ static void apply_claim(struct model *model, const struct store_op *op, struct e
     while (lane < MODEL_LANES && (model->lanes[lane].id == 0 || model->lanes[lane].id != op->claim.lane))
         lane++;
     assert_true(op->claim.max <= MODEL_CLAIM_MAX);
-    for (struct model_job *job; expected->count < op->claim.max && (job = first_ready(model, (int64_t)lane, op->claim.failed_last));) {
+    for (struct model_job *job; expected->count < op->claim.max && (job = first_ready(model, (int64_t)lane, op));) {
         job->ready = false;
         job->job.state = STATE_RUNNING;
         job->job.lease_until = op->claim.lease_until;

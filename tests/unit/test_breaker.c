@@ -1,4 +1,5 @@
 #include "core/breaker.h"
+#include "core/outage.h"
 #include "support/check.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@ struct model {
     struct breaker breaker;
     instant now;
     int opened, half_opened, closed;
+    int64_t jobs; /* so far, each another one */
 };
 
 static void heard(struct model *model, struct breaker_change change)
@@ -32,13 +34,27 @@ static struct model begin(void)
     return model;
 }
 
-static void send(struct model *model, bool failed, int64_t latency_ms)
+static void send(struct model *model, bool failed, bool away, int64_t latency_ms)
 {
+    const struct breaker_call call = { .epoch = model->breaker.epoch, .job = ++model->jobs, .tenant = 1, .failed = failed,
+                                       .away = away, .latency_ms = latency_ms };
     breaker_take(&model->breaker, 1, PROBE_MS, model->now);
-    heard(model, breaker_note(&model->breaker, &config, model->breaker.epoch, failed, latency_ms, model->now));
+    heard(model, breaker_note(&model->breaker, &config, &call, model->now));
 }
 
-/* S: good, F: bad, L: good but slow, B: bad and slow, T: taken and never answered; a number: so many ms pass. */
+/* One of a tenant's calls, by a breaker of other settings. */
+static struct breaker_change note(struct breaker *breaker, const struct breaker_config *settings, int64_t job, int64_t tenant,
+                                  bool failed, instant now)
+{
+    const struct breaker_call call = { .epoch = breaker->epoch, .job = job, .tenant = tenant, .failed = failed, .away = true,
+                                       .latency_ms = 10 };
+    return breaker_note(breaker, settings, &call, now);
+}
+
+/*
+ * S: good, F: bad, A: nobody answers, L: good but slow, B: bad and slow, T: taken and never answered; a number: so many ms
+ * pass. Each is another job of the same tenant.
+ */
 static void play(struct model *model, const char *script)
 {
     while (*script) {
@@ -53,7 +69,7 @@ static void play(struct model *model, const char *script)
         if (*script == 'T')
             breaker_take(&model->breaker, 1, PROBE_MS, model->now);
         else if (*script != ' ')
-            send(model, *script == 'F' || *script == 'B', *script == 'L' || *script == 'B' ? 1000 : 10);
+            send(model, *script == 'F' || *script == 'A' || *script == 'B', *script == 'A', *script == 'L' || *script == 'B' ? 1000 : 10);
         script++;
     }
 }
@@ -72,7 +88,8 @@ static void scripts(void **state)
         { "too few to judge", "FFF", BREAKER_CLOSED, INT64_MAX, -1, 0 },
         { "as few as may be judged", "FFFF", BREAKER_OPEN, 0, 1000, 1 },
         { "fewer failures than the rate", "SSSF", BREAKER_CLOSED, INT64_MAX, -1, 0 },
-        { "as many as the rate", "SSFF", BREAKER_OPEN, 0, 1000, 1 },
+        { "as many as the rate, but of two jobs", "SSFF", BREAKER_CLOSED, INT64_MAX, -1, 0 },
+        { "as many as the rate", "SSSFFF", BREAKER_OPEN, 0, 1000, 1 },
         { "a success alone never opens it", "FFFS", BREAKER_CLOSED, INT64_MAX, -1, 0 },
         { "slow answers, fewer than their rate", "LLSS", BREAKER_CLOSED, INT64_MAX, -1, 0 },
         { "slow answers", "LLSL", BREAKER_OPEN, 0, 1000, 1 },
@@ -84,22 +101,25 @@ static void scripts(void **state)
         { "open for long enough", "FFFF 1000", BREAKER_HALF_OPEN, 2, -1, 2 },
         { "one probe under way", "FFFF 1000 T", BREAKER_HALF_OPEN, 1, 31000, 2 },
         { "all probes under way", "FFFF 1000 TT", BREAKER_HALF_OPEN, 0, 31000, 2 },
-        { "one probe was well", "FFFF 1000 S", BREAKER_HALF_OPEN, 1, -1, 2 },
-        { "as many as are asked for", "FFFF 1000 SS", BREAKER_CLOSED, INT64_MAX, -1, 3 },
-        { "a probe fails: twice as long", "FFFF 1000 F", BREAKER_OPEN, 0, 3000, 3 },
-        { "the wait doubles", "FFFF 1000 F 2000 F", BREAKER_OPEN, 0, 7000, 5 },
-        { "and has an end", "FFFF 1000 F 2000 F 4000 F 4000 F", BREAKER_OPEN, 0, 15000, 9 },
-        { "probes that are slow", "FFFF 1000 LL", BREAKER_OPEN, 0, 3000, 3 },
+        { "one look was well", "FFFF 1000 S", BREAKER_CLOSED, INT64_MAX, -1, 3 },
+        { "one of two was well", "FFFF 1000 TS", BREAKER_CLOSED, INT64_MAX, -1, 3 },
+        { "nobody answers: twice as long", "FFFF 1000 A", BREAKER_OPEN, 0, 3000, 3 },
+        { "another one is awaited", "FFFF 1000 TA", BREAKER_HALF_OPEN, 0, 31000, 2 },
+        { "the wait doubles", "FFFF 1000 A 2000 A", BREAKER_OPEN, 0, 7000, 5 },
+        { "and has an end", "FFFF 1000 A 2000 A 4000 A 4000 A", BREAKER_OPEN, 0, 15000, 9 },
+        { "somebody answers: another looks soon", "FFFF 1000 F", BREAKER_HALF_OPEN, 0, 2000, 2 },
+        { "then", "FFFF 1000 F 1000", BREAKER_HALF_OPEN, 2, -1, 2 },
+        { "looks that are slow", "FFFF 1000 L", BREAKER_HALF_OPEN, 0, 2000, 2 },
         { "probes that are never answered", "FFFF 1000 TT 30000", BREAKER_OPEN, 0, 33000, 3 },
         { "not yet", "FFFF 1000 TT 29999", BREAKER_HALF_OPEN, 0, 31000, 2 },
-        { "without probes there is no limit", "FFFF 1000 S 90000", BREAKER_HALF_OPEN, 1, -1, 2 },
-        { "closed again it counts anew", "FFFF 1000 SS FFF", BREAKER_CLOSED, INT64_MAX, -1, 3 },
-        { "and waits as short as at first", "FFFF 1000 F 2000 SS FFFF", BREAKER_OPEN, 0, 4000, 6 },
+        { "without looks there is no limit", "FFFF 1000 90000", BREAKER_HALF_OPEN, 2, -1, 2 },
+        { "closed again it counts anew", "FFFF 1000 S FFF", BREAKER_CLOSED, INT64_MAX, -1, 3 },
+        { "and waits as short as at first", "FFFF 1000 A 2000 S FFFF", BREAKER_OPEN, 0, 4000, 6 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model model = begin();
         play(&model, cases[i].script);
-        struct breaker_answer answer = breaker_ask(&model.breaker, &config);
+        struct breaker_answer answer = breaker_ask(&model.breaker, &config, model.now);
         check(model.breaker.kept.state == cases[i].expected, "%s: %s", cases[i].name,
               breaker_state_name(model.breaker.kept.state));
         check(answer.room == cases[i].room, "%s: room %lld", cases[i].name, (long long)answer.room);
@@ -110,6 +130,12 @@ static void scripts(void **state)
     }
 }
 
+static struct breaker_change note_of(struct model *model, uint32_t epoch, bool failed)
+{
+    const struct breaker_call call = { .epoch = epoch, .job = ++model->jobs, .tenant = 1, .failed = failed, .latency_ms = 10 };
+    return breaker_note(&model->breaker, &config, &call, model->now);
+}
+
 static void answers_to_earlier_sends_do_not_count(void **state)
 {
     (void)state;
@@ -117,16 +143,16 @@ static void answers_to_earlier_sends_do_not_count(void **state)
     uint32_t before = model.breaker.epoch;
     play(&model, "FFFF");
     uint32_t open = model.breaker.epoch;
-    heard(&model, breaker_note(&model.breaker, &config, open, false, 10, model.now)); /* nothing can be sent while it is open */
+    heard(&model, note_of(&model, open, false)); /* nothing can be sent while it is open */
     assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
     play(&model, "1000 T");
     for (int i = 0; i < 10; i++)
-        heard(&model, breaker_note(&model.breaker, &config, i % 2 ? before : open, i < 5, 10, model.now));
+        heard(&model, note_of(&model, i % 2 ? before : open, i < 5));
     assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
-    assert_int_equal(breaker_ask(&model.breaker, &config).room, 1);
+    assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 1);
     uint32_t probing = model.breaker.epoch;
     play(&model, "30000"); /* never answered */
-    heard(&model, breaker_note(&model.breaker, &config, probing, false, 10, model.now));
+    heard(&model, note_of(&model, probing, false));
     assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
 }
 
@@ -138,9 +164,9 @@ static void places_are_given_back(void **state)
     play(&model, "FFFF 1000");
     breaker_take(&model.breaker, 2, PROBE_MS, model.now);
     breaker_give_back(&model.breaker, model.breaker.epoch - 1, 2);
-    assert_int_equal(breaker_ask(&model.breaker, &config).room, 0);
+    assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 0);
     breaker_give_back(&model.breaker, model.breaker.epoch, 2);
-    assert_int_equal(breaker_ask(&model.breaker, &config).room, 2);
+    assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 2);
     play(&model, "3600000"); /* with no work there is nothing to wait for */
     assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
 }
@@ -152,7 +178,7 @@ static void a_restart_in_each_state(void **state)
         { "closed", "FFF", 10, BREAKER_CLOSED, -1 },
         { "open", "FFFF 100", 100, BREAKER_OPEN, 1000 },
         { "open and down for longer", "FFFF 100", 5000, BREAKER_HALF_OPEN, -1 },
-        { "opened again", "FFFF 1000 F 100", 100, BREAKER_OPEN, 3000 },
+        { "opened again", "FFFF 1000 A 100", 100, BREAKER_OPEN, 3000 },
         { "half-open with probes out", "FFFF 1000 TT", 100, BREAKER_HALF_OPEN, -1 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -189,7 +215,7 @@ static void a_clock_that_jumps(void **state)
     assert_int_equal(model.breaker.kept.until, model.now + PROBE_MS);
     play(&model, "30000");
     assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
-    play(&model, "2000 SS");
+    play(&model, "2000 S");
     assert_int_equal(model.breaker.kept.state, BREAKER_CLOSED);
     play(&model, "FFF -2000 F"); /* a small step back: they still stand in the window */
     assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
@@ -212,9 +238,9 @@ static void settings(void **state)
     breaker_init(&breaker, START);
     other.enabled = false;
     for (int i = 0; i < 100; i++)
-        breaker_note(&breaker, &other, breaker.epoch, true, 10, START);
+        note(&breaker, &other, i + 1, 1, true, START);
     assert_int_equal(breaker.kept.state, BREAKER_CLOSED);
-    assert_int_equal(breaker_ask(&breaker, &other).room, INT64_MAX);
+    assert_int_equal(breaker_ask(&breaker, &other, START).room, INT64_MAX);
 
     struct model model = begin();
     play(&model, "FFFF");
@@ -228,54 +254,82 @@ static void settings(void **state)
     other.open_max_ms = 10; /* shorter than open */
     breaker_init(&breaker, START);
     for (int i = 0; i < 4; i++)
-        breaker_note(&breaker, &other, breaker.epoch, false, 100000, START);
+        breaker_note(&breaker, &other, &(struct breaker_call){ breaker.epoch, i + 1, 1, false, false, 100000 }, START);
     assert_int_equal(breaker.kept.state, BREAKER_CLOSED);
     for (int i = 0; i < 4; i++)
-        change = breaker_note(&breaker, &other, breaker.epoch, true, 10, START);
+        change = note(&breaker, &other, i + 10, 1, true, START);
     assert_int_equal(breaker.kept.state, BREAKER_OPEN);
     assert_int_equal(change.until, START + 1000);
 }
 
-static void a_large_probe_batch_bears_some_failures(void **state)
+/* However often, one that fails is one. */
+static void a_job_counts_once_by_its_last_answer(void **state)
 {
     (void)state;
-    struct breaker_config other = config;
     struct breaker breaker;
-    other.probes = 10;
     breaker_init(&breaker, START);
-    for (int i = 0; i < 4; i++)
-        breaker_note(&breaker, &other, breaker.epoch, true, 10, START);
-    breaker_tick(&breaker, &other, START + 1000);
-    breaker_take(&breaker, 10, PROBE_MS, START + 1000);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(breaker_note(&breaker, &other, breaker.epoch, true, 10, START + 1000).to, BREAKER_HALF_OPEN);
-    assert_int_equal(breaker_ask(&breaker, &other).room, 4); /* others take their places */
-    breaker_take(&breaker, 4, PROBE_MS, START + 1000);
-    for (int i = 0; i < 9; i++)
-        assert_int_equal(breaker_note(&breaker, &other, breaker.epoch, false, 10, START + 1000).to, BREAKER_HALF_OPEN);
-    assert_int_equal(breaker_note(&breaker, &other, breaker.epoch, false, 10, START + 1000).to, BREAKER_CLOSED);
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(note(&breaker, &config, 1 + i % 2, 1, true, START + i).to, BREAKER_CLOSED);
+    note(&breaker, &config, 3, 1, true, START + 300);
+    note(&breaker, &config, 3, 1, false, START + 301); /* it went well in the end */
+    assert_int_equal(note(&breaker, &config, 4, 1, false, START + 302).to, BREAKER_CLOSED);
+    assert_int_equal(note(&breaker, &config, 1, 1, true, START + 303).to, BREAKER_CLOSED);
+    assert_int_equal(note(&breaker, &config, 5, 1, true, START + 304).to, BREAKER_OPEN);
 }
 
-/* Three were asked for and two went well when a reload asks for two: nothing else would ever be let through. */
-static void a_reload_that_asks_for_fewer_probes(void **state)
+static void a_tenant_does_not_speak_for_the_others(void **state)
 {
     (void)state;
-    struct breaker_config more = config;
-    struct breaker breaker;
-    more.probes = 3;
-    breaker_init(&breaker, START);
-    for (int i = 0; i < 4; i++)
-        breaker_note(&breaker, &more, breaker.epoch, true, 10, START);
-    breaker_tick(&breaker, &more, START + 1000);
-    breaker_take(&breaker, 2, PROBE_MS, START + 1000);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(breaker_note(&breaker, &more, breaker.epoch, false, 10, START + 1000).to, BREAKER_HALF_OPEN);
-    assert_int_equal(breaker_tick(&breaker, &more, START + 2000).to, BREAKER_HALF_OPEN);
-    assert_int_equal(breaker_ask(&breaker, &config).room, 0);
-    struct breaker_change change = breaker_tick(&breaker, &config, START + 3000);
-    assert_int_equal(change.from, BREAKER_HALF_OPEN);
-    assert_int_equal(change.to, BREAKER_CLOSED);
-    assert_int_equal(breaker.kept.openings, 0);
+    static const struct { const char *name; int tenants, failing; bool opens; } cases[] = {
+        { "one of one", 1, 1, true },      { "one of two", 2, 1, false },      { "two of two", 2, 2, true },
+        { "two of four", 4, 2, false },    { "three of four", 4, 3, true },    { "most of very many", 500, 490, true },
+        { "one of very many", 500, 1, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct breaker breaker;
+        int64_t job = 0;
+        breaker_init(&breaker, START);
+        for (int tenant = cases[i].failing; tenant < cases[i].tenants; tenant++)
+            note(&breaker, &config, ++job, tenant + 1, false, START);
+        for (int round = 0; round < 4; round++) /* those that fail have by far the most calls */
+            for (int tenant = 0; tenant < cases[i].failing; tenant++)
+                note(&breaker, &config, ++job, tenant + 1, true, START);
+        for (int more = 0; more < 2000 && cases[i].failing == 1; more++)
+            note(&breaker, &config, ++job, 1, true, START);
+        check((breaker.kept.state == BREAKER_OPEN) == cases[i].opens, "%s: %s", cases[i].name, breaker_state_name(breaker.kept.state));
+    }
+}
+
+/* A look that is answered badly may be the job's fault: others look soon, so many, and only such that have not failed. */
+static void looks_that_are_answered_come_soon(void **state)
+{
+    (void)state;
+    struct model model = begin();
+    play(&model, "FFFF 1000");
+    for (int i = 0; i < LOOKS_SOON_MAX; i++) {
+        assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+        assert_true(i == 0 || model.breaker.used_look_at == START + 1000 + 2 * 1000);
+        play(&model, "F");
+        assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 0);
+        assert_int_equal(breaker_next(&model.breaker, model.now), model.now + 1000);
+        play(&model, "1000");
+    }
+    play(&model, "F");
+    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.kept.until, model.now + 2000);
+    play(&model, "2000 A 4000 F"); /* nobody was there in between: it begins anew */
+    assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+}
+
+/* One failed and the other did not leave after all: nothing more is to be awaited. */
+static void a_look_that_did_not_leave(void **state)
+{
+    (void)state;
+    struct model model = begin();
+    play(&model, "FFFF 1000 TA");
+    breaker_give_back(&model.breaker, model.breaker.epoch, 1);
+    heard(&model, breaker_tick(&model.breaker, &config, model.now));
+    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
 }
 
 int main(void)
@@ -287,8 +341,10 @@ int main(void)
         cmocka_unit_test(a_restart_in_each_state),
         cmocka_unit_test(a_clock_that_jumps),
         cmocka_unit_test(settings),
-        cmocka_unit_test(a_large_probe_batch_bears_some_failures),
-        cmocka_unit_test(a_reload_that_asks_for_fewer_probes),
+        cmocka_unit_test(a_job_counts_once_by_its_last_answer),
+        cmocka_unit_test(a_tenant_does_not_speak_for_the_others),
+        cmocka_unit_test(looks_that_are_answered_come_soon),
+        cmocka_unit_test(a_look_that_did_not_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

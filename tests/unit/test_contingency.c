@@ -31,6 +31,8 @@ struct model {
     int64_t under_way;
     char changes[CHANGES_MAX + 1]; /* C, R or N for each mode that was told */
     struct mode_change last;
+    int64_t jobs; /* so far */
+    bool used;    /* those that look have failed before */
 };
 
 static struct model begin(const struct contingency_rules *rules)
@@ -64,11 +66,19 @@ static int64_t room(const struct model *model)
     return contingency_ask(&model->contingency, model->rules, model->under_way, model->now).room;
 }
 
-static void answer(struct model *model, enum criterion criterion)
+/* Each is another job. */
+static void note(struct model *model, uint32_t epoch, enum criterion criterion, bool away)
+{
+    const struct contingency_answered answered = { .epoch = epoch, .job = ++model->jobs, .criterion = criterion, .away = away,
+                                                   .used = model->used };
+    heard(model, contingency_note(&model->contingency, model->rules, &answered, model->now));
+}
+
+static void answer(struct model *model, enum criterion criterion, bool away)
 {
     assert_true(room(model) > 0);
     contingency_take(&model->contingency, model->rules, 1, model->now);
-    heard(model, contingency_note(&model->contingency, model->rules, model->contingency.epoch, criterion, model->now));
+    note(model, model->contingency.epoch, criterion, away);
 }
 
 /* All that may go now, and all answered alike; what is answered after a change is of an earlier go. */
@@ -79,18 +89,27 @@ static void answer_all(struct model *model, enum criterion criterion)
     contingency_take(&model->contingency, model->rules, count, model->now);
     uint32_t epoch = model->contingency.epoch;
     while (count-- > 0)
-        heard(model, contingency_note(&model->contingency, model->rules, epoch, criterion, model->now));
+        note(model, epoch, criterion, criterion != CRITERION_NONE);
+}
+
+/* The last job to be answered, which first failed when the signs began. */
+static void exhaust(struct model *model, bool away)
+{
+    instant sign_at = model->contingency.first_sign_at;
+    const struct contingency_end end = { .job = model->jobs, .failed_at = sign_at != INSTANT_NONE ? sign_at : START, .away = away };
+    heard(model, contingency_exhausted(&model->contingency, model->rules, !model->well, &end, model->now, &model->kept));
 }
 
 static void act(struct model *model, char action)
 {
     struct contingency *contingency = &model->contingency;
     switch (action) {
-    case 'g': answer(model, CRITERION_NONE); break;
-    case 't': answer(model, CRITERION_TIMEOUT); break;
-    case 'c': answer(model, CRITERION_CONNECTIVITY); break;
-    case 's': answer(model, CRITERION_SERVICE); break;
-    case 'b': answer(model, CRITERION_BUSY); break;
+    case 'g': answer(model, CRITERION_NONE, false); break;
+    case 't': answer(model, CRITERION_TIMEOUT, true); break;
+    case 'c': answer(model, CRITERION_CONNECTIVITY, true); break;
+    case 's': answer(model, CRITERION_SERVICE, true); break;
+    case 'b': answer(model, CRITERION_BUSY, true); break;
+    case 'j': answer(model, CRITERION_SERVICE, false); break; /* somebody answers */
     case 'G': answer_all(model, CRITERION_NONE); break;
     case 'F': answer_all(model, CRITERION_SERVICE); break;
     case 'T': contingency_take(contingency, model->rules, room(model), model->now); break;
@@ -99,8 +118,8 @@ static void act(struct model *model, char action)
     case 'U': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_CAME_UP, model->now)); break;
     case 'u': model->well = true; heard(model, contingency_health(contingency, model->rules, true, HEALTH_SAME, model->now)); break;
     case 'B': heard(model, contingency_breaker(contingency, model->rules, model->now)); break;
-    case 'X': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 1, model->now, &model->kept)); break;
-    case 'x': heard(model, contingency_exhausted(contingency, model->rules, !model->well, 4, model->now, &model->kept)); break;
+    case 'X': exhaust(model, true); break;
+    case 'x': exhaust(model, false); break;
     case 'E': heard(model, contingency_enter(contingency, model->rules, model->now)); break;
     case 'L': heard(model, contingency_leave(contingency, model->rules, model->now)); break;
     case 'P': model->held_back = true; break;
@@ -163,11 +182,12 @@ static void what_leads_to_contingency(void **state)
         { "a job at its end, health failing", &checked, "ttt d X", "C", CAUSE_EXHAUSTED, 0 },
         { "a job at its end, health good", &checked, "tttt X", "", CAUSE_NONE, -1 },
         { "a job at its end, nothing else well", &unchecked, "ttt X", "C", CAUSE_EXHAUSTED, 0 },
-        { "a job at its end after a restart: its own tries count", &unchecked, "t x", "C", CAUSE_EXHAUSTED, 0 },
-        { "unless something has gone well since", &unchecked, "g t x", "", CAUSE_NONE, -1 },
-        { "or went well in an outage before", &unchecked, "B 300 g 900 t x", "CRN", CAUSE_STABLE, -1 },
-        { "unless that is about the job alone", &unchecked, "x", "", CAUSE_NONE, -1 },
-        { "and health, where it is asked, knows better", &checked, "t x", "", CAUSE_NONE, -1 },
+        { "a job alone at its end, and nobody answers", &unchecked, "t X", "C", CAUSE_EXHAUSTED, 0 },
+        { "a job alone at its end, and somebody answers", &unchecked, "j x", "", CAUSE_NONE, -1 },
+        { "not alone, and somebody answers", &unchecked, "jj x", "C", CAUSE_EXHAUSTED, 0 },
+        { "unless another one has gone well since", &unchecked, "g t X", "", CAUSE_NONE, -1 },
+        { "and not before", &unchecked, "g 1 t X", "C", CAUSE_EXHAUSTED, 0 },
+        { "and health, where it is asked, knows better", &checked, "t X", "", CAUSE_NONE, -1 },
         { "a job at its end, others well", &unchecked, "tttg t X", "", CAUSE_NONE, -1 },
         { "a maintenance window begins", &planned, "3599 0 1", "C", CAUSE_MAINTENANCE, 0 },
         { "a window while it is down", &planned, "D 3600", "C", CAUSE_HEALTH, 0 },
@@ -239,9 +259,13 @@ static void the_ramp(void **state)
         { "kept while stability is awaited", &checked, "D U G 1 G 1 G 1 G G G 800 G", "CR", CAUSE_CHECKED, 25 },
         { "stable for a quarter of an hour", &checked, "D U G 1 G 1 G 899 g 1", "CRN", CAUSE_STABLE, -1 },
         { "not yet", &checked, "D U G 1 G 1 G 899", "CR", CAUSE_CHECKED, 25 },
-        { "one of five fails", &checked, "D U gg t", "CRC", CAUSE_RELAPSE, 0 },
-        { "one of ten fails", &checked, "D U G 1 gggggggg t g 1", "CR", CAUSE_CHECKED, 25 },
-        { "two of ten: a step back", &checked, "D U G 1 gtt 1", "CR", CAUSE_CHECKED, 5 },
+        { "two of five fail", &checked, "D U gg tt g 1", "CR", CAUSE_CHECKED, 10 },
+        { "three of five fail", &checked, "D U g ttt", "CRC", CAUSE_RELAPSE, 0 },
+        { "five of ten fail", &checked, "D U G 1 ggggg ttttt 1", "CR", CAUSE_CHECKED, 25 },
+        { "six of ten: a step back", &checked, "D U G 1 g tttttt 1", "CR", CAUSE_CHECKED, 5 },
+        { "there are only two, and both fail", &checked, "D U tt", "CR", CAUSE_CHECKED, 3 },
+        { "so it is after a second", &checked, "D U tt 1", "CRC", CAUSE_RELAPSE, 0 },
+        { "there are only two, and one fails", &checked, "D U gt 1", "CR", CAUSE_CHECKED, 3 },
         { "a whole go fails: one step back, not more", &checked, "D U G 1 G 1 F 1", "CR", CAUSE_CHECKED, 10 },
         { "a step back, verified, on again", &checked, "D U G 1 F 1 G 1", "CR", CAUSE_CHECKED, 10 },
         { "a step back, and again: contingency", &checked, "D U G 1 G 1 F 1 F", "CRC", CAUSE_RELAPSE, 0 },
@@ -260,11 +284,12 @@ static void the_ramp(void **state)
         { "three of five, then nothing more", &checked, "D U 10 ggg 900", "CRN", CAUSE_STABLE, -1 },
         { "paused is not quiet", &checked, "D U G P 900 900 p 0 899", "CR", CAUSE_CHECKED, 10 },
         { "paused is not stable", &checked, "D U G 1 G 1 G P 900 900 p 899", "CR", CAUSE_CHECKED, 25 },
-        { "without steps any failure is one", &rampless, "B 300 g t", "CRC", CAUSE_RELAPSE, 0 },
+        { "without steps five are judged together", &rampless, "B 300 g tt 10 t", "CRC", CAUSE_RELAPSE, 0 },
+        { "without steps a failure or two are none", &rampless, "B 300 g tt 10", "CR", CAUSE_CHECKED, -1 },
         { "without steps only time", &rampless, "B 300 g gggg 900", "CRN", CAUSE_STABLE, -1 },
         { "the breaker has no say on the way", &checked, "D U B", "CR", CAUSE_CHECKED, 5 },
         { "the operator holds again", &checked, "D U G E", "CRC", CAUSE_OPERATOR, 0 },
-        { "none is configured: one of five fails", &off, "E L gg t 0", "CRN", CAUSE_CONFIGURATION, -1 },
+        { "none is configured: three of five fail", &off, "E L gg ttt 0", "CRN", CAUSE_CONFIGURATION, -1 },
         { "none is configured: a step back", &off, "E L G 1 G 1 F 1", "CR", CAUSE_OPERATOR, 10 },
         { "none is configured: twice", &off, "E L G 1 G 1 F 1 F 0", "CRN", CAUSE_CONFIGURATION, -1 },
         { "none is configured: no answer", &off, "E L T 60 0", "CRN", CAUSE_CONFIGURATION, -1 },
@@ -282,6 +307,8 @@ static void a_job_at_its_end(void **state)
         { "only this one: dead", &unchecked, "g tt X", false },
         { "in contingency: held", &checked, "D X", true },
         { "on the way back: held", &checked, "D U X", true },
+        { "on the way back, and others go well: dead", &checked, "D U gt X", false },
+        { "alone, and judged: dead", &unchecked, "j x", false },
         { "no contingency: dead", &off, "tttt d X", false },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -289,6 +316,61 @@ static void a_job_at_its_end(void **state)
         play(&model, cases[i].script);
         check(model.kept == cases[i].kept, "%s", cases[i].name);
     }
+}
+
+/* Those that have failed look at twice the last interval, up to ten of them; a fresh one at the first again. */
+static void how_often_it_is_looked(void **state)
+{
+    (void)state;
+    static const int64_t intervals[] = { 300, 600, 1200, 2400, 3000, 3000 };
+    struct model model = begin(&unchecked);
+    play(&model, "B");
+    for (size_t i = 0; i < COUNT_OF(intervals); i++) {
+        instant due = contingency_used_look_at(&model.contingency, &unchecked);
+        check(due == model.now + intervals[i] * SECOND_MS, "look %zu: %lld", i, (long long)(due - model.now));
+        assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
+        pass(&model, due - model.now);
+        model.used = i > 0;
+        play(&model, "t");
+    }
+    model.used = false;
+    play(&model, "300 t");
+    assert_int_equal(contingency_used_look_at(&model.contingency, &unchecked), model.now + 600 * SECOND_MS);
+}
+
+/* Nobody was there, and now somebody answers: perhaps it is the job. Then others look soon, but not for ever. */
+static void a_look_that_is_answered(void **state)
+{
+    (void)state;
+    struct model model = begin(&unchecked);
+    play(&model, "B 300 t 300");
+    for (int i = 0; i < LOOKS_SOON_MAX; i++) {
+        model.used = true;
+        play(&model, "j");
+        assert_int_equal(model.contingency.kept.check_at, model.now + 30 * SECOND_MS);
+        bool any = contingency_used_look_at(&model.contingency, &unchecked) == model.now + 30 * SECOND_MS;
+        check(any == (i + 1 < LOOKS_SOON_MAX), "look %d", i); /* each costs the job a try: so many and no more */
+        play(&model, "30");
+    }
+    play(&model, "j");
+    assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
+    struct model answered = begin(&unchecked); /* it was never seen away: it is what the outage looks like */
+    play(&answered, "B 300 j");
+    assert_int_equal(answered.contingency.kept.check_at, answered.now + 30 * SECOND_MS);
+    assert_int_equal(contingency_used_look_at(&answered.contingency, &unchecked), answered.now + 600 * SECOND_MS);
+}
+
+/* A go that fails although it is there is followed by the next soon. */
+static void a_go_that_is_answered(void **state)
+{
+    (void)state;
+    struct model model = begin(&checked);
+    play(&model, "D U g jjj");
+    assert_string_equal(model.changes, "CRC");
+    assert_int_equal(model.contingency.kept.check_at, model.now + 30 * SECOND_MS);
+    play(&model, "30 g ttt");
+    assert_string_equal(model.changes, "CRCRC");
+    assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
 }
 
 static void the_report(void **state)
@@ -303,7 +385,7 @@ static void the_report(void **state)
     contingency_held(&model.contingency, 300);
     contingency_unspent(&model.contingency, 7);
     assert_int_equal(incident_recovery_ms(incident), -1);
-    play(&model, "300 s 300 g G 1 gt t 1 G 1 G 1 G 900");
+    play(&model, "300 s 300 g G 1 g tttttt 1 G 1 G 1 G 900");
     assert_string_equal(model.changes, "CRN");
     assert_int_equal(incident->first_sign_at, START + 10 * SECOND_MS);
     assert_int_equal(incident->entered_at, START + 30 * SECOND_MS);
@@ -315,7 +397,7 @@ static void the_report(void **state)
     assert_int_equal(incident->unspent, 7);
     assert_int_equal(incident->probes, 2);
     assert_int_equal(incident->relapses, 0);
-    static const int64_t signs[CRITERION_COUNT] = { [CRITERION_TIMEOUT] = 4, [CRITERION_CONNECTIVITY] = 1, [CRITERION_SERVICE] = 1 };
+    static const int64_t signs[CRITERION_COUNT] = { [CRITERION_TIMEOUT] = 8, [CRITERION_CONNECTIVITY] = 1, [CRITERION_SERVICE] = 1 };
     for (int i = 0; i < CRITERION_COUNT; i++)
         check(incident->signs[i] == signs[i], "%d: %lld", i, (long long)incident->signs[i]);
     static const int64_t levels[] = { 0, 5, 10, 5, 10, 25, 25 };
@@ -325,9 +407,7 @@ static void the_report(void **state)
         check(incident->curve[i].level == levels[i], "point %zu: %lld", i, (long long)incident->curve[i].level);
         check(incident->curve[i].at == START + seconds[i] * SECOND_MS, "point %zu: %lld", i, (long long)(incident->curve[i].at - START));
     }
-    play(&model, "tt X"); /* the next incident begins empty */
-    assert_false(model.kept);
-    play(&model, "t X");
+    play(&model, "1 tt t X"); /* the next incident begins empty */
     assert_int_equal(incident->signs[CRITERION_TIMEOUT], 3);
     assert_int_equal(incident->curve_count, 1);
     assert_int_equal(incident->restored_at, INSTANT_NONE);
@@ -354,7 +434,7 @@ static void a_long_incident_keeps_its_first_point_and_the_last_ones(void **state
     for (int i = 0; i < 100; i++) {
         model.changes[0] = '\0';
         memset(model.changes, 0, sizeof model.changes);
-        play(&model, "U 1 g t");
+        play(&model, "U 1 g ttt");
     }
     const struct incident *incident = &model.contingency.kept.incident;
     assert_int_equal(incident->relapses, 100);
@@ -399,7 +479,7 @@ static void sends_of_before_count(void **state)
     model.under_way = 8;
     assert_int_equal(room(&model), 0);
     uint32_t epoch = model.contingency.epoch;
-    heard(&model, contingency_note(&model.contingency, &checked, epoch - 1, CRITERION_TIMEOUT, model.now));
+    note(&model, epoch - 1, CRITERION_TIMEOUT, true);
     assert_string_equal(model.changes, "CR"); /* and says nothing about how it is now */
     assert_int_equal(model.contingency.kept.incident.signs[CRITERION_TIMEOUT], 1);
 }
@@ -548,6 +628,9 @@ int main(void)
         cmocka_unit_test(what_leads_back),
         cmocka_unit_test(the_ramp),
         cmocka_unit_test(a_job_at_its_end),
+        cmocka_unit_test(how_often_it_is_looked),
+        cmocka_unit_test(a_look_that_is_answered),
+        cmocka_unit_test(a_go_that_is_answered),
         cmocka_unit_test(the_report),
         cmocka_unit_test(the_first_sign_of_a_health_check),
         cmocka_unit_test(a_long_incident_keeps_its_first_point_and_the_last_ones),

@@ -54,8 +54,24 @@ static void names_go_round(void **state)
     assert_int_equal(criterion_from_name(SLICE("rain")), CRITERION_NONE);
 }
 
+/* An answer to come later is no judgement of the job; any other is one. */
+static void whether_anybody_is_there(void **state)
+{
+    (void)state;
+    static const struct { enum outcome outcome; const char *code; bool away; } cases[] = {
+        { OUTCOME_TRANSIENT, "http:429", true },  { OUTCOME_TRANSIENT, "http:502", true },  { OUTCOME_TRANSIENT, "http:503", true },
+        { OUTCOME_TRANSIENT, "http:504", true },  { OUTCOME_TRANSIENT, "curl:7", true },    { OUTCOME_IN_DOUBT, "curl:28", true },
+        { OUTCOME_IN_DOUBT, "", true },           { OUTCOME_WAIT, "sifen:0162", true },     { OUTCOME_THROTTLED, "x", true },
+        { OUTCOME_TRANSIENT, "smtp:421", true },  { OUTCOME_TRANSIENT, "http:500", false }, { OUTCOME_TRANSIENT, "", false },
+        { OUTCOME_TRANSIENT, "smtp:451", false }, { OUTCOME_DELIVERED, "", false },         { OUTCOME_IN_DOUBT, "http:200", false },
+        { OUTCOME_TRANSIENT, "http:5030", false },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        check(criterion_away(cases[i].outcome, slice_from(cases[i].code)) == cases[i].away, "%zu: %s", i, cases[i].code);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_an_answer_shows), cmocka_unit_test(names_go_round) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_an_answer_shows), cmocka_unit_test(whether_anybody_is_there), cmocka_unit_test(names_go_round) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

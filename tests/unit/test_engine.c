@@ -84,7 +84,7 @@ static int64_t fails_twice(struct world *world, const struct send *send, struct 
     return 10;
 }
 
-/* S0-007 S1-006 S0-074 S4-002 S4-036 A-20 */
+/* S0-007 S1-006 S0-074 */
 static void a_transient_failure_is_waited_out(void **state)
 {
     struct world world = { .destination = fails_twice };

@@ -57,7 +57,7 @@ static const struct failure failures[] = {
       19 * MINUTE_MS, 21 * MINUTE_MS, "\"change\":\"contingency\",\"cause\":\"maintenance\",\"sign\":\"maintenance\"" },
     { "three health checks in a row", OUTCOME_DELIVERED, "sifen:0260", "", CHECKED, true, 0, 91 * SECOND_MS,
       "\"change\":\"contingency\",\"cause\":\"health\"" },
-    { "one sign is not enough by itself, a document at its end is", OUTCOME_NONE, "http:500", "HTTP 500", "", false,
+    { "one sign is not enough by itself, a document at its end is", OUTCOME_NONE, "http:503", "HTTP 503", "", false,
       350 * SECOND_MS, 430 * SECOND_MS,
       "\"change\":\"contingency\",\"cause\":\"exhausted\"" },
 };

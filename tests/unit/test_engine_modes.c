@@ -15,7 +15,7 @@
 #define QUICK_RETRY ", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 3 }"
 
 /* A destination that is away for a while, and who was seen there. */
-struct outage {
+struct bad_times {
     instant from, until;
     size_t requests_during;   /* begun while it was away */
     size_t peak_after;        /* most under way at once, in the ten minutes after it came back */
@@ -23,7 +23,7 @@ struct outage {
     size_t first_seconds[3];  /* begun in each of the seconds from then on */
 };
 
-static void note_return(struct outage *outage, const struct world *world)
+static void note_return(struct bad_times *outage, const struct world *world)
 {
     size_t under_way = sends_under_way(world) + 1; /* with this one */
     if (under_way > outage->peak_after)
@@ -37,7 +37,7 @@ static void note_return(struct outage *outage, const struct world *world)
 
 static int64_t is_away_at_times(struct world *world, const struct send *send, struct answer *answer)
 {
-    struct outage *outage = world->context;
+    struct bad_times *outage = world->context;
     (void)send;
     if (world->now >= outage->from && world->now < outage->until) {
         outage->requests_during++;
@@ -54,7 +54,7 @@ static int64_t is_away_at_times(struct world *world, const struct send *send, st
 /* A-22 C-69 S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
 static void an_outage_of_three_hours_costs_nothing(void **state)
 {
-    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
+    struct bad_times outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3) * 3600 * 1000 };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", concurrency: 64, breaker: { min_calls: 20 }"
@@ -81,7 +81,7 @@ static void an_outage_of_three_hours_costs_nothing(void **state)
 /* S3-005. C-55: the last try of a job fails in an outage that nobody has noticed yet. */
 static void a_last_try_in_an_outage_is_held(void **state)
 {
-    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct bad_times outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
@@ -99,7 +99,7 @@ static void a_last_try_in_an_outage_is_held(void **state)
 /* S4-022 S4-014. Behind an open breaker nobody's tries are spent. */
 static void an_open_breaker_spends_nothing(void **state)
 {
-    struct outage outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };
+    struct bad_times outage = { .from = began, .until = began + INT64_C(2) * 3600 * 1000 };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 5 }"), began);
@@ -122,7 +122,7 @@ static void an_open_breaker_spends_nothing(void **state)
 /* A fast and good destination is not slowed by looking for its limit. */
 static void a_good_destination_gets_all_its_concurrency(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(", concurrency: 64"), began);
@@ -137,7 +137,7 @@ static void a_good_destination_gets_all_its_concurrency(void **state)
 /* S3-037 S4-003 */
 static void a_cycle_sends_so_many(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(", cycle: { every: 1m, batch: 20 }"), began);
@@ -155,7 +155,7 @@ static void a_cycle_sends_so_many(void **state)
 /* S3-011 */
 static void a_maintenance_window_holds(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
@@ -310,7 +310,7 @@ static void weights_share_the_turns(void **state)
 
 static void a_restart_stays_in_contingency(void **state)
 {
-    struct outage outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
+    struct bad_times outage = { .from = began, .until = began + INT64_C(3600) * 1000 };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10 }"
@@ -345,7 +345,7 @@ static void a_restart_stays_in_contingency(void **state)
 
 static void a_breaker_is_told_and_kept(void **state)
 {
-    struct outage outage = { .from = began, .until = began + 60 * 1000 };
+    struct bad_times outage = { .from = began, .until = began + 60 * 1000 };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 10m, open_max: 1h, probes: 3 }"), began);
@@ -366,7 +366,7 @@ static void a_breaker_is_told_and_kept(void **state)
 
 static void an_operator_enters_and_leaves(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     struct error error;
     (void)state;
@@ -401,7 +401,7 @@ static void an_operator_enters_and_leaves(void **state)
 /* Changes that the store refused at first are told all the same, in order, and once. */
 static void changes_outlive_a_full_disk(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     struct error error;
     (void)state;
@@ -425,7 +425,7 @@ static void changes_outlive_a_full_disk(void **state)
 
 static int64_t says_how_it_is(struct world *world, const struct probe *probe, struct health_answer *answer)
 {
-    const struct outage *outage = world->context;
+    const struct bad_times *outage = world->context;
     bool away = world->now >= outage->from && world->now < outage->until;
     assert_string_equal(probe->destination->health.url, "http://127.0.0.1:1/health");
     answer->connected = !away;
@@ -437,7 +437,7 @@ static int64_t says_how_it_is(struct world *world, const struct probe *probe, st
 /* S3-035. With a health check no job is spent to look, and its end is seen at the next check. */
 static void health_checks_begin_and_end_an_outage(void **state)
 {
-    struct outage outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
+    struct bad_times outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
     struct world world = { .destination = is_away_at_times, .health = says_how_it_is, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY ", health: { url: 'http://127.0.0.1:1/health', every: 30s, failures: 3 }"
@@ -462,14 +462,14 @@ static void health_checks_begin_and_end_an_outage(void **state)
 
 /* Two addresses, each with its own outage. */
 struct addresses {
-    struct outage first, second;
+    struct bad_times first, second;
     size_t to_first, to_second;
 };
 
 static int64_t has_two_addresses(struct world *world, const struct send *send, struct answer *answer)
 {
     struct addresses *addresses = world->context;
-    const struct outage *outage = send->use_fallback ? &addresses->second : &addresses->first;
+    const struct bad_times *outage = send->use_fallback ? &addresses->second : &addresses->first;
     *(send->use_fallback ? &addresses->to_second : &addresses->to_first) += 1;
     if (world->now >= outage->from && world->now < outage->until) {
         answer->code = SLICE("http:503");
@@ -562,7 +562,7 @@ static void a_second_address_that_refuses_us_is_paused_alone(void **state)
 
     assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
     assert_false(standing(&world).fallback_blocked);
-    addresses.first = (struct outage){ .from = world.now, .until = world.now + 9 * hour };
+    addresses.first = (struct bad_times){ .from = world.now, .until = world.now + 9 * hour };
     addresses.second.until = world.now;
     add_jobs(&world, 50);
     world_run_for(&world, hour);

@@ -23,7 +23,8 @@ static struct gate begin(const struct gate_rules *rules)
 
 static struct gate_news answer(struct gate *gate, struct gate_pass pass, enum outcome outcome, const char *code, instant now)
 {
-    struct gate_result result = { true, outcome, slice_from(code), 100, false };
+    static int64_t jobs;
+    struct gate_result result = { true, outcome, slice_from(code), 100, false, ++jobs, 1, INSTANT_NONE }; /* each another job */
     return gate_note(gate, pass, &result, now);
 }
 
@@ -68,7 +69,8 @@ static void without_rules(void **state)
     answer(&gate, pass, OUTCOME_TRANSIENT, "http:500", START);
     assert_int_equal(gate.under_way, 0);
     bool keep = true;
-    gate_exhausted(&gate, 1, START, &keep);
+    const struct contingency_end end = { .job = 1, .failed_at = START, .away = true };
+    gate_exhausted(&gate, &end, START, &keep);
     assert_false(keep);
     assert_false(gate_health_due(&gate, START));
     gate_health(&gate, false, START);
@@ -166,7 +168,7 @@ static void what_the_breaker_counts(void **state)
         struct gate gate = begin(&broken);
         int told = 0;
         for (int n = 0; n < 20; n++) {
-            struct gate_result result = { cases[i].sent, cases[i].outcome, slice_from(cases[i].code), 100, false };
+            struct gate_result result = { cases[i].sent, cases[i].outcome, slice_from(cases[i].code), 100, false, n + 1, 1, INSTANT_NONE };
             struct gate_news news = gate_note(&gate, gate_take(&gate, 1, START), &result, START);
             told += news.breaker.from != news.breaker.to;
         }
@@ -238,7 +240,6 @@ static void the_breaker_leads_to_contingency(void **state)
     assert_true(pass.probe);
     news = answer(&gate, pass, OUTCOME_TRANSIENT, "http:503", now);
     assert_int_equal(news.mode.to, MODE_CONTINGENCY);
-    assert_int_equal(gate.contingency.kept.incident.unspent, 1);
     now += 5 * MINUTE_MS;
     gate_tick(&gate, now);
     news = send(&gate, OUTCOME_DELIVERED, "http:200", now);
@@ -252,17 +253,18 @@ static void a_job_at_its_end(void **state)
 {
     (void)state;
     struct gate gate = begin(&both);
+    const struct contingency_end judged = { .job = 1, .failed_at = START, .away = false };
+    const struct contingency_end away = { .job = 1, .failed_at = START, .away = true };
     bool keep = true;
-    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    struct gate_news news = gate_exhausted(&gate, 1, START, &keep);
-    assert_false(keep);
-    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    news = gate_exhausted(&gate, 1, START, &keep);
+    send(&gate, OUTCOME_TRANSIENT, "http:500", START);
+    struct gate_news news = gate_exhausted(&gate, &judged, START, &keep);
+    assert_false(keep); /* it is alone */
+    news = gate_exhausted(&gate, &away, START, &keep);
     assert_true(keep);
     assert_int_equal(news.mode.to, MODE_CONTINGENCY);
     assert_int_equal(news.mode.cause, CAUSE_EXHAUSTED);
-    news = gate_exhausted(&gate, 1, START, &keep);
+    assert_true(outage_lasts(&gate.outage) && gate.outage.since == START);
+    news = gate_exhausted(&gate, &away, START, &keep);
     assert_true(keep);
     assert_int_equal(news.mode.from, news.mode.to);
 }

@@ -42,14 +42,14 @@ static struct read read_records(struct world *world)
 }
 
 /* An outage, and how it was met. */
-struct outage {
+struct bad_times {
     instant from, until;
     int64_t failed;
 };
 
 static int64_t is_away_at_times(struct world *world, const struct send *send, struct answer *answer)
 {
-    struct outage *outage = world->context;
+    struct bad_times *outage = world->context;
     (void)send;
     if (world->now >= outage->from && world->now < outage->until) {
         outage->failed++;
@@ -84,7 +84,7 @@ static bool is_held(struct world *world)
 }
 
 /* 100 jobs were there, and the outage is over. */
-static void check_restored(const struct incident_record *record, const struct outage *outage)
+static void check_restored(const struct incident_record *record, const struct bad_times *outage)
 {
     static const int64_t levels[] = { 0, 5, 10, 10 };
     const struct incident *incident = &record->incident;
@@ -109,7 +109,7 @@ static void check_restored(const struct incident_record *record, const struct ou
 /* S3-089, S3-093: 100 jobs meet an outage of an hour; the breaker sees it in the first of them. */
 static void an_outage_has_exact_figures(void **state)
 {
-    struct outage outage = { .from = began, .until = began + 60 * MINUTE_MS };
+    struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
@@ -159,7 +159,7 @@ static void an_outage_has_exact_figures(void **state)
 /* Two restarts: held, and on the way back. What was counted before them is not lost, nor counted twice. */
 static void a_restart_goes_on_with_the_same_incident(void **state)
 {
-    struct outage outage = { .from = began, .until = began + 60 * MINUTE_MS };
+    struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);
@@ -249,7 +249,7 @@ static void a_relapse_is_part_of_it_and_the_next_outage_is_not(void **state)
 /* The try that was to be the last one is given back, and so are the looks that failed. */
 static void a_try_that_is_given_back_counts_as_not_spent(void **state)
 {
-    struct outage outage = { .from = began, .until = began + 60 * MINUTE_MS };
+    struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     (void)state;
     world_begin(&world, TO(QUICK_RETRY BACK), began);
@@ -268,7 +268,7 @@ static void a_try_that_is_given_back_counts_as_not_spent(void **state)
 /* Nobody's tries are spent at the second address either. */
 static void failures_of_the_second_address_are_not_spent(void **state)
 {
-    struct outage outage = { .from = began, .until = began + HOUR_MS };
+    struct bad_times outage = { .from = began, .until = began + HOUR_MS };
     struct world world = { .destination = is_away_at_times, .context = &outage };
     struct error error;
     (void)state;
@@ -291,7 +291,7 @@ static void failures_of_the_second_address_are_not_spent(void **state)
 
 static void an_operator_says_why(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(BACK), began);
@@ -321,7 +321,7 @@ static void an_operator_says_why(void **state)
 
 static void a_maintenance_window_is_an_incident(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(", contingency: { ramp: [5], stable: 1m, check: 5m, maintenance: ['Sun 11:00-12:00'] }"), began);
@@ -341,7 +341,7 @@ static void a_maintenance_window_is_an_incident(void **state)
 
 static int64_t is_unwell(struct world *world, const struct probe *probe, struct health_answer *answer)
 {
-    const struct outage *outage = world->context;
+    const struct bad_times *outage = world->context;
     (void)probe;
     *answer = (struct health_answer){ .connected = true, .status = 200, .body = SLICE("{\"status\":\"UP\"}") };
     if (world->now >= outage->from && world->now < outage->until)
@@ -351,7 +351,7 @@ static int64_t is_unwell(struct world *world, const struct probe *probe, struct 
 
 static void failed_checks_are_counted(void **state)
 {
-    struct outage outage = { .from = began + 5 * MINUTE_MS, .until = began + 15 * MINUTE_MS };
+    struct bad_times outage = { .from = began + 5 * MINUTE_MS, .until = began + 15 * MINUTE_MS };
     struct world world = { .destination = is_away_at_times, .health = is_unwell, .context = &outage };
     (void)state;
     world_begin(&world, TO(BACK ", health: { url: 'http://127.0.0.1:1/h', every: 30s, failures: 3, kind: json }"), began);
@@ -369,7 +369,7 @@ static void failed_checks_are_counted(void **state)
 /* The store refuses for a while: nothing is lost, and the end of one is not written over by the next. */
 static void a_store_that_refuses_gets_it_later(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     (void)state;
     world_begin(&world, TO(", contingency: { ramp: [5], stable: 1s, check: 5m }"), began);
@@ -425,7 +425,7 @@ static void it_is_written_when_something_changed_and_not_else(void **state)
 /* Who looks right after it began sees what is held. */
 static void what_is_held_is_written_while_it_grows(void **state)
 {
-    struct world world = { .destination = is_away_at_times, .context = &(struct outage){ 0 } };
+    struct world world = { .destination = is_away_at_times, .context = &(struct bad_times){ 0 } };
     struct error error;
     size_t writes = 0;
     (void)state;
@@ -447,7 +447,7 @@ static void what_is_held_is_written_while_it_grows(void **state)
 
 static void old_ones_are_deleted_with_their_lessons(void **state)
 {
-    struct outage never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
+    struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     struct store_op lesson = { .kind = OP_KEEP };
     struct arena memory;
@@ -559,7 +559,7 @@ static void a_removed_destination_has_none(void **state)
         { "a reload, held by an operator", true, false, true },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct outage outage = { .from = began, .until = began + 60 * MINUTE_MS };
+        struct bad_times outage = { .from = began, .until = began + 60 * MINUTE_MS };
         struct world world = { .destination = is_away_at_times, .context = &outage };
         struct error error;
         world_begin(&world, TO(QUICK_RETRY BREAKER BACK), began);

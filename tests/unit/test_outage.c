@@ -137,7 +137,7 @@ static void land(struct world *world)
         int32_t job = world->flights[i].job;
         struct gate_pass pass = world->flights[i].pass;
         struct gate_result result = { true, world->up ? OUTCOME_DELIVERED : OUTCOME_TRANSIENT,
-                                      world->up ? SLICE("http:200") : SLICE("http:503"), ANSWER_MS, false };
+                                      world->up ? SLICE("http:200") : SLICE("http:503"), ANSWER_MS, false, job + 1, 1, INSTANT_NONE };
         world->flights[i] = world->flights[--world->flight_count];
         hear(world, gate_note(&world->gate, pass, &result, world->now));
         if (world->up) {
@@ -268,9 +268,61 @@ static void a_breaker_alone_spends_no_tries_either(void **state)
     check((int64_t)world.jobs - world.completed <= 2 * OFFERED_A_SECOND, "%lld left", (long long)world.jobs - (long long)world.completed);
 }
 
+/* One failure an outage is free; after that those that nobody judged, until something goes well. */
+static void what_a_failure_costs(void **state)
+{
+    (void)state;
+    enum { BEGAN = 1000, NEVER = -1 };
+    static const struct { const char *name; int64_t failed_at, good_at; bool away, used, spared; } cases[] = {
+        { "its first", NEVER, NEVER, false, false, true },
+        { "its first, and others go well", NEVER, 1500, false, false, true },
+        { "it failed in an outage before", 999, NEVER, false, false, true },
+        { "its second", 1000, NEVER, false, true, false },
+        { "its second, and nobody is there", 1000, NEVER, true, true, true },
+        { "but something went well before it", 1600, 1500, true, true, true },
+        { "something went well since", 1500, 1600, true, true, false },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct outage outage;
+        instant failed_at = cases[i].failed_at == NEVER ? INSTANT_NONE : cases[i].failed_at;
+        outage_init(&outage);
+        outage_holds(&outage, 0, BEGAN);
+        if (cases[i].good_at != NEVER)
+            outage_went_well(&outage, cases[i].good_at);
+        check(outage_used(&outage, failed_at) == cases[i].used, "%s", cases[i].name);
+        check(outage_spares(&outage, failed_at, cases[i].away) == cases[i].spared, "%s", cases[i].name);
+    }
+}
+
+/* What comes back soon is the same outage, with what is used up in it. */
+static void a_relapse_is_no_new_outage(void **state)
+{
+    (void)state;
+    struct outage outage;
+    outage_init(&outage);
+    assert_false(outage_lasts(&outage) || outage_used(&outage, 5));
+    outage_ends(&outage, 900);
+    outage_holds(&outage, 100, 1000);
+    outage_holds(&outage, 100, 1100);
+    assert_int_equal(outage.since, 1000);
+    outage_ends(&outage, 2000);
+    assert_false(outage_lasts(&outage) || outage_used(&outage, 1500));
+    outage_went_well(&outage, 2050); /* of none */
+    outage_holds(&outage, 100, 2099);
+    assert_true(outage.since == 1000 && outage.good_at == INSTANT_NONE && outage_used(&outage, 1500));
+    outage_ends(&outage, 3000);
+    outage_holds(&outage, 100, 3100);
+    assert_true(outage.since == 3100 && !outage_used(&outage, 1500));
+    assert_int_equal(looks_soon_ms(MINUTE_MS), 6000);
+    assert_int_equal(looks_soon_ms(2000), 1000);
+    assert_int_equal(looks_soon_ms(500), 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_failure_costs),
+        cmocka_unit_test(a_relapse_is_no_new_outage),
         cmocka_unit_test(an_outage_of_three_hours),
         cmocka_unit_test(a_breaker_alone_spends_no_tries_either),
     };

@@ -24,6 +24,7 @@ static const char personal[] = "refused: CPF 529.982.247-25 of ana.silva@hospita
 
 #define AFTER(seconds) ((int64_t)(seconds) * 1000)
 #define SENT(seen) { .attempted = true, .outcome = (seen), .code = SLICE("http:503"), .retry_after_ms = -1, .duration_ms = 12 }
+#define ANSWERED(seen) { .attempted = true, .outcome = (seen), .code = SLICE("http:500"), .retry_after_ms = -1, .duration_ms = 12 }
 #define ASKED(said) { .attempted = true, .query = (said), .code = SLICE("http:200"), .retry_after_ms = -1, .duration_ms = 12 }
 #define UNSENT { .attempted = false, .retry_after_ms = -1 }
 
@@ -125,7 +126,10 @@ static const struct settle_case {
 };
 
 /* The job of a case, made whole. */
-/* Sends that were a look at the destination, and last tries that are forgiven: nothing is spent. */
+/* Sends that were a look at the destination, in an outage that began an hour ago, and something went well since. */
+static const struct outage outage = { .since = (instant)NOW * 1000 - 3600000, .good_at = (instant)NOW * 1000 - 60000,
+                                      .ended_at = INSTANT_NONE };
+#define FAILED_AGO(seconds) .look_failed_at = (instant)NOW * 1000 - AFTER(seconds)
 static const struct settle_case looks[] = {
     { "a look that failed spends nothing", "plain", { .retry_count = 1 }, SENT(OUTCOME_TRANSIENT), "hold",
       { .event = EVENT_RELEASE, .run_at = AFTER(20), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
@@ -138,6 +142,18 @@ static const struct settle_case looks[] = {
       false, false },
     { "a look with a job that is refused", "plain", { 0 }, SENT(OUTCOME_PERMANENT), "dead",
       { .event = EVENT_GIVE_UP, .outcome = OUTCOME_PERMANENT, .dead_code = SLICE("PERMANENT_ERROR") }, false, true },
+    { "a second look that is answered badly", "plain", { .retry_count = 1, FAILED_AGO(30) }, ANSWERED(OUTCOME_TRANSIENT), "retry",
+      { .event = EVENT_RETRY, .run_at = AFTER(20), .retry_count = 2, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "and that is its last", "plain", { .retry_count = 3, FAILED_AGO(30) }, ANSWERED(OUTCOME_TRANSIENT), "dead",
+      { .event = EVENT_GIVE_UP, .retry_count = 3, .outcome = OUTCOME_TRANSIENT, .dead_code = SLICE("MAX_RETRIES_EXCEEDED") }, false, true },
+    { "a second look, and it is away", "plain", { .retry_count = 1, FAILED_AGO(30) }, SENT(OUTCOME_TRANSIENT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(20), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "the same, but something went well since", "plain", { .retry_count = 1, FAILED_AGO(90) }, SENT(OUTCOME_TRANSIENT), "retry",
+      { .event = EVENT_RETRY, .run_at = AFTER(20), .retry_count = 2, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "told to wait, but others are not", "plain", { .retry_count = 1, FAILED_AGO(90) }, SENT(OUTCOME_WAIT), "retry",
+      { .event = EVENT_RETRY, .run_at = AFTER(20), .retry_count = 2, .outcome = OUTCOME_WAIT }, false, false },
+    { "it failed in an outage before", "plain", { .retry_count = 1, FAILED_AGO(3601) }, ANSWERED(OUTCOME_TRANSIENT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(20), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
     { "a look by a question without answer", "asks", { .step = STEP_VERIFY, .step_count = 2, .doubted = true },
       ASKED(QUERY_UNCLEAR), "verify",
       { .event = EVENT_RETRY, .step = STEP_VERIFY, .run_at = AFTER(60), .step_count = 2, .doubted = true,
@@ -159,6 +175,9 @@ static struct job job_of(const struct settle_case *c)
     job.first_at = now - AFTER(FIRST_AGO);
     if (job.deadline == 0)
         job.deadline = INSTANT_NONE;
+    if (job.look_failed_at == 0)
+        job.look_failed_at = INSTANT_NONE;
+    job.failed_at = INSTANT_NONE;
     return job;
 }
 
@@ -170,7 +189,7 @@ static void settle(const struct config *config, const struct settle_case *c, str
     answer.text = text;
     struct settlement_input input = {
         .destination = config_destination(config, slice_from(c->destination)),
-        .job = &job, .answer = &answer, .seed = 9, .now = now, .retention_ms = AFTER(KEEP), .unspent = c >= looks && c < looks + LOOKS,
+        .job = &job, .answer = &answer, .seed = 9, .now = now, .retention_ms = AFTER(KEEP), .outage = c >= looks && c < looks + LOOKS ? &outage : NULL,
     };
     check(input.destination, "%s: no destination", c->name);
     check(settlement_make(&input, memory, op, ret_settlement) == STATUS_OK, "%s", c->name);
@@ -189,6 +208,9 @@ static void check_fields(const struct settle_case *c, const struct store_op *op)
         check(is->step_count == due->step_count, "%s: %lld questions", c->name, (long long)is->step_count);
     }
     check(is->retry_count == due->retry_count, "%s: %lld retries", c->name, (long long)is->retry_count);
+    bool may_pass = due->outcome == OUTCOME_TRANSIENT || due->outcome == OUTCOME_IN_DOUBT || due->outcome == OUTCOME_WAIT;
+    bool look = c >= looks && c < looks + LOOKS && may_pass; /* it is noted that it has used up its free failure */
+    check(is->look_failed_at == (look ? now : 0), "%s: look %lld", c->name, (long long)is->look_failed_at);
     check(is->doubted == due->doubted, "%s: doubt", c->name);
     check(is->attempt_undone == due->attempt_undone, "%s: undone", c->name);
     check(is->outcome == due->outcome, "%s: %s", c->name, outcome_name(is->outcome));

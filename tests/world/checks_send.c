@@ -6,6 +6,8 @@
 #include "world.h"
 
 #include "core/classify.h"
+#include "core/criterion.h"
+#include "core/outage.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -239,14 +241,14 @@ static void check_ramp(struct world *world, const struct flight *flight, const s
                  view->recovering_sent, since, allowed);
 }
 
-/* In contingency only looks go out: none where the health is checked, else one an interval. */
+/* In contingency only looks go out: none where the health is checked, else one an interval, or its tenth. */
 static void check_look(struct world *world, const struct flight *flight)
 {
     const struct destination_config *config = flight->send->destination;
     struct dest_view *view = &world->dests[flight->shadow->dest];
     if (config->health.kind != HEALTH_NONE)
         violated(world, INVARIANT_RAMP, "a job goes to %s in contingency, although its health is checked", config->name);
-    if (view->probe_mono >= 0 && world->mono - view->probe_mono < config->contingency.check_ms)
+    if (view->probe_mono >= 0 && world->mono - view->probe_mono < looks_soon_ms(config->contingency.check_ms))
         violated(world, INVARIANT_RAMP, "a second look at %s after %" PRId64 " ms", config->name, world->mono - view->probe_mono);
     view->probe_mono = world->mono;
 }
@@ -408,10 +410,15 @@ static void expect(struct world *world, const struct flight *flight)
     shadow->expected.retries_max = flight->send->destination->policy.retry.retries_max;
     shadow->expected.refused = attempted && !question && outcome == OUTCOME_PERMANENT;
     shadow->expected.delivered = attempted && (question ? flight->answer.query == QUERY_DELIVERED : outcome == OUTCOME_DELIVERED);
-    shadow->expected.unspent = !attempted || (!question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback));
+    /* In an outage the first failure of each job is free, and from then on those that somebody judged count. */
+    instant since = engine_destination(world->engine, slice_from(dest_names[shadow->dest])).outage_since;
+    bool look = since != INSTANT_NONE && !question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback);
+    bool used = look && job->look_failed_at != INSTANT_NONE && job->look_failed_at >= since;
+    bool judged = used && outcome == OUTCOME_TRANSIENT && !criterion_away(outcome, flight->answer.code);
+    shadow->expected.unspent = !attempted || (look && !used);
     /* One that has run out of time may be held for the destination's sake, too. */
-    shadow->expected.spent = attempted && outcome == OUTCOME_TRANSIENT && shadow->sent_calm && !flight->send->use_fallback &&
-                             flight->send->destination->policy.retry.elapsed_max_ms == 0;
+    bool calm = outcome == OUTCOME_TRANSIENT && shadow->sent_calm && !flight->send->use_fallback;
+    shadow->expected.spent = attempted && (calm || judged) && flight->send->destination->policy.retry.elapsed_max_ms == 0;
     expect_waits(world, shadow, flight->send->destination, job, &flight->answer, question ? OUTCOME_TRANSIENT : outcome);
 }
 

@@ -190,15 +190,30 @@ static void check_waited(struct world *world, int lane)
                  view->tenant, dest_names[view->dest], waited, allowed);
 }
 
+/*
+ * One that is to see how the destination is: that is no turn. It is told by its order, and by how the destination stands, or
+ * stood when it was decided.
+ */
+static bool is_look(const struct world *world, const struct op_claim *claim, int dest, int64_t decided)
+{
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    bool returned = strcmp(status.mode, "recovering") == 0;
+    return claim->failed_last != 0 && claim->max == 1 &&
+           (!returned || status.mode_since >= world_now(world) - (world->mono - decided));
+}
+
 void turns_asked(struct world *world, const struct op_claim *claim)
 {
     struct lane_view *asking = &world->lanes[claim->lane];
     struct dest_view *dest = &world->dests[asking->dest];
     int64_t decided = decided_mono(world, claim, asking->dest);
-    int64_t count = (int64_t)claim->max;
+    int64_t count = (int64_t)claim->max, turn = count;
     look_for_return(world, asking->dest);
     note(world, "claim", claim->lane, count);
-    dest->dispatched += count;
+    if (!is_look(world, claim, asking->dest, decided))
+        dest->dispatched += count;
+    else
+        turn = 0;
     asking->asked += count;
     asking->asked_from = dest->dispatched;
     if (asking->waits && decided <= asking->grew_mono && asking->older <= asking->asked) { /* the rest came after that */
@@ -207,7 +222,7 @@ void turns_asked(struct world *world, const struct op_claim *claim)
     }
     struct claim_out *out = &world->claims[world->claims_end++ % CLAIMS_OUT_MAX];
     assert_true(world->claims_end - world->claims_first <= CLAIMS_OUT_MAX);
-    *out = (struct claim_out){ .lane = claim->lane, .count = count, .from = dest->dispatched, .mono = world->mono,
+    *out = (struct claim_out){ .lane = claim->lane, .count = count, .turn = turn, .from = dest->dispatched, .mono = world->mono,
                                .decided_mono = decided,
                                .lease_until_mono = world->mono + (claim->lease_until - world_now(world)) };
     for (int lane = 1; lane <= LANES_MAX; lane++) {
@@ -216,7 +231,7 @@ void turns_asked(struct world *world, const struct op_claim *claim)
             continue;
         look_at(world, lane);
         if (view->waits && view->came_mono >= 0 && decided <= view->came_mono)
-            view->from += count; /* that was decided before it came */
+            view->from += turn; /* that was decided before it came */
         if (view->waits && view != asking) {
             seen(world, FEATURE_TURN);
             check_waited(world, lane);
@@ -248,8 +263,8 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
     struct lane_view *lane = &world->lanes[out.lane];
     bool none = applied && claim->ret_count == 0 && lane->ready > 0;
     lane->asked -= out.count;
-    uncount(world, &out, out.count - (applied ? (int64_t)claim->ret_count : 0));
-    if (none)
+    uncount(world, &out, out.turn - (applied && out.turn > 0 ? (int64_t)claim->ret_count : 0));
+    if (none || out.turn == 0)
         return out;
     if (out.from > lane->from)
         lane->from = out.from; /* a turn that a refusing store cost is one, too */

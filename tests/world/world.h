@@ -215,6 +215,7 @@ struct lane_view {
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
 struct claim_out {
     int64_t lane, count, from; /* from: the destination's dispatches with it */
+    int64_t turn; /* as count; 0: it is a look and no turn */
     int64_t mono, lease_until_mono;
     int64_t decided_mono; /* earlier than it left */
 };

@@ -1,0 +1,50 @@
+/*
+ * Who is sent to see whether a destination is back.
+ *
+ * Looks are no turns: there is one now and then, and it is to find out as much as it can. So it is a job of the tenant that
+ * looked longest ago, and in its lane one that has not failed in this outage, by rank, or else the one that did longest
+ * ago (op_claim). Where all that are due have failed already, looks come less often: a lane is asked for one that has
+ * not, and when it has none it is left alone until it gets more work, or until it is time for the others.
+ *
+ * All lanes are gone through for a look. There is one an interval at most, and intervals are seconds at least.
+ */
+#include "engine/engine_private.h"
+
+/* Whether it has a job that may go now, for all that is known. */
+static bool may_look(struct lane_state *lane, bool takes_used, instant now)
+{
+    return lane->ready > 0 && !lane->held && (takes_used || !lane->all_failed) && rate_ask(&lane->rate, now, 1).room > 0;
+}
+
+struct lane_state *look_next(const struct engine *engine, const struct dest *dest, instant now)
+{
+    struct lane_state *next = NULL;
+    bool takes_used = gate_takes_used(&dest->gate, now);
+    for (size_t i = 0; i < engine->lanes_capacity; i++) {
+        struct lane_state *lane = engine->lanes[i];
+        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || lane->looked_at < next->looked_at))
+            next = lane;
+    }
+    return next;
+}
+
+void look_take(struct lane_state *lane, struct op_claim *claim, instant now)
+{
+    const struct gate *gate = &lane->dest->gate;
+    claim->max = 1;
+    claim->failed_last = gate->outage.since;
+    claim->unfailed_only = !gate_takes_used(gate, now);
+    lane->looked_at = now;
+    lane_take(lane, SIDE_FIRST, 1, false, now);
+}
+
+void look_claimed(struct lane_state *lane, const struct op_claim *claim)
+{
+    if (claim->unfailed_only && claim->ret_count == 0)
+        lane->all_failed = true;
+}
+
+instant dest_failed_last(const struct dest *dest, const struct gate *gate)
+{
+    return gate == &dest->gate && outage_lasts(&gate->outage) ? gate->outage.since : 0;
+}
