@@ -1,21 +1,21 @@
 // The daemon under measurement: how it is started and the few calls that the measurements need.
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import path from "node:path";
 import { freePort, runJson, sleep, startProcess, waitReady } from "./servers.mjs";
 
 const TICKS_PER_SECOND = 100; // of /proc/PID/stat, fixed by Linux for user space
 
-function configuration(folder, port, receiverUrl, latencyPort) {
+function configuration(folder, port, receiverUrl, latencyPort, concurrency) {
     return `listen: 127.0.0.1:${port}
-store: sqlite:${folder}/insist.db
+store: sqlite:${folder}/store/insist.db
 durability: always
 destinations:
   bench:
     transport: http
     url: ${receiverUrl}
     allow_private: true
-    concurrency: 64
+    concurrency: ${concurrency}
   latency:
     transport: http
     url: http://127.0.0.1:${latencyPort}/
@@ -28,14 +28,15 @@ destinations:
 
 export class Insist {
     // Starts the program on the folder's store, which it makes when it is not there, and waits until it is ready.
-    static async start({ program, tools, folder, receiverUrl }) {
+    static async start({ program, tools, folder, receiverUrl, concurrency = "64" }) {
         const insist = new Insist();
         insist.port = await freePort();
         insist.latencyPort = await freePort();
         insist.tools = tools;
         insist.folder = folder;
         const file = path.join(folder, "insist.yaml");
-        writeFileSync(file, configuration(folder, insist.port, receiverUrl, insist.latencyPort));
+        writeFileSync(file, configuration(folder, insist.port, receiverUrl, insist.latencyPort, concurrency));
+        mkdirSync(path.join(folder, "store"), { recursive: true }); // a new store wants an empty folder
         insist.startedAt = performance.now();
         insist.server = startProcess("insist", folder, program, ["serve", "-c", file], { cwd: folder });
         await waitReady(insist.server, () => fetch(insist.url("/readyz")).then((answer) => answer.ok, () => false));

@@ -3,7 +3,7 @@
 import path from "node:path";
 import { performance } from "node:perf_hooks";
 import { Insist } from "./insist.mjs";
-import { linesOf, runFiles, runJson, sleep, startBeanstalkd, startPostgres, startRedis } from "./servers.mjs";
+import { freePort, linesOf, runFiles, runJson, sleep, startBeanstalkd, startPostgres, startProcess, startRedis, waitReady } from "./servers.mjs";
 
 const perSecond = { per_second: "jobs/s" };
 const presets = ["tiss", "email", "sifen", "provisioning"];
@@ -108,6 +108,31 @@ async function idleShare(insist, jobs, seconds) {
     return { cpu: (insist.cpuSeconds() - before) / ((performance.now() - begin) / 1000) * 100, rss: insist.rssMb() };
 }
 
+// How a receiver with a weakness fares after the first seconds: deliveries a second, how many of all were refused, and how many
+// times its best a good answer took.
+async function weakReceiver(context, folder, weakness, concurrency, seconds) {
+    const port = await freePort(), url = `http://127.0.0.1:${port}/`;
+    const receiver = startProcess("receiver", folder, process.execPath, [path.join(context.bench, "receiver.mjs"), port, JSON.stringify(weakness)]);
+    const seen = () => fetch(url).then((answer) => answer.json());
+    await waitReady(receiver, () => seen().then(() => true, () => false));
+    const insist = await Insist.start({ program: context.program, tools: context.tools, folder, receiverUrl: url, concurrency });
+    try {
+        await insist.pause("bench");
+        await insist.load("batch", "--jobs", 4000 * (seconds + 10));
+        await insist.resume("bench");
+        await sleep(10000);
+        const before = await seen(), begin = performance.now();
+        await sleep(seconds * 1000);
+        const after = await seen(), elapsed = (performance.now() - begin) / 1000;
+        const good = after.good - before.good, refused = after.refused - before.refused;
+        return { per_second: good / elapsed, refused: refused / (refused + good) * 100,
+                 times: (after.latency_ms - before.latency_ms) / good / 20 };
+    } finally {
+        await insist.stop();
+        await receiver.stop();
+    }
+}
+
 // From a file to a file, so that nothing but the program is measured.
 async function batchRate(context, folder, lines) {
     const questions = path.join(folder, "questions"), answers = path.join(folder, "answers");
@@ -133,6 +158,8 @@ export function measures(context, scale) {
         await insist.pause("bench");
         return insist.load("enqueue", "--jobs", count(40000), ...args);
     });
+    const weak = (name, weakness, concurrency) => own(name, (folder) => weakReceiver(context, folder, weakness, concurrency, scale > 1 ? 3 : 5),
+        { per_second: "deliveries/s", refused: "% refused", times: "× its best time" });
     const below1000 = (name) => ({ label: name, of: (f) => f(name), below: 1000, unit: "ns" });
     const lanesWith = (lanes, pattern) => `${lanes} lanes, ${patterns[pattern]}`;
 
@@ -181,6 +208,23 @@ export function measures(context, scale) {
                 contender("pg-boss fetch + complete", pgboss("fetch", count(10000))),
             ],
             checks: [ratio("insist lease + ack", "BullMQ no-op worker", 2), ratio("insist lease + ack", "pg-boss fetch + complete")],
+        },
+        {
+            name: "concurrency", title: "How many at once: receivers of 20 ms with a weakness, concurrency 64, after ten seconds",
+            contenders: [
+                ...[0, 0.001, 0.01, 0.05, 0.2].map((fails) => weak(`${fails * 100} % fail`, { fails })),
+                ...[8, 20, 40].flatMap((most) => [weak(`refuses beyond ${most}`, { refuses_beyond: most }),
+                    weak(`refuses beyond ${most}, told so`, { refuses_beyond: most }, `{ max: ${most}, adaptive: false }`)]),
+                ...[8, 20, 40].flatMap((most) => [weak(`slows beyond ${most}`, { slows_beyond: most }),
+                    weak(`slows beyond ${most}, told so`, { slows_beyond: most }, `{ max: ${most}, adaptive: false }`)]),
+            ],
+            checks: [
+                ...[0.001, 0.01, 0.05, 0.2].map((fails) => ratio(`${fails * 100} % fail`, "0 % fail", Math.round(900 * (1 - fails)) / 1000)),
+                ...[8, 20, 40].flatMap((most) => [ratio(`refuses beyond ${most}`, `refuses beyond ${most}, told so`, 0.85),
+                    { label: `refused beyond ${most}`, of: (f) => f(`refuses beyond ${most}`, "refused"), below: 5, unit: "%" },
+                    ratio(`slows beyond ${most}`, `slows beyond ${most}, told so`, 0.8),
+                    { label: `slows beyond ${most}: times its best`, of: (f) => f(`slows beyond ${most}`, "times"), below: 2, unit: "×" }]),
+            ],
         },
         {
             name: "latency", title: "From acknowledgement to the first byte at an idle destination",

@@ -128,7 +128,7 @@ static void fall(struct concurrency *concurrency, int64_t from, enum concurrency
 {
     concurrency->doubles_to = concurrency->limit;
     concurrency->fell_from = from;
-    concurrency->sign = sign;
+    concurrency->fell_for = sign;
     concurrency->judged_at = now;
     concurrency->step = 0;
 }

@@ -63,9 +63,10 @@ struct concurrency {
     struct round_figures borne; /* such rounds in all, how many at once ever */
     struct round_figures seen; /* the last round, if it showed a sign that is heeded; limit 0: it did not */
     struct round_figures high; /* the one whose signs are being tried with half of it; limit 0: none is */
-    enum concurrency_sign sign; /* that one's, or of the last fall */
+    enum concurrency_sign sign; /* of that one */
     int64_t doubles_to; /* up to there it has been borne, or may be: above it the limit rises in steps */
     int64_t fell_from;  /* with so many it went wrong last; 0: it never did */
+    enum concurrency_sign fell_for; /* what went wrong then */
     instant judged_at;  /* when the limit last rose or fell; INSTANT_NONE: never */
     int64_t wait_ms;    /* from then on to the next rise, */
     int64_t step;       /* and by how much: twice as much as the last, while that goes well */

@@ -258,7 +258,7 @@ static struct limit_change limit_news(struct gate *gate, instant now)
     gate->told_limit = concurrency->limit;
     gate->told_at = now;
     return (struct limit_change){ .fell = true, .limit = concurrency->limit, .from = concurrency->fell_from,
-                                  .sign = concurrency->sign };
+                                  .sign = concurrency->fell_for };
 }
 
 struct gate_news gate_tick(struct gate *gate, instant now)

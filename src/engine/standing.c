@@ -23,7 +23,8 @@ struct limit_status limit_status(const struct concurrency *concurrency)
     return (struct limit_status){ .now = concurrency->limit,
                                   .max = concurrency->max,
                                   .reason = concurrency_reason(concurrency),
-                                  .sign = concurrency->sign,
+                                  .sign = concurrency_reason(concurrency) == LIMIT_TRIAL ? concurrency->sign
+                                                                                         : concurrency->fell_for,
                                   .fell_from = concurrency->fell_from,
                                   .rises_at = concurrency_rises_at(concurrency) };
 }
