@@ -74,7 +74,7 @@ _insist() {
     alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | audit:1) _insist_offer "$(_insist_verbs "$command")" ;;
     help:2) _insist_offer "$(_insist_verbs "$previous")" ;;
     dest:2 | add:1) _insist_offer "$(_insist_names "$program" name dest list)" ;;
-    job:1 | why:1 | retry:1 | cancel:1 | prioritize:1) _insist_offer "$(_insist_names "$program" id jobs)" ;;
+    job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_offer "$(_insist_names "$program" id jobs)" ;;
     incidents:2) _insist_offer "$(_insist_names "$program" id incidents)" ;;
     prioritize:2) _insist_offer $'critical\nhigh\nnormal' ;;
     presets:1) _insist_offer "$("$program" presets 2>/dev/null | awk '{ print $1 }')" ;;

@@ -65,7 +65,7 @@ complete -c insist -n '__insist_at incidents 1' -a 'list show report note'
 complete -c insist -n '__insist_at errors 1' -a 'list forget'
 complete -c insist -n '__insist_at audit 1' -a 'verify'
 complete -c insist -n '__insist_at dest 2; or __insist_at add 1' -a '(__insist_names name dest list)'
-complete -c insist -n '__insist_at job 1; or __insist_at why 1; or __insist_at retry 1; or __insist_at cancel 1; or __insist_at prioritize 1' -a '(__insist_names id jobs)'
+complete -c insist -n '__insist_at job 1; or __insist_at why 1; or __insist_at retry 1; or __insist_at resend 1; or __insist_at cancel 1; or __insist_at prioritize 1' -a '(__insist_names id jobs)'
 complete -c insist -n '__insist_at incidents 2' -a '(__insist_names id incidents)'
 complete -c insist -n '__insist_at prioritize 2' -a 'critical high normal'
 complete -c insist -n '__insist_at add 2; or __insist_at check 1; or __insist_at backup 1' -F

@@ -56,7 +56,7 @@ _insist() {
     alerts:1 | dead:1 | dest:1 | incidents:1 | errors:1 | audit:1) _insist_verbs $command ;;
     help:2) _insist_verbs $words[CURRENT-1] ;;
     dest:2 | add:1) _insist_names name dest list ;;
-    job:1 | why:1 | retry:1 | cancel:1 | prioritize:1) _insist_names id jobs ;;
+    job:1 | why:1 | retry:1 | resend:1 | cancel:1 | prioritize:1) _insist_names id jobs ;;
     incidents:2) _insist_names id incidents ;;
     prioritize:2) compadd critical high normal ;;
     presets:1) _insist_presets ;;

@@ -123,6 +123,7 @@ void handle_jobs_list(struct call *call);
 void handle_job_get(struct call *call);
 void handle_job_why(struct call *call);
 void handle_job_retry(struct call *call);
+void handle_job_resend(struct call *call);
 void handle_job_cancel(struct call *call);
 void handle_job_patch(struct call *call);
 void handle_dead_list(struct call *call);

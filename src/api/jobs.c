@@ -321,6 +321,8 @@ static void answer_action(struct call *call)
         call_store_problem(call, call->batch->status, &call->batch->error);
     else if (op->status == STATUS_NOT_FOUND)
         call_problem(call, 404, "job_not_found", "the job has just been deleted");
+    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE && op->job.resend)
+        call_problem(call, 409, "state_forbids", "the job is %s; only completed jobs can be sent once more; see /retry", state);
     else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
         call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
     else if (op->status == STATUS_CONFLICT)
@@ -467,5 +469,21 @@ void handle_job_retry(struct call *call)
     op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     op->job.payload_given = payload.given;
     op->job.payload = payload.payload;
+    submit_action(call, op);
+}
+
+void handle_job_resend(struct call *call)
+{
+    static const char *const names[] = { NULL };
+    struct job job;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    json_decref(body);
+    struct store_op *op = action_on(call, OP_REDRIVE, &job);
+    if (!op)
+        return;
+    op->job.resend = true;
+    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
     submit_action(call, op);
 }

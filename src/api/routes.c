@@ -12,6 +12,7 @@ const struct route api_routes[] = {
     { "PATCH", "/v1/jobs/{id}", SCOPE_OPERATE, handle_job_patch, TAKES("tenant") },
     { "GET", "/v1/jobs/{id}/why", SCOPE_READ, handle_job_why, TAKES("tenant") },
     { "POST", "/v1/jobs/{id}/retry", SCOPE_OPERATE, handle_job_retry, TAKES("tenant") },
+    { "POST", "/v1/jobs/{id}/resend", SCOPE_OPERATE, handle_job_resend, TAKES("tenant") },
     { "POST", "/v1/jobs/{id}/cancel", SCOPE_OPERATE, handle_job_cancel, TAKES("tenant") },
     { "GET", "/v1/dead", SCOPE_READ, handle_dead_list,
       TAKES("destination", "tenant", "code", "payload", "limit", "cursor") },

@@ -8,7 +8,7 @@ const struct command *const commands[] = {
     &command_jobs,
     &command_job,
     &command_why,
-    &command_retry,
+    &command_retry,      &command_resend,
     &command_cancel,
     &command_prioritize,
     &command_dead,

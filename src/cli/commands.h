@@ -13,6 +13,7 @@ extern const struct command command_jobs;
 extern const struct command command_job;
 extern const struct command command_why;
 extern const struct command command_retry;
+extern const struct command command_resend;
 extern const struct command command_cancel;
 extern const struct command command_prioritize;
 extern const struct command command_dead;

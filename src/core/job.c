@@ -10,6 +10,7 @@ static const enum job_state transition[STATE_COUNT][EVENT_COUNT] = {
     [STATE_WAITING] = { [EVENT_CLAIM] = STATE_RUNNING, [EVENT_CANCEL] = STATE_CANCELLED, [EVENT_EXPIRE] = STATE_DEAD,
                         [EVENT_REDRIVE] = STATE_PENDING },
     [STATE_DEAD] = { [EVENT_REDRIVE] = STATE_PENDING },
+    [STATE_COMPLETED] = { [EVENT_RESEND] = STATE_PENDING },
 };
 
 static const char *const state_names[STATE_COUNT] = {

@@ -28,6 +28,7 @@ enum job_event {
     EVENT_EXPIRE,  /* deadline or time to live passed */
     EVENT_CANCEL,
     EVENT_REDRIVE,
+    EVENT_RESEND, /* once more, although it was delivered */
     EVENT_COUNT
 };
 

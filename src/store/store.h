@@ -164,6 +164,7 @@ struct op_job {
     enum priority priority; /* OP_PRIORITIZE */
     int64_t rank;           /* OP_PRIORITIZE, OP_REDRIVE */
     bool automatic;         /* OP_REDRIVE by the cooldown, not by a person: counted in redrives_auto */
+    bool resend;            /* OP_REDRIVE of a completed job, and of no other */
     bool payload_given;     /* OP_REDRIVE with a corrected payload */
     struct slice payload;
     instant forget_at; /* OP_CANCEL */

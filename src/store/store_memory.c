@@ -331,13 +331,15 @@ static enum status apply_redrive(struct memory_store *store, instant now, struct
     struct memory_job *job = job_named(store, &op->job);
     if (!job)
         return STATUS_NOT_FOUND;
-    if (job_state_after(job->job.state, EVENT_REDRIVE) == STATE_NONE || (op->job.automatic && job->job.state != STATE_DEAD))
+    enum job_event event = op->job.resend ? EVENT_RESEND : EVENT_REDRIVE;
+    if (job_state_after(job->job.state, event) == STATE_NONE || (op->job.automatic && job->job.state != STATE_DEAD))
         return STATUS_CONFLICT;
     if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
         return STATUS_NO_MEMORY;
     op->job.ret_was_dead = job->job.state == STATE_DEAD;
-    if (job->job.state == STATE_DEAD)
+    if (job->job.state == STATE_DEAD || job->job.state == STATE_COMPLETED)
         start_over(job, now);
+    job->forget_at = INSTANT_NONE;
     if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
         return STATUS_NO_MEMORY;
     job->job.state = STATE_PENDING;

@@ -409,9 +409,10 @@ static void start_over(struct job *job, instant now)
 /* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
 static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, instant now)
 {
-    if (row->job.state == STATE_DEAD)
+    if (row->job.state == STATE_DEAD || row->job.state == STATE_COMPLETED)
         start_over(&row->job, now);
     row->job.state = STATE_PENDING;
+    row->forget_at = INSTANT_NONE;
     row->job.run_at = now;
     row->job.rank = redrive->rank;
     row->job.redrives_auto += redrive->automatic ? 1 : 0;
@@ -461,7 +462,8 @@ static bool named_allowed(const struct store_op *op, enum job_state state)
     case OP_CANCEL:
         return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
     case OP_REDRIVE:
-        return op->job.automatic ? state == STATE_DEAD : job_state_after(state, EVENT_REDRIVE) != STATE_NONE;
+        return op->job.automatic ? state == STATE_DEAD
+                                 : job_state_after(state, op->job.resend ? EVENT_RESEND : EVENT_REDRIVE) != STATE_NONE;
     case OP_PURGE:
         return state == STATE_DEAD;
     default:

@@ -58,6 +58,24 @@ check "the API by id and tenant" ended 0 '"tenant":"acme"'
 run curl -s --noproxy '*' "$INSIST_SERVER/v1/jobs?id=both&state=dead"
 check "the API by id and state" ended 0 '"jobs":[]'
 
+# A job that was delivered, once more.
+"$insist" add work --id again --tenant acme --priority critical --data x >/dev/null
+deliver() { # all that is due
+    leases=$(curl -s --noproxy '*' "$INSIST_SERVER/v1/leases" -d '{"destination":"work","max":100}' | grep -oE '"lease":"[^"]+"' | cut -d: -f2 | paste -sd,)
+    curl -s --noproxy '*' "$INSIST_SERVER/v1/leases/ack" -d "{\"leases\":[$leases]}" >/dev/null
+}
+ask resend again
+check "what was not delivered yet is not sent once more" ended 1 'the job is pending; only completed jobs can be sent once more'
+deliver
+ask retry again
+check "nor is what was delivered, by mistake" ended 1 'the job is completed'
+ask resend again
+check "a completed job once more" ended 0 'again: pending'
+deliver
+ask job again
+check "as a new generation" ended 0 'state            completed' 'generation       2' 'attempts in all  2'
+"$insist" add work --id fresh --data x >/dev/null
+
 # When a scheduled job is due; a long error whole in a pipe.
 "$insist" add work --id later --run-at 2099-05-06T07:08:09Z --data x >/dev/null
 ask jobs

@@ -228,6 +228,36 @@ static void redrive_gives_a_dead_job_a_new_generation(void **state)
     assert_true(promote(f).ret_next_at == INSTANT_NONE); /* the dead letter's end is off */
 }
 
+static void resend_gives_a_completed_job_a_new_generation(void **state)
+{
+    struct store_fixture *f = *state;
+    int64_t lane = put(f, "a");
+    struct store_op op = job_op(OP_REDRIVE, "t", "a");
+    op.job.resend = true;
+    assert_run(f, &op, STATUS_CONFLICT); /* it has not been delivered yet */
+    struct job job = take(f, lane);
+    struct store_op settle = settle_op(&job, EVENT_DELIVER);
+    settle.settle.forget_at = f->now + 1000;
+    assert_run(f, &settle, STATUS_OK);
+    struct store_op retry = job_op(OP_REDRIVE, "t", "a");
+    assert_run(f, &retry, STATUS_CONFLICT); /* nobody sends it twice by mistake */
+    f->now += 500;
+    assert_run(f, &op, STATUS_OK);
+    struct job after = read_job(f, "t", "a");
+    assert_int_equal(after.state, STATE_PENDING);
+    assert_int_equal(after.generation, 2);
+    assert_int_equal(after.attempts, 0);
+    assert_int_equal(after.attempts_total, 1);
+    assert_int_equal(after.run_at, f->now);
+    assert_text(after.payload, "{}");
+    last_event(f, "t", "a", EVENT_TYPE_REDRIVEN);
+    f->now += 1000;
+    assert_true(promote(f).ret_next_at == INSTANT_NONE); /* it is not to be forgotten any more */
+    take_and_settle(f, lane, EVENT_DELIVER);
+    assert_int_equal(read_job(f, "t", "a").state, STATE_COMPLETED);
+    assert_int_equal(read_job(f, "t", "a").attempts_total, 2);
+}
+
 static void redrive_counts_those_by_the_clock(void **state)
 {
     struct store_fixture *f = *state;
@@ -408,6 +438,7 @@ const struct store_case store_cases_name[] = {
     { "prioritize works while waiting", prioritize_works_while_waiting },
     { "prioritize while running keeps the lease", prioritize_while_running_keeps_the_lease },
     { "redrive gives a dead job a new generation", redrive_gives_a_dead_job_a_new_generation },
+    { "resend gives a completed job a new generation", resend_gives_a_completed_job_a_new_generation },
     { "redrive counts those by the clock", redrive_counts_those_by_the_clock },
     { "redrive makes a waiting job due", redrive_makes_a_waiting_job_due },
     { "redrive of an expired job lasts", redrive_of_an_expired_job_lasts },

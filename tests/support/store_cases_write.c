@@ -681,8 +681,8 @@ static void a_settle_takes_no_other_event(void **state)
     struct store_fixture *f = *state;
     int64_t lane = put(f, "a");
     struct job job = take(f, lane);
-    static const enum job_event events[] = { EVENT_CLAIM, EVENT_CANCEL, EVENT_REDRIVE };
-    for (size_t i = 0; i < 3; i++) {
+    static const enum job_event events[] = { EVENT_CLAIM, EVENT_CANCEL, EVENT_REDRIVE, EVENT_RESEND };
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         struct store_op op = settle_op(&job, events[i]);
         assert_run(f, &op, STATUS_INVALID);
     }
