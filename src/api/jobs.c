@@ -322,7 +322,8 @@ static void answer_action(struct call *call)
     else if (op->status == STATUS_NOT_FOUND)
         call_problem(call, 404, "job_not_found", "the job has just been deleted");
     else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE && op->job.resend)
-        call_problem(call, 409, "state_forbids", "the job is %s; only completed jobs can be sent once more; see /retry", state);
+        call_problem(call, 409, "state_forbids", "the job is %s; only completed jobs can be sent once more; see /retry",
+                     state);
     else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
         call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
     else if (op->status == STATUS_CONFLICT)
