@@ -682,46 +682,6 @@ static void a_question_that_kills_the_process_ends(void **state)
 }
 
 /* An interrupted attempt at a destination that is configured no more waits for it, and is in doubt then. */
-/* Jobs that a process which died had claimed. */
-static void leave_orphans(struct world *world, const char *destination, int count, instant lease_until)
-{
-    for (int i = 0; i < count; i++) {
-        struct arena memory;
-        struct error error;
-        arena_init(&memory, 1 << 20);
-        struct store_op insert = { .kind = OP_INSERT,
-                                   .insert = { .destination = slice_from(destination), .tenant = SLICE("t"), .id = SLICE(""),
-                                               .priority = PRIORITY_NORMAL, .rank = world->now, .run_at = world->now,
-                                               .deadline = INSTANT_NONE, .payload = SLICE("x") } };
-        assert_int_equal(world->store->ops->apply(world->store, world->now, &insert, 1, &memory, &error), STATUS_OK);
-        struct store_op claim = { .kind = OP_CLAIM,
-                                  .claim = { .lane = insert.insert.ret_lane, .max = 1, .lease_until = lease_until,
-                                             .owner = SLICE("engine") } };
-        assert_int_equal(world->store->ops->apply(world->store, world->now, &claim, 1, &memory, &error), STATUS_OK);
-        assert_int_equal(claim.claim.ret_count, 1);
-        arena_release(&memory);
-    }
-}
-
-/* A page full of attempts that nobody can judge, because their destination is gone, does not end the search. */
-static void recovery_goes_through_all(void **state)
-{
-    struct world world = { .destination = delivers };
-    (void)state;
-    world_begin(&world, TO("http", ", in_doubt: park"), began);
-    leave_orphans(&world, "gone", 600, began + 60 * 1000);
-    leave_orphans(&world, "d", 5, began + 120 * 1000);
-    world_crash(&world);
-    world_run_for(&world, 2000); /* long before a lease ends */
-    assert_int_equal(world_counts(&world, "d").running, 0);
-    assert_int_equal(world_counts(&world, "d").dead, 5);
-    assert_int_equal(world_counts(&world, "gone").running, 600);
-    world_add(&world, "d", "t", "new", "x");
-    world_run_for(&world, 2000);
-    assert_int_equal(world_counts(&world, "d").completed, 1);
-    world_end(&world);
-}
-
 static void an_interrupted_attempt_waits_for_its_destination(void **state)
 {
     struct world world = { .destination = hangs };
@@ -774,7 +734,6 @@ int main(void)
         cmocka_unit_test(a_stop_gives_back_what_was_not_sent),
         cmocka_unit_test(a_stop_ends_although_the_store_refuses),
         cmocka_unit_test(a_question_that_kills_the_process_ends),
-        cmocka_unit_test(recovery_goes_through_all),
         cmocka_unit_test(an_interrupted_attempt_waits_for_its_destination),
         cmocka_unit_test(an_expired_job_is_kept_as_its_destination_says),
     };

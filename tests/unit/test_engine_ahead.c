@@ -91,6 +91,37 @@ static void others_claim_only_for_free_slots(void **state)
     }
 }
 
+/* Refuses everything. */
+static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+{
+    int64_t takes_ms = destination(world, send, answer);
+    answer->outcome = OUTCOME_PERMANENT;
+    answer->code = SLICE("http:422");
+    answer->text = SLICE("HTTP 422: no");
+    return takes_ms;
+}
+
+/* What is claimed ahead is not sent into a dead-letter store that has become full. */
+static void a_full_dead_letter_store_gives_them_back(void **state)
+{
+    enum { DEAD_MAX = 3 };
+    struct scene scene = { .takes_ms = 1 };
+    struct world world = { .context = &scene, .destination = destination };
+    (void)state;
+    world_begin(&world, "destinations: { d: { url: 'http://d.example/', concurrency: 4, breaker: { enabled: false }, "
+                        "dead: { max: 3 } } }\n", INT64_C(1760000000000));
+    world.commit_ms = COMMIT_MS;
+    for (int i = 0; i < 4000; i++)
+        world_add(&world, "d", "t", NULL, "{}");
+    world_run_for(&world, WARM_MS);
+    assert_true(world_counts(&world, "d").running > SLOTS); /* some are claimed ahead */
+    world.destination = refuses;
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_in_range(world_counts(&world, "d").dead, DEAD_MAX, DEAD_MAX + SLOTS);
+    assert_int_equal(world_counts(&world, "d").running, 0);
+    world_end(&world);
+}
+
 static void after_a_death_nothing_is_claimed_ahead_for_a_while(void **state)
 {
     (void)state;
@@ -225,6 +256,7 @@ static void a_tenant_that_comes_later_is_not_last(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_dead_letter_store_gives_them_back),
         cmocka_unit_test(quick_sends_do_not_wait_for_the_store),
         cmocka_unit_test(others_claim_only_for_free_slots),
         cmocka_unit_test(after_a_death_nothing_is_claimed_ahead_for_a_while),

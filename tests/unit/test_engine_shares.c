@@ -3,7 +3,6 @@
  */
 #include "base/log.h"
 #include "base/units.h"
-#include "engine/engine_private.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 
@@ -37,15 +36,6 @@ static int64_t receives(struct world *world, const struct send *send, struct ans
     if (!slow && send->job->created_at >= seen->judged && seen->count < WAITS_MAX)
         seen->waits[seen->count++] = world->now - send->job->created_at;
     return slow ? 10 * SECOND_MS : 20;
-}
-
-/* As many slots as are configured, from the beginning. */
-static void begin(struct world *world, const char *yaml)
-{
-    world_begin(world, yaml, began);
-    struct dest *dest = dest_find(world->engine, SLICE("d"));
-    concurrency_restart(&dest->gate.adaptive, dest->rules.concurrency, false);
-    concurrency_restart(&dest->fallback.adaptive, dest->rules.concurrency, false);
 }
 
 /* How many sends of tenants with that first letter are under way. */
@@ -94,16 +84,17 @@ static void slow_jobs_hold_up_nobody(void **state)
         const char *settings;
         int64_t slots;
     } rows[] = {
-        { TO(", concurrency: 10"), 10 },
-        { TO(", concurrency: 5"), 5 },
-        { TO(", concurrency: 10, in_doubt: resend"), 10 }, /* with claims ahead */
+        { TO(", concurrency: { max: 10, adaptive: false }"), 10 },
+        { TO(", concurrency: { max: 5, adaptive: false }"), 5 },
+        { TO(", concurrency: 10"), 10 }, /* as many as it is found to bear */
+        { TO(", concurrency: { max: 10, adaptive: false }, in_doubt: resend"), 10 }, /* with claims ahead */
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct seen *seen = calloc(1, sizeof *seen);
         assert_non_null(seen);
         struct world world = { .destination = receives, .context = seen };
-        begin(&world, rows[i].settings);
+        world_begin(&world, rows[i].settings, began);
         world.commit_ms = 2;
         seen->judged = began + 10 * SECOND_MS;
         add(&world, "slow", 200);
@@ -126,7 +117,7 @@ static void who_is_alone_has_all(void **state)
     struct world world = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 10"));
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
     add(&world, "slow", 200);
     world_run_for(&world, 1);
     assert_int_equal(under_way(&world, 's'), 10); /* at once when it always was */
@@ -151,7 +142,7 @@ static void a_share_stays_free_for_ten_seconds(void **state)
     struct world world = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 10"));
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
     add(&world, "quick", 1);
     world_run_for(&world, 100);
     add(&world, "slow", 200);
@@ -173,7 +164,7 @@ static void more_tenants_than_slots(void **state)
     struct world world = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 10"));
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
     for (int i = 0; i < 25; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "s%d", i);
@@ -205,7 +196,7 @@ static void idle_tenants_keep_half_at_most(void **state)
     struct world world = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 10"));
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }"), began);
     for (int i = 0; i < 40; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "q%d", i);
@@ -227,8 +218,8 @@ static void the_second_address_is_shared_out(void **state)
     struct error error;
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 10, fallback: { url: 'https://b.example/' }, "
-                           "contingency: { check: 1h }"));
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
+                           "contingency: { check: 1h }"), began);
     world.commit_ms = 2;
     seen->judged = began + 10 * SECOND_MS;
     assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
@@ -248,7 +239,7 @@ static void a_cycle_is_shared_out(void **state)
     struct world world = { .destination = receives, .context = seen };
     (void)state;
     assert_non_null(seen);
-    begin(&world, TO(", concurrency: 20, cycle: { every: 60s, batch: 10 }"));
+    world_begin(&world, TO(", concurrency: { max: 20, adaptive: false }, cycle: { every: 60s, batch: 10 }"), began);
     for (int i = 0; i < 5; i++) {
         char tenant[8];
         snprintf(tenant, sizeof tenant, "s%d", i);

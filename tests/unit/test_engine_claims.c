@@ -1,0 +1,134 @@
+/*
+ * What the engine has claimed: how long, how much at once, what questions tell, and what a process that died leaves.
+ */
+#include "support/engine_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TO(more) "destinations: { d: { preset: http, url: 'https://a.example/'" more " } }\n"
+
+/* An answer that never comes while anybody looks. */
+static int64_t hangs(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    answer->outcome = OUTCOME_DELIVERED;
+    return (int64_t)24 * 3600 * 1000;
+}
+
+/* An engine's lease is never over before its send can be: else it would be an orphan with an answer on the way. */
+static void a_lease_covers_the_timeout(void **state)
+{
+    struct world world = { .destination = hangs };
+    (void)state;
+    world_begin(&world, TO(", timeout: 10m"), began);
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 100);
+    struct job job = world_job(&world, "t", "one");
+    assert_int_equal(job.state, STATE_RUNNING);
+    assert_true(job.lease_until >= world.now + 10 * 60 * 1000);
+    world_end(&world);
+}
+
+/* One claim takes so many bytes of payloads; what it leaves is claimed by the next, without a restart. */
+static void large_payloads_are_claimed_in_parts(void **state)
+{
+    enum { BYTES = 6 << 20, JOBS = 12 };
+    struct world world = { .destination = delivers };
+    char *payload = malloc(BYTES + 1);
+    (void)state;
+    assert_non_null(payload);
+    memset(payload, 'x', BYTES);
+    payload[BYTES] = '\0';
+    world_begin(&world, TO(", concurrency: { max: 12, adaptive: false }"), began);
+    for (int i = 0; i < JOBS; i++)
+        world_add(&world, "d", "t", NULL, payload);
+    world_run_for(&world, 10 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, JOBS);
+    world_end(&world);
+    free(payload);
+}
+
+/* Takes every send, to be judged later, and never says how. */
+static int64_t never_says(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    if (send->job->step == STEP_SEND) {
+        answer->outcome = OUTCOME_ACCEPTED;
+    } else {
+        answer->query = QUERY_UNCLEAR;
+        answer->text = SLICE("HTTP 500: what");
+        answer->code = SLICE("http:500");
+    }
+    return 20;
+}
+
+/* Questions that nobody answers speak against the destination, as sends would. */
+static void unclear_answers_open_the_breaker(void **state)
+{
+    struct world world = { .destination = never_says };
+    (void)state;
+    world_begin(&world, TO(", poll: { url: 'https://a.example/{id}', after: 1s, every: 1s, times: 20 }, "
+                                   "breaker: { window: 1h, min_calls: 8, failure_rate: 0.5, open: 1h, open_max: 1h }"), began);
+    for (int i = 0; i < 4; i++)
+        world_add(&world, "d", i % 2 ? "t" : "u", NULL, "x");
+    world_run_for(&world, 10 * 1000);
+    assert_string_equal(engine_destination(world.engine, SLICE("d")).breaker, "open");
+    world_end(&world);
+}
+
+/* Jobs that a process which died had claimed. */
+static void leave_orphans(struct world *world, const char *destination, int count, instant lease_until)
+{
+    for (int i = 0; i < count; i++) {
+        struct arena memory;
+        struct error error;
+        arena_init(&memory, 1 << 20);
+        struct store_op insert = { .kind = OP_INSERT,
+                                   .insert = { .destination = slice_from(destination), .tenant = SLICE("t"), .id = SLICE(""),
+                                               .priority = PRIORITY_NORMAL, .rank = world->now, .run_at = world->now,
+                                               .deadline = INSTANT_NONE, .payload = SLICE("x") } };
+        assert_int_equal(world->store->ops->apply(world->store, world->now, &insert, 1, &memory, &error), STATUS_OK);
+        struct store_op claim = { .kind = OP_CLAIM,
+                                  .claim = { .lane = insert.insert.ret_lane, .max = 1, .lease_until = lease_until,
+                                             .owner = SLICE("engine") } };
+        assert_int_equal(world->store->ops->apply(world->store, world->now, &claim, 1, &memory, &error), STATUS_OK);
+        assert_int_equal(claim.claim.ret_count, 1);
+        arena_release(&memory);
+    }
+}
+
+/* A page full of attempts that nobody can judge, because their destination is gone, does not end the search. */
+static void recovery_goes_through_all(void **state)
+{
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, TO(", in_doubt: park"), began);
+    leave_orphans(&world, "gone", 600, began + 60 * 1000);
+    leave_orphans(&world, "d", 5, began + 120 * 1000);
+    world_crash(&world);
+    world_run_for(&world, 2000); /* long before a lease ends */
+    assert_int_equal(world_counts(&world, "d").running, 0);
+    assert_int_equal(world_counts(&world, "d").dead, 5);
+    assert_int_equal(world_counts(&world, "gone").running, 600);
+    world_add(&world, "d", "t", "new", "x");
+    world_run_for(&world, 2000);
+    assert_int_equal(world_counts(&world, "d").completed, 1);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_covers_the_timeout),
+        cmocka_unit_test(large_payloads_are_claimed_in_parts),
+        cmocka_unit_test(unclear_answers_open_the_breaker),
+        cmocka_unit_test(recovery_goes_through_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
