@@ -96,6 +96,10 @@ static void transport_finish(const struct finish *finish)
     url_check(finish, &config->fallback_url, "fallback.url");
     if (!finish->real)
         return;
+    if (config->fallback_url && !config->contingency.enabled && !config->breaker.enabled)
+        FINISH_PROBLEM(finish, &config->fallback_url,
+                       "fallback.url would never be used: without contingency and breaker nothing tells that the destination is down; "
+                       "add one of them, or remove it");
     if (transports[config->transport].needs_url && !config->url)
         problem_add(finish->settings->problems, finish->place, "%s needs a url that starts with %s or %s",
                     finish->settings->subject, transports[config->transport].schemes[0],

@@ -326,7 +326,8 @@ static const struct section contingency_section = { .name = "contingency",
                                                     .given = contingency_given };
 
 static const struct setting fallback_rows[] = {
-    { "url", SETTING_URL, AT(fallback_url), .meaning = "Where to send while the destination is down." },
+    { "url", SETTING_URL, AT(fallback_url),
+      .meaning = "Where to send while the destination is down: in contingency; without that, while the breaker is open." },
 };
 static const struct section fallback_section = { .name = "fallback", SECTION_ROWS(fallback_rows) };
 

@@ -56,8 +56,11 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
 
 bool dest_uses_fallback(const struct dest *dest)
 {
-    return dest->config && dest->config->fallback_url && !dest->gate.paused && !dest->fallback.paused &&
-           dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
+    if (!dest->config || !dest->config->fallback_url || dest->gate.paused || dest->fallback.paused)
+        return false;
+    /* Without contingency the breaker is what knows of an outage; half open, it looks at the first address again. */
+    return dest->config->contingency.enabled ? dest->gate.contingency.kept.mode == MODE_CONTINGENCY
+                                             : dest->gate.breaker.kept.state == BREAKER_OPEN;
 }
 
 static const char *or_empty(const char *text)

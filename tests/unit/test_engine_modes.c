@@ -480,6 +480,33 @@ static int64_t has_two_addresses(struct world *world, const struct send *send, s
     return 20;
 }
 
+/* Where there is no contingency, while the breaker is open. */
+static void the_second_address_is_used_behind_an_open_breaker(void **state)
+{
+    const int64_t hour = INT64_C(3600) * 1000;
+    struct addresses addresses = { .first = { .from = began, .until = began + hour } };
+    struct world world = { .destination = has_two_addresses, .context = &addresses };
+    (void)state;
+    world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 1m, open_max: 1m }, "
+                           "fallback: { url: 'http://127.0.0.1:2/' }"), began);
+    add_jobs(&world, 200);
+    world_run_for(&world, 30 * 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 200);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
+    assert_true(addresses.to_second >= 150);
+
+    world_run_until(&world, began + 2 * hour); /* the first is back */
+    add_jobs(&world, 50);
+    world_run_for(&world, hour);
+    size_t before = addresses.to_second;
+    assert_false(standing(&world).fallback);
+    add_jobs(&world, 50);
+    world_run_for(&world, hour);
+    assert_int_equal(world_counts(&world, "d").completed, 300);
+    assert_int_equal(addresses.to_second, before);
+    world_end(&world);
+}
+
 /* S2-126 */
 static void the_second_address_is_used_in_contingency(void **state)
 {
@@ -592,6 +619,7 @@ int main(void)
         cmocka_unit_test(changes_outlive_a_full_disk),
         cmocka_unit_test(health_checks_begin_and_end_an_outage),
         cmocka_unit_test(the_second_address_is_used_in_contingency),
+        cmocka_unit_test(the_second_address_is_used_behind_an_open_breaker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,48 @@ static struct seen ask(struct rig *rig, struct prober *prober, const struct dest
 }
 
 /* C-62 S3-039 */
+static void check_line(const struct receiver_request *request, const char *name, const char *value)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s: %s\r\n", name, value);
+    check(strcasestr(request->headers.data, line), "no \"%s: %s\" in %s", name, value, request->headers.data);
+}
+
+/* What was asked last: a GET, with these headers. */
+static void check_request(struct receiver *receiver, const char *path, const char *agent, const char *accept)
+{
+    struct receiver_request request;
+    assert_true(receiver_last(receiver, 0, &request));
+    assert_string_equal(request.method.data, "GET");
+    assert_string_equal(request.path.data, path);
+    check_line(&request, "User-Agent", agent);
+    check_line(&request, "Accept", accept);
+    receiver_request_release(&request);
+}
+
+/* S3-039: as the document has it, from the preset alone. */
+static void sifen_is_asked_as_its_document_says(void **state)
+{
+    static const struct receiver_reply well = { .body = "{\"status\":\"UP\",\"services\":{\"facturation\":\"UP\",\"batch\":\"UP\"}}" };
+    struct rig rig;
+    struct prober *prober;
+    struct error error;
+    struct receiver *receiver = receiver_new(NULL);
+    (void)state;
+    rig_open(&rig);
+    assert_int_equal(prober_new(rig.loop, &prober, &error), STATUS_OK);
+    receiver_script(receiver, &well, 1);
+    const struct destination_config *destination = rig_configure(
+        &rig, "preset: sifen, url: 'http://127.0.0.1:1/', allow_private: true, verify: { url: 'http://127.0.0.1:1/' }, "
+              "poll: { url: 'http://127.0.0.1:1/' }, health: { url: 'http://127.0.0.1:%d/health' }", receiver_port(receiver));
+    struct seen seen = ask(&rig, prober, destination);
+    check(seen.reason == HEALTH_WELL, "%s", health_reason_name(seen.reason));
+    check_request(receiver, "/health", "SIFEN-API/1.0", "application/json");
+    receiver_free(receiver);
+    prober_free(prober);
+    rig_close(&rig);
+}
+
 static void each_kind_is_asked(void **state)
 {
     static const struct {
@@ -85,6 +127,8 @@ static void each_kind_is_asked(void **state)
         struct seen seen = ask(&rig, prober, destination);
         if (seen.reason != cases[i].reason)
             fail_msg("%s: %s", cases[i].name, health_reason_name(seen.reason));
+        if (cases[i].scheme[0] == 'h')
+            check_request(receiver, "/health", "insist/" INSIST_VERSION, "*/*");
         receiver_free(receiver);
     }
     prober_free(prober);
@@ -208,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_is_asked),
+        cmocka_unit_test(sifen_is_asked_as_its_document_says),
         cmocka_unit_test(a_certificate_is_shown),
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(private_addresses_are_not_asked),

@@ -110,8 +110,11 @@ static const struct {
     { D "    preset: nothing-like-it\n", "f:4:13: there is no preset \"nothing-like-it\"; \"insist presets\" lists them\n" },
     { D "    preset: ./no.yaml\n", "f:4:13: the preset file \"./no.yaml\" cannot be read: No such file or directory\n" },
     { D "    sign: { secrets: [hunter2hunter2] }\n", "f:4:23: an item of secrets must be whsec_ and 24 to 64 bytes in Base64\n" },
-    { D "    fallback: { url: smtp://b.example }\n",
+    { D "    fallback: { url: smtp://b.example }\n    breaker: {}\n",
       "f:4:22: fallback.url must start with http:// or https://, because the transport is http\n" },
+    { D "    fallback: { url: https://b.example }\n",
+      "f:4:22: fallback.url would never be used: without contingency and breaker nothing tells that the destination is down; add one of "
+      "them, or remove it\n" },
     /* transports */
     { "destinations: { x: }\n", "f:1:17: destination \"x\" needs a url, or transport: pull\n" },
     { "destinations: { x: { transport: http } }\n", "f:1:17: destination \"x\" needs a url that starts with http:// or https://\n" },

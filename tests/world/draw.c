@@ -142,6 +142,7 @@ static void draw_limits(struct world *world, struct text *text)
 static void draw_holds(struct world *world, struct text *text, enum way where)
 {
     static const char *const ramps[] = { "[1, 2, 4]", "[5, 10, 25]", "[1]", "[2, 20]" };
+    size_t begins = text->len;
     if (once_in(world, 2)) {
         put(text, ", breaker: { window: %zus, min_calls: %zu, failure_rate: 0.%zu, open: %zus, open_max: %zus, probes: %zu",
             between(world, 5, 120), between(world, 1, 20), between(world, 1, 9), between(world, 1, 60),
@@ -163,7 +164,9 @@ static void draw_holds(struct world *world, struct text *text, enum way where)
                 between(world, 4, 9));
         put(text, " }");
     }
-    if (where != TO_WORKERS && once_in(world, 5))
+    const char *own = text->data + begins;
+    bool told = strstr(own, ", breaker:") || strstr(own, ", contingency:"); /* else nobody would know when to use it */
+    if (where != TO_WORKERS && once_in(world, 5) && told)
         put(text, ", fallback: { url: '%s://y.example/' }", where == BY_MAIL ? "smtp" : "https");
 }
 
