@@ -51,7 +51,6 @@ struct call {
     struct message message; /* for the way to the engine's thread and back */
     struct api *api;
     struct client *client; /* NULL: it is gone */
-    struct http_head head; /* of its headers only so many as there are */
     struct buffer request; /* what head and body point into, once the client is gone */
     struct buffer answer_headers;
     bool answer_cached; /* they say for how long */
@@ -77,6 +76,7 @@ struct call {
     void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
     void (*then)(struct call *call);                       /* in the API's */
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
+    struct http_head head; /* last: of its headers only so many are written as there are */
 };
 
 /* A value of the query string; empty: absent. Lives as long as the call. */

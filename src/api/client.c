@@ -33,7 +33,7 @@ static void listen_to(struct client *client, bool listens)
 static void enter(struct client *client, enum client_state state)
 {
     client->state = state;
-    client->since_ms = api_ticks_ms(client->api);
+    client->since_ms = client->moved_at_ms = api_ticks_ms(client->api);
     client->moved = 0;
 }
 
@@ -449,6 +449,8 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
     if (client->state == CLIENT_HEAD && client->in.len == 0)
         client->since_ms = api_ticks_ms(client->api); /* of the head; no byte behind this one makes it later */
     client->moved += (size_t)got;
+    if (client->state == CLIENT_BODY)
+        client->moved_at_ms = api_ticks_ms(client->api);
     buffer_commit(&client->in, (size_t)got);
     process(client);
 }

@@ -94,7 +94,7 @@ void client_send(struct client *client, struct slice head, struct buffer *body, 
     size_t total = total_of(parts, 3);
     ssize_t sent = client->out ? 0 : send_parts(client, parts, 3);
     if (!client->out) {
-        client->since_ms = api_ticks_ms(client->api);
+        client->since_ms = client->moved_at_ms = api_ticks_ms(client->api);
         client->moved = 0;
     }
     if (sent < 0 || (size_t)sent < total)
@@ -133,6 +133,8 @@ void client_on_writable(evutil_socket_t fd, short what, void *context)
         return;
     }
     drop_sent(client, (size_t)sent);
+    if (sent > 0)
+        client->moved_at_ms = api_ticks_ms(client->api);
     client_hold_room(client, client->out_bytes);
     if (client->out)
         return;

@@ -54,6 +54,7 @@ struct client {
 
     int64_t since_ms; /* the state, or the piece that is written, began */
     size_t moved;     /* bytes since then */
+    int64_t moved_at_ms; /* the last of them */
     struct rota_entry turn;
     struct room_wait wait;
     enum room_part room_part;

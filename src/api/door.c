@@ -79,10 +79,12 @@ void door_measure(struct api *api)
 
 /* --- who is late --------------------------------------------------------------------------------------- */
 
-/* Each byte gives it a little more time, so that many are needed. */
+/* It must not stop, and not crawl: each byte gives it a little more time, so that many are needed. */
 static int64_t moving_until(const struct client *client, int64_t grace_ms)
 {
-    return client->since_ms + grace_ms + (int64_t)(client->moved / MOVING_BYTES_A_S) * 1000;
+    int64_t stopped = client->moved_at_ms + grace_ms;
+    int64_t crawled = client->since_ms + grace_ms + (int64_t)(client->moved / MOVING_BYTES_A_S) * 1000;
+    return stopped < crawled ? stopped : crawled;
 }
 
 static int64_t grace_of(const struct client *client, int64_t usual_ms)

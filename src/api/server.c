@@ -69,9 +69,10 @@ static void on_client_gone(void *context)
 
 static struct call *call_new(struct api *api, struct client *client, const struct http_head *head, struct slice body)
 {
-    struct call *call = calloc(1, sizeof *call);
+    struct call *call = malloc(sizeof *call);
     if (!call)
         return NULL;
+    memset(call, 0, offsetof(struct call, head));
     call->api = api;
     call->client = client;
     memcpy(&call->head, head, offsetof(struct http_head, headers) + head->header_count * sizeof *head->headers);

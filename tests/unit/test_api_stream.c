@@ -6,12 +6,14 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STREAMS_MAX = 64, BATCH_JOBS = 2000 }; /* the first as in stream.c */
+enum { STREAMS_MAX = 64, BATCH_JOBS = 2000 }; /* the first is the default of limits.streams */
 
 static const char tokens[] = /* the hashes of the tokens below */
     "tokens:\n"
@@ -273,6 +275,90 @@ static void a_token_for_a_tenant_shows_that_tenant(void **state)
     api_fixture_free(fixture);
 }
 
+/* --- turns --------------------------------------------------------------------------------------------------- */
+
+enum { FOLLOWERS = 16, TURN_JOBS = 10 * BATCH_JOBS, LINES_AN_EVENT = 3 };
+
+struct reading {
+    int fds[FOLLOWERS];
+    atomic_long lines; /* of all together */
+};
+
+/* Reads whatever comes, until each has all events. */
+static void *read_all(void *context)
+{
+    struct reading *reading = context;
+    struct pollfd polled[FOLLOWERS];
+    char bytes[65536];
+    for (size_t i = 0; i < FOLLOWERS; i++)
+        polled[i] = (struct pollfd){ .fd = reading->fds[i], .events = POLLIN };
+    while (atomic_load(&reading->lines) < (long)FOLLOWERS * TURN_JOBS * LINES_AN_EVENT && poll(polled, FOLLOWERS, 60000) > 0)
+        for (size_t i = 0; i < FOLLOWERS; i++) {
+            ssize_t got = polled[i].revents ? recv(polled[i].fd, bytes, sizeof bytes, MSG_DONTWAIT) : 0;
+            long lines = 0;
+            for (ssize_t k = 0; k < got; k++)
+                lines += bytes[k] == '\n';
+            atomic_fetch_add(&reading->lines, lines);
+        }
+    return NULL;
+}
+
+/* Many who read all events from the beginning do not keep others waiting: these are answered long before those are through. */
+static void streams_take_turns_with_requests(void **state)
+{
+    enum { CALLS = 20 };
+    struct api_fixture *fixture = *state;
+    struct reading reading = { .lines = 0 };
+    struct buffer body;
+    pthread_t thread;
+    buffer_init(&body, 4 << 20);
+    for (int i = 0; i < BATCH_JOBS; i++)
+        buffer_append_text(&body, "{\"destination\":\"yard\",\"payload\":1}\n");
+    for (int batch = 0; batch < TURN_JOBS / BATCH_JOBS; batch++) {
+        struct reply reply = http_ask(fixture, &(struct request){ .method = "POST", .path = "/v1/jobs/batch", .body = body.data,
+                                                                  .content_type = "application/x-ndjson" });
+        check(reply_int(&reply, "accepted") == BATCH_JOBS, "%s", reply.body);
+        reply_release(&reply);
+    }
+    buffer_release(&body);
+    for (size_t i = 0; i < FOLLOWERS; i++)
+        reading.fds[i] = open_stream(fixture, "?after=0", "");
+    assert_int_equal(pthread_create(&thread, NULL, read_all, &reading), 0);
+    for (int i = 0; i < CALLS; i++) {
+        struct reply reply = http_do(fixture, "GET", "/livez", NULL);
+        check(reply.status == 200, "%d %s", reply.status, reply.body);
+        reply_release(&reply);
+    }
+    long read = atomic_load(&reading.lines), all = (long)FOLLOWERS * TURN_JOBS * LINES_AN_EVENT;
+    check(read < all / 2, "%d requests waited for %ld of %ld lines", CALLS, read, all);
+    pthread_join(thread, NULL);
+    check(atomic_load(&reading.lines) >= all, "%ld of %ld lines came", atomic_load(&reading.lines), all);
+    for (size_t i = 0; i < FOLLOWERS; i++)
+        close(reading.fds[i]);
+}
+
+static void one_token_has_only_so_many(void **state)
+{
+    static const char one[] = "Authorization: Bearer reader-of-one-tenant-0001\r\n";
+    static const char all[] = "Authorization: Bearer reader-of-everything-0001\r\n";
+    enum { PER_TOKEN = 8 };
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
+    int fds[PER_TOKEN];
+    (void)state;
+    for (size_t i = 0; i < PER_TOKEN; i++) {
+        fds[i] = open_stream(fixture, "", one);
+        expect_text(fds[i], "id: ");
+    }
+    int further = open_stream(fixture, "", one), other = open_stream(fixture, "", all);
+    expect_text(further, "HTTP/1.1 429 ");
+    expect_text(other, "id: ");
+    close(further);
+    close(other);
+    for (size_t i = 0; i < PER_TOKEN; i++)
+        close(fds[i]);
+    api_fixture_free(fixture);
+}
+
 static void there_are_only_so_many(void **state)
 {
     struct api_fixture *fixture = *state;
@@ -378,6 +464,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_is_broken_by_a_heartbeat, setup, teardown),
         cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_cut_off, setup, teardown),
         cmocka_unit_test(a_token_for_a_tenant_shows_that_tenant),
+        cmocka_unit_test_setup_teardown(streams_take_turns_with_requests, setup, teardown),
+        cmocka_unit_test(one_token_has_only_so_many),
         cmocka_unit_test_setup_teardown(there_are_only_so_many, setup, teardown),
         cmocka_unit_test_setup_teardown(it_ends_when_the_daemon_stops, setup, teardown),
         cmocka_unit_test(open_streams_do_not_hold_up_the_end),
