@@ -208,6 +208,18 @@ static struct slice bare_code(struct slice code)
     return colon < code.len ? slice_from_offset(code, colon + 1) : code;
 }
 
+/* C-38, S2-038: never without one, and one that grew too old says so, whether or not it was ever tried. */
+static void write_reason(struct json_writer *json, const struct job *job)
+{
+    struct buffer reason;
+    buffer_init(&reason, 2 * ERROR_TEXT_STORED_BYTES_MAX);
+    if (slice_equal(job->dead_code, SLICE("EXPIRED")))
+        buffer_append_text(&reason, job->last_error.len > 0 ? "EXPIRED: " : "EXPIRED");
+    buffer_append(&reason, job->last_error);
+    json_member_string(json, "lastFailureReason", reason.len > 0 ? buffer_slice(&reason) : job->dead_code);
+    buffer_release(&reason);
+}
+
 void dead_entry_write(struct buffer *out, const struct job *job)
 {
     struct json_writer json = json_writer(out);
@@ -218,7 +230,7 @@ void dead_entry_write(struct buffer *out, const struct job *job)
     json_name(&json, "originalData");
     put_original(&json, job->payload);
     json_member_int(&json, "failedAttempts", job->attempts);
-    json_member_string(&json, "lastFailureReason", job->last_error);
+    write_reason(&json, job);
     json_member_given(&json, "lastFailureCode", bare_code(job->last_code));
     json_member_instant(&json, "lastFailureTimestamp", job->dead_at);
     json_member_instant(&json, "enqueuedAt", job->created_at);

@@ -154,20 +154,37 @@ static bool civil_is_valid(const struct civil *c)
            c->hour <= 23 && c->minute <= 59 && c->second <= 60; /* 60: a leap second, taken as the next one */
 }
 
-enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
+bool instant_zone_parse(struct slice text, int64_t *ret_offset_ms)
+{
+    bool utc = slice_equal_nocase(text, SLICE("UTC"));
+    return take_zone(utc ? SLICE("Z") : text, ret_offset_ms);
+}
+
+static bool take_date(struct slice *rest, struct civil *c)
+{
+    return take_field(rest, 4, "-", &c->year) && take_field(rest, 2, "-", &c->month) &&
+           take_field(rest, 2, "Tt ", &c->day) && take_field(rest, 2, ":", &c->hour);
+}
+
+/* `local_ms`: of a time without a zone; NULL: it must have one. */
+static enum status parse(struct slice text, const int64_t *local_ms, instant *ret_at, struct error *err)
 {
     struct civil c = { 0 };
     struct slice rest = text;
     int64_t offset_ms;
+    /* Java writes a whole minute without its seconds. */
+    bool minutes = local_ms && take_date(&rest, &c) && take_field(&rest, 2, NULL, &c.minute) && rest.len == 0;
+    if (!minutes)
+        rest = text;
     /* The last digit of the seconds has no fixed end: a fraction or the zone follows. */
-    bool shaped = take_field(&rest, 4, "-", &c.year) && take_field(&rest, 2, "-", &c.month) &&
-                  take_field(&rest, 2, "Tt ", &c.day) && take_field(&rest, 2, ":", &c.hour) &&
-                  take_field(&rest, 2, ":", &c.minute) && take_field(&rest, 2, NULL, &c.second) &&
-                  take_fraction(&rest, &c.millisecond);
+    bool shaped = minutes || (take_date(&rest, &c) && take_field(&rest, 2, ":", &c.minute) &&
+                              take_field(&rest, 2, NULL, &c.second) && take_fraction(&rest, &c.millisecond));
     if (!shaped || !civil_is_valid(&c))
         return error_set(err, STATUS_INVALID, "\"%.*s\" is not a time; write it like 2025-01-12T10:40:00Z",
                          (int)(text.len < 64 ? text.len : 64), text.data);
-    if (!take_zone(rest, &offset_ms))
+    if (rest.len == 0 && local_ms)
+        offset_ms = *local_ms;
+    else if (!take_zone(rest, &offset_ms))
         return error_set(err, STATUS_INVALID, "time \"%.*s\" has no zone; end it with Z or an offset like -03:00",
                          (int)(text.len < 64 ? text.len : 64), text.data);
     instant at = instant_from_civil(&c) - offset_ms;
@@ -176,6 +193,16 @@ enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
                          (int)(text.len < 64 ? text.len : 64), text.data);
     *ret_at = at;
     return STATUS_OK;
+}
+
+enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
+{
+    return parse(text, NULL, ret_at, err);
+}
+
+enum status instant_parse_in(struct slice text, int64_t offset_ms, instant *ret_at, struct error *err)
+{
+    return parse(text, &offset_ms, ret_at, err);
 }
 
 instant instant_add(instant at, int64_t delay_ms)

@@ -28,6 +28,10 @@ enum {
 void instant_format(instant at, char ret_text[INSTANT_TEXT_BYTES]);
 
 /* RFC 3339 with a zone: "...Z" or "...+03:00"; a time without a zone is refused, it could be any of 24 moments. */
+/* A zone: Z, UTC, or an offset like -03:00. False: it is none. */
+bool instant_zone_parse(struct slice text, int64_t *ret_offset_ms);
+/* The same for a time that may leave its zone out, and its seconds with it: then it is in this one. */
+enum status instant_parse_in(struct slice text, int64_t offset_ms, instant *ret_at, struct error *err) MUST_CHECK;
 enum status instant_parse(struct slice text, instant *ret_at, struct error *err) MUST_CHECK;
 
 /* at + delay_ms, saturating at INSTANT_MAX. */

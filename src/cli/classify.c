@@ -5,12 +5,25 @@
 
 #include <string.h>
 
-static void append_result(const struct cli *cli, const struct policy *policy, struct evidence evidence, struct buffer *out)
+/* S1-043, C-16: the three results of the document's function. */
+static const char *document_word(const char *label)
+{
+    return strcmp(label, "UNKNOWN") == 0 ? "UNKNOWN_TRANSIENT" : label;
+}
+
+static void append_result(const struct cli *cli, const struct policy *policy, struct evidence evidence, bool documents,
+                          struct buffer *out)
 {
     struct classification found = classify(policy->classifier, evidence);
     bool known = found.outcome != OUTCOME_NONE;
     enum outcome outcome = known ? found.outcome : policy->unknown;
     const char *label = outcome_label(outcome, known);
+    if (documents && !cli->json) {
+        buffer_printf(out, "%s\n", document_word(label));
+        return;
+    }
+    if (documents)
+        label = document_word(label);
     if (!cli->json) {
         buffer_printf(out, "class  %s\nlabel  %s\nrule   ", outcome_name(outcome), label);
         buffer_append(out, known ? found.rule : SLICE("none matched"));
@@ -28,7 +41,7 @@ static void append_result(const struct cli *cli, const struct policy *policy, st
 }
 
 static int classify_text(const struct cli *cli, struct policy_set *policies, const char *policy_name, const char *code_text,
-                         struct slice text)
+                         struct slice text, bool documents)
 {
     const struct policy *policy;
     int code = policies_find(policies, "classify", policy_name, &policy);
@@ -38,7 +51,7 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
         return cli_usage("classify", "INVALID_ERROR_MESSAGE: the text is missing or blank");
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-    append_result(cli, policy, (struct evidence){ slice_from(code_text), text }, &out);
+    append_result(cli, policy, (struct evidence){ slice_from(code_text), text }, documents, &out);
     code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
@@ -47,7 +60,9 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
 static int run(struct cli *cli, int argc, char **argv)
 {
     const char *policy_name = NULL, *config = NULL, *code_text = NULL;
+    bool documents = false;
     const struct option_row rows[] = {
+        { "documents", '\0', NULL, &documents },
         { "policy", 'p', &policy_name, NULL },
         { "config", 'c', &config, NULL },
         { "code", '\0', &code_text, NULL },
@@ -69,7 +84,7 @@ static int run(struct cli *cli, int argc, char **argv)
         text = buffer_slice(&input);
     }
     if (code == EXIT_DONE)
-        code = classify_text(cli, &policies, policy_name, code_text, text);
+        code = classify_text(cli, &policies, policy_name, code_text, text, documents);
     buffer_release(&input);
     policy_set_release(&policies);
     return code;
@@ -86,6 +101,7 @@ const struct command command_classify = {
             "  -p, --policy P      a preset, or a destination of the file given with -c\n"
             "  -c, --config FILE   a configuration\n"
             "      --code C        the error's code, as http:503; then TEXT may be left out\n"
+            "      --documents     only PERMANENT, TRANSIENT or UNKNOWN_TRANSIENT, as the documents' function answers\n"
             "  -o, --output json   as a JSON object\n\n"
             "Examples:\n"
             "  insist classify --policy tiss 'TIMEOUT - Connection timeout after 30s'\n"

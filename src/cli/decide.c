@@ -21,24 +21,25 @@ static int refuse(enum question_problem problem, const char *detail, struct buff
 }
 
 /* Leaves *ret_at alone for an option that is not given. */
-static int read_time(const char *name, const char *text, instant *ret_at, struct buffer *out)
+static int read_time(const struct policy *policy, const char *name, const char *text, instant *ret_at, struct buffer *out)
 {
     struct error problem, err;
-    if (!text || decision_time_parse(slice_from(text), ret_at, &problem) == STATUS_OK)
+    if (!text || decision_time_parse(policy, slice_from(text), ret_at, &problem) == STATUS_OK)
         return EXIT_DONE;
     error_set(&err, STATUS_INVALID, "--%s: %.400s", name, problem.text);
     return refuse(QUESTION_INVALID_TIME, err.text, out);
 }
 
-static int read_times(const struct decide_options *options, struct decide_request *request, struct buffer *out)
+static int read_times(const struct decide_options *options, const struct policy *policy, struct decide_request *request,
+                      struct buffer *out)
 {
     instant last_at; /* checked, not used */
-    int code = read_time("now", options->now, &request->now, out);
+    int code = read_time(policy, "now", options->now, &request->now, out);
     if (code == EXIT_DONE)
-        code = read_time("last", options->last, &last_at, out);
+        code = read_time(policy, "last", options->last, &last_at, out);
     if (code == EXIT_DONE)
-        code = read_time("first", options->first, &request->first_at, out);
-    return code == EXIT_DONE ? read_time("deadline", options->deadline, &request->deadline, out) : code;
+        code = read_time(policy, "first", options->first, &request->first_at, out);
+    return code == EXIT_DONE ? read_time(policy, "deadline", options->deadline, &request->deadline, out) : code;
 }
 
 static int read_rest(const struct decide_options *options, struct decide_request *request)
@@ -88,7 +89,7 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
         return refuse(QUESTION_UNKNOWN_POLICY, err.text, out);
     if (options->retry_count && !slice_to_int64(slice_from(options->retry_count), &request.retry_count))
         return refuse(QUESTION_INVALID_RETRY_COUNT, "--retry-count must be a whole number from 0", out);
-    int code = read_times(options, &request, out);
+    int code = read_times(options, policy, &request, out);
     if (code == EXIT_DONE)
         code = read_rest(options, &request);
     if (code == EXIT_DONE && options->error && strcmp(options->error, "-") == 0) {
@@ -111,7 +112,7 @@ static int decide_stream(const struct decide_options *options, struct policy_set
 {
     const struct policy *policy = NULL;
     instant now = INSTANT_NONE;
-    int code = read_time("now", options->now, &now, out);
+    int code = read_time(policy, "now", options->now, &now, out);
     if (options->id || options->error || options->code || options->retry_count || options->last || options->first ||
         options->deadline || options->priority || options->retry_after || options->seed || options->in_doubt ||
         options->doubted)

@@ -80,6 +80,17 @@ static const char *check_pattern(struct slice text)
     return NULL;
 }
 
+const char *check_zone(struct slice text)
+{
+    int64_t offset_ms;
+    return instant_zone_parse(text, &offset_ms) ? NULL : "must be UTC or an offset like -03:00";
+}
+
+const char *check_reason(struct slice text)
+{
+    return text.len <= REASON_TEMPLATE_BYTES_MAX ? check_line(text) : "is longer than 96 bytes";
+}
+
 const char *check_error_code(struct slice text)
 {
     static const char *const prefixes[] = { "xpath:", "header:" };

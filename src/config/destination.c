@@ -160,6 +160,8 @@ static void doubt_finish(const struct finish *finish)
     policy->can_verify = config->verify.url != NULL;
     policy->verify_after_ms = config->verify.after_ms;
     policy->poll_every_ms = config->poll.every_ms;
+    if (policy->zone && !instant_zone_parse(slice_from(policy->zone), &policy->zone_ms))
+        policy->zone = NULL; /* told already */
     if (finish->real && policy->in_doubt == DOUBT_VERIFY && !policy->can_verify)
         FINISH_PROBLEM(
             finish, &policy->in_doubt,

@@ -83,6 +83,10 @@ static const struct setting retry_rows[] = {
       .meaning = "A destination's own wish (Retry-After) is believed up to this." },
     { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d",
       .meaning = "The shortest wait after a throttled answer." },
+    { "reason", SETTING_TEXT, AT(policy.retry_reason),
+      .meaning = "The words of `retryReason` for a retry, such as `Erro transiente, tentativa {n} de {max}`. Programs read "
+                 "the other members.",
+      .check = check_reason },
     { "throttled_counts", SETTING_BOOL, RETRY(throttled_spends), "true",
       .meaning = "Whether a throttled answer spends one of the retries." },
     { "adaptive", SETTING_BOOL, AT(adaptive_backoff), "false",
@@ -442,6 +446,10 @@ static const struct setting destination_rows[] = {
     { "poll", SETTING_SECTION, AT(poll), .meaning = "How to ask how it was judged.", .section = &poll_section },
     { "sign", SETTING_SECTION, 0, .meaning = "Signing requests.", .section = &sign_section },
     { "id_pattern", SETTING_TEXT, AT(policy.id_pattern_text), .meaning = "A pattern that the whole of each id must match." },
+    { "zone", SETTING_TEXT, AT(policy.zone),
+      .meaning = "Where a time of a question to decide is that has no zone, as of Java's LocalDateTime: an offset like "
+                 "-03:00, or UTC. Without it such a time is refused.",
+      .check = check_zone },
     { "job_ttl", SETTING_DURATION, AT(job_ttl_ms), "0s", "0s", "3650d", .meaning = "A job that is older is dead. 0s: no limit." },
     { "dead", SETTING_SECTION, 0, .meaning = "Dead letters.", .section = &dead_section },
     { "fairness", SETTING_SECTION, 0, .meaning = "Turns between tenants.", .section = &fairness_section },

@@ -11,6 +11,7 @@
 
 enum {
     JOB_ID_BYTES_MAX = 255,
+    REASON_TEMPLATE_BYTES_MAX = 96,
 };
 
 /* Where the bounds [floor, cap] are applied: see backoff.h. */
@@ -52,6 +53,9 @@ struct policy {
     int64_t poll_every_ms;      /* how long after an acceptance to ask how it was judged; 0: as a retry */
     struct pattern *id_pattern; /* NULL: any id */
     const char *id_pattern_text;
+    const char *zone;         /* of times that have none; NULL: they are refused */
+    int64_t zone_ms;          /* its offset */
+    const char *retry_reason; /* "Retry {n} of {max}": the words of retryReason; NULL: our own */
 };
 
 /* NULL when the id is right; else what is wrong with it, for a person. Ids are visible ASCII or UTF-8 of up to 255 bytes. */

@@ -200,10 +200,11 @@ void log_outcome(const struct dest *dest, const struct job *job, const struct op
     const struct decision *decision = &settlement->decision;
     bool done = decision->verdict == VERDICT_COMPLETE;
     bool bad = settlement->dead || settlement->blocks;
+    bool odd = !decision->known; /* S1-018: retried for safety, and somebody should look */
     struct buffer error;
     buffer_init(&error, LOG_ERROR_BYTES_MAX);
     redact(&error, settle->error, LOG_ERROR_BYTES_MAX);
-    log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : LOG_INFO,
+    log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : odd ? LOG_WARN : LOG_INFO,
               done                 ? "job_completed"
               : settlement->dead   ? "job_dead"
               : settlement->blocks ? "destination_blocked"
@@ -212,9 +213,10 @@ void log_outcome(const struct dest *dest, const struct job *job, const struct op
               FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(STATE_RUNNING)),
               FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, settle->event))),
               FIELD_INT("attempt", job->attempts), FIELD_INT("retry_count", decision->retry_count),
-              FIELD_CSTR("class", outcome_name(decision->outcome)), FIELD_TEXT("code", settle->code),
-              FIELD_TEXT("error", buffer_slice(&error)), FIELD_INT("delay_ms", decision->delay_ms),
-              FIELD_INSTANT("next_at", decision->next_at));
+              FIELD_CSTR("class", outcome_name(decision->outcome)),
+              FIELD_CSTR("label", done ? "" : outcome_label(decision->outcome, decision->known)),
+              FIELD_TEXT("code", settle->code), FIELD_TEXT("error", buffer_slice(&error)),
+              FIELD_INT("delay_ms", decision->delay_ms), FIELD_INSTANT("next_at", decision->next_at));
     buffer_release(&error);
 }
 

@@ -33,10 +33,11 @@ const char *decision_error_code(enum verdict verdict)
     return codes[verdict];
 }
 
-enum status decision_time_parse(struct slice text, instant *ret_at, struct error *err)
+enum status decision_time_parse(const struct policy *policy, struct slice text, instant *ret_at, struct error *err)
 {
     instant at;
-    enum status status = instant_parse(text, &at, err);
+    enum status status = policy && policy->zone ? instant_parse_in(text, policy->zone_ms, &at, err)
+                                                : instant_parse(text, &at, err);
     if (status != STATUS_OK)
         return status;
     if (at < INSTANT_MIN || at > DECISION_NOW_MAX)

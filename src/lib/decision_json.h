@@ -94,7 +94,8 @@ const char *question_problem_name(enum question_problem problem);
 /* "PERMANENT_ERROR", "MAX_RETRIES_EXCEEDED", "EXPIRED"; NULL: it is none of these errors. */
 const char *decision_error_code(enum verdict verdict);
 
-/* A time of a question: RFC 3339, in the years that a decision can be made in. */
-enum status decision_time_parse(struct slice text, instant *ret_at, struct error *err) MUST_CHECK;
+/* A time of a question: RFC 3339, in the years that a decision can be made in. The policy may know its zone; NULL: none. */
+enum status decision_time_parse(const struct policy *policy, struct slice text, instant *ret_at,
+                                struct error *err) MUST_CHECK;
 
 #endif

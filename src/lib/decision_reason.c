@@ -42,6 +42,21 @@ static const char *stop_reason(const struct decision *decision)
     }
 }
 
+/* The policy's own words; what stands in braces is filled in. At most a template's bytes and two numbers: it fits. */
+static int own_words(const char *words, int64_t count, int64_t max, char text[DECISION_REASON_BYTES_MAX])
+{
+    size_t len = 0;
+    for (struct slice rest = slice_from(words); rest.len > 0 && len + 1 < DECISION_REASON_BYTES_MAX;) {
+        bool n = slice_has_prefix(rest, SLICE("{n}")), of = slice_has_prefix(rest, SLICE("{max}"));
+        if (n || of)
+            len += (size_t)snprintf(text + len, DECISION_REASON_BYTES_MAX - len, "%" PRId64, n ? count : max);
+        else
+            text[len++] = rest.data[0];
+        rest = slice_from_offset(rest, n ? 3 : of ? 5 : 1);
+    }
+    return len < DECISION_REASON_BYTES_MAX ? (int)len : 0;
+}
+
 struct slice decision_reason(const struct policy *policy, const struct decision *decision,
                              char text[DECISION_REASON_BYTES_MAX])
 {
@@ -51,7 +66,9 @@ struct slice decision_reason(const struct policy *policy, const struct decision 
     int len;
     switch (decision->verdict) {
     case VERDICT_RETRY:
-        len = snprintf(text, DECISION_REASON_BYTES_MAX, "%s, retry %" PRId64 " of %" PRId64, retry_subject(decision),
+        len = policy->retry_reason ? own_words(policy->retry_reason, decision->retry_count, retries_max, text) : 0;
+        if (len == 0)
+            len = snprintf(text, DECISION_REASON_BYTES_MAX, "%s, retry %" PRId64 " of %" PRId64, retry_subject(decision),
                        decision->retry_count, retries_max);
         break;
     case VERDICT_HOLD:

@@ -94,7 +94,8 @@ static bool read_time(const struct question *question, enum member member, insta
     struct slice text;
     if (!read_text(question, member, &text, "a string like \"2025-01-12T10:40:00Z\"", err))
         return false;
-    if (value_of(question, member)->kind == VALUE_ABSENT || decision_time_parse(text, ret_at, &problem) == STATUS_OK)
+    if (value_of(question, member)->kind == VALUE_ABSENT ||
+        decision_time_parse(question->policy, text, ret_at, &problem) == STATUS_OK)
         return true;
     error_set(err, STATUS_INVALID, "%s: %.400s", member_name(member), problem.text);
     return false;

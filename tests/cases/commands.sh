@@ -35,6 +35,8 @@ ask classify --policy tiss 'Timeout - Connection timeout after 30s'
 check "S1-015: classify, whatever the case" ended 0 'class  transient' 'label  TRANSIENT' 'rule   TIMEOUT'
 ask classify --policy tiss -o json 'AUTHORIZATION_DENIED'
 check "classify as JSON" ended 0 '{"class":"permanent","label":"PERMANENT","rule":"AUTHORIZATION_DENIED"}'
+ask classify --policy tiss --documents WEIRD_FAILURE
+check "S1-043 C-16: in the document's word" ended 0 UNKNOWN_TRANSIENT
 ask classify --policy tiss gremlins
 check "S0-071: classify an unknown error" ended 0 'label  UNKNOWN' 'rule   none matched'
 ask classify --policy tiss -- --TIMEOUT

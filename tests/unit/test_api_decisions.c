@@ -1,8 +1,10 @@
 /*
- * Decisions for whoever sends by himself, and the trail by the documents' names.
+ * Decisions for whoever sends by himself; the trail and the export by the documents' names.
  */
 #include "support/api_fixture.h"
 #include "support/check.h"
+
+#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +127,24 @@ static void decisions_know_the_job(void **state)
     }
 }
 
+/* C-38, S2-032, S2-038: a job that grew too old before it was ever tried has a reason in the export too. */
+static void an_expired_job_says_so_in_the_export(void **state)
+{
+    struct api_fixture *fixture = *state;
+    char body[256], deadline[INSTANT_TEXT_BYTES];
+    instant_format(clock_now() + HOUR_MS, deadline);
+    snprintf(body, sizeof body, "{\"destination\":\"yard\",\"tenant\":\"t\",\"id\":\"old\",\"payload\":\"x\",\"deadline\":\"%s\"}",
+             deadline);
+    struct reply reply = http_do(fixture, "POST", "/v1/jobs", body);
+    assert_int_equal(reply.status, 201);
+    reply_release(&reply);
+    api_fixture_advance(fixture, 2 * HOUR_MS);
+    await_state(fixture, "/v1/jobs/old?tenant=t", "dead");
+    reply = http_do(fixture, "GET", "/v1/dead/export", NULL);
+    check(reply.status == 200 && strstr(reply.body, "\"lastFailureReason\":\"EXPIRED: the deadline passed"), "%d %s", reply.status, reply.body);
+    reply_release(&reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +152,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(decisions_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(attempts_have_the_documents_names, setup, teardown),
         cmocka_unit_test_setup_teardown(decisions_know_the_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_expired_job_says_so_in_the_export, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

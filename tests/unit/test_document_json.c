@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -61,7 +62,7 @@ static json_t *asked(void *policy, const char *question)
 static const struct {
     const char *name, *question, *member, *expected;
 } cases[] = {
-    { "S0-039 S0-060 S0-121 S1-038 S1-039", TRANSIENT, "shouldRetry", "true" },
+    { "S0-039 S0-060 S1-038 S1-039", TRANSIENT, "shouldRetry", "true" },
     { "S0-041 S0-062 S0-121 S1-038 S1-039", TRANSIENT, "retryCount", "2" },
     { "S0-123 S1-039", TRANSIENT, "maxRetries", "5" },
     { "S0-042 S0-063 S1-023 S1-040 C-17", TRANSIENT, "retryReason", "\"Transient error, retry 2 of 5\"" },
@@ -120,6 +121,64 @@ static void time_and_minutes(void **state)
         }
 }
 
+/* S0-014, S0-053, S0-059, S1-037: it may be left out or null and changes nothing; what is no time is refused. */
+static void last_submission_is_optional(void **state)
+{
+    static const struct { const char *member; bool valid; } rows[] = {
+        { "", true },
+        { ",\"lastSubmissionTime\":null", true },
+        { ",\"lastSubmissionTime\":\"2025-01-12T10:00:00Z\"", true },
+        { ",\"lastSubmissionTime\":\"2025-01-12T07:00:00.123-03:00\"", true },
+        { ",\"lastSubmissionTime\":\"yesterday\"", false },
+        { ",\"lastSubmissionTime\":\"2025-13-12T10:00:00Z\"", false },
+        { ",\"lastSubmissionTime\":\"2025-01-12T10:00:00\"", false }, /* whose ten o'clock? */
+        { ",\"lastSubmissionTime\":7", false },
+    };
+    char *usual = NULL;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char question[200];
+        snprintf(question, sizeof question, "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT\",\"retryCount\":1%s}",
+                 rows[i].member);
+        json_t *answer = asked(*state, question);
+        char *text = json_dumps(answer, JSON_SORT_KEYS);
+        if (!usual)
+            usual = strdup(text);
+        if (rows[i].valid)
+            assert_string_equal(text, usual);
+        else
+            assert_string_equal(json_string_value(json_object_get(answer, "error")), "INVALID_TIME");
+        free(text);
+        json_decref(answer);
+    }
+    free(usual);
+}
+
+/* C-17, C-19: a policy's own zone for times that have none, and its own words for the reason. */
+static void a_policy_has_its_zone_and_words(void **state)
+{
+    static const char file[] = "destinations: { d: { preset: tiss, url: 'https://a.example', zone: '-03:00',\n"
+                               "  retry: { reason: 'Erro transiente, tentativa {n} de {max}' } } }\n";
+    static const char *const times[] = { "2025-01-12T07:40:00", "2025-01-12T07:40", "2025-01-12T07:40:00.000000",
+                                         "2025-01-12T10:40:00Z", "2025-01-12T11:40:00+01:00" };
+    struct insist_policy *policy = NULL;
+    char problem[256];
+    (void)state;
+    assert_int_equal(insist_policy_from_yaml(file, strlen(file), "d", &policy, problem, sizeof problem), INSIST_OK);
+    for (size_t i = 0; i < COUNT(times); i++) {
+        char question[200];
+        snprintf(question, sizeof question,
+                 "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT\",\"retryCount\":1,\"now\":\"%s\"}", times[i]);
+        json_t *answer = asked(policy, question);
+        instant next_at;
+        assert_int_equal(instant_parse((struct slice){ json_string_value(json_object_get(answer, "nextRetryTime")), 24 },
+                                       &next_at, NULL), STATUS_OK);
+        assert_int_equal(next_at - json_integer_value(json_object_get(answer, "backoffMs")), now_ms);
+        assert_string_equal(json_string_value(json_object_get(answer, "retryReason")), "Erro transiente, tentativa 2 de 5");
+        json_decref(answer);
+    }
+    insist_policy_free(policy);
+}
+
 /* S0-130, S1-106, C-22: 2 seconds are allowed for one decision; here a thousand have one. */
 static void decisions_are_quick(void **state)
 {
@@ -136,6 +195,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members),
         cmocka_unit_test(time_and_minutes),
+        cmocka_unit_test(last_submission_is_optional),
+        cmocka_unit_test(a_policy_has_its_zone_and_words),
         cmocka_unit_test(decisions_are_quick),
     };
     return cmocka_run_group_tests(tests, load, release);

@@ -331,16 +331,6 @@ static void claims_spread(void **state)
     assert_true(chi_square < 27.9); /* 9 degrees of freedom: one in a thousand is above */
 }
 
-/* S0-014, S0-053, S0-059, S1-037: without the time of the last submission the answer is the same. */
-static void last_submission_is_optional(void **state)
-{
-    (void)state;
-    struct decide_request asked = request("TIMEOUT", 1);
-    int64_t without = decided("tiss", &asked).delay_ms;
-    asked.first_at = now - 10 * M;
-    assert_int_equal(decided("tiss", &asked).delay_ms, without);
-}
-
 /* A configuration from its text; the caller releases it. */
 static struct config *configured(struct slice text)
 {
@@ -446,7 +436,6 @@ int main(void)
         cmocka_unit_test(analysis_is_idempotent),
         cmocka_unit_test(threads_agree),
         cmocka_unit_test(claims_spread),
-        cmocka_unit_test(last_submission_is_optional),
         cmocka_unit_test(lists_and_limits_are_data),
         cmocka_unit_test(sifen_duplicate_is_verified),
         cmocka_unit_test(tiss_duplicate_after_doubt),

@@ -14,6 +14,9 @@ static int64_t answers_as_told(struct world *world, const struct send *send, str
     (void)world;
     if (slice_equal(send->job->payload, SLICE("good"))) {
         answer->outcome = OUTCOME_DELIVERED;
+    } else if (slice_equal(send->job->payload, SLICE("weird"))) {
+        answer->code = SLICE("app:odd");
+        answer->text = SLICE("WEIRD: nobody knows");
     } else {
         bool bad = slice_equal(send->job->payload, SLICE("bad"));
         answer->code = bad ? SLICE("http:422") : SLICE("http:503");
@@ -65,6 +68,7 @@ static void an_item_has_its_line(void **state)
 {
     static const struct line_case cases[] = {
         { "good", "c-1", "debug", "job_completed", "completed", "", "", 0, false },
+        { "weird", "c-3", "warn", "retry_scheduled", "waiting", "app:odd", "WEIRD: nobody knows", 1, true }, /* S1-018 */
         { "down", "c-2", "info", "retry_scheduled", "waiting", "http:503", "HTTP 503: away", 1, true },
         { "bad", "", "error", "job_dead", "dead", "http:422", "HTTP 422: user <number> is unknown", 0, false },
     };

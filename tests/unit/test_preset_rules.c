@@ -347,6 +347,39 @@ static void http_texts(void **state)
     check_rows(rows, COUNT(rows));
 }
 
+/* C-15, C-56, S0-004, S1-002, S1-004: what the documents call passing and lasting, in their own words. */
+static void the_documents_phrases(void **state)
+{
+    (void)state;
+    static const struct { const char *preset, *text; enum outcome expected; } rows[] = {
+        { "tiss", "Timeout de rede", OUTCOME_TRANSIENT },
+        { "tiss", "Indisponibilidade tempor\xc3\xa1ria do sistema TISS", OUTCOME_TRANSIENT },
+        { "tiss", "Erro de conex\xc3\xa3o", OUTCOME_TRANSIENT },
+        { "tiss", "Sobrecarga moment\xc3\xa2nea (rate limit)", OUTCOME_TRANSIENT },
+        { "tiss", "Dados de paciente inv\xc3\xa1lidos", OUTCOME_PERMANENT },
+        { "tiss", "Dados do paciente inv\xc3\x83\xc2\xa1lidos", OUTCOME_PERMANENT },
+        { "tiss", "C\xc3\xb3""digo de procedimento inexistente", OUTCOME_PERMANENT },
+        { "tiss", "Autoriza\xc3\xa7\xc3\xa3o expirada", OUTCOME_PERMANENT },
+        { "tiss", "AUTORIZA\xc3\x87\xc3\x83O NEGADA", OUTCOME_PERMANENT },
+        { "tiss", "autorizacao negada", OUTCOME_PERMANENT },
+        { "tiss", "Conta duplicada", OUTCOME_PERMANENT },
+        { "tiss", "operadora n\xc3\xa3o encontrada", OUTCOME_PERMANENT },
+        { "tiss", "operadora n\xc3\x83\xc2\xa3o encontrada", OUTCOME_PERMANENT },
+        { "tiss", "cobertura negada", OUTCOME_PERMANENT },
+        { "sifen", "Timeout de SIFEN", OUTCOME_TRANSIENT },
+        { "sifen", "sobrecarga", OUTCOME_TRANSIENT },
+        { "sifen", "Error de Conectividad", OUTCOME_TRANSIENT },
+        { "sifen", "Problemas de red o DNS", OUTCOME_TRANSIENT },
+        { "sifen", "Error de Servicio", OUTCOME_TRANSIENT },
+        { "sifen", "Mantenimiento programado", OUTCOME_WAIT },
+        { "sifen", "degradaci\xc3\xb3n de servicio", OUTCOME_WAIT },
+        { "sifen", "Documento inv\xc3\xa1lido", OUTCOME_PERMANENT },
+        { "sifen", "certificado vencido", OUTCOME_BLOCKED },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check(rows[i].preset, "", rows[i].text, rows[i].expected); /* by a rule: none is left to chance */
+}
+
 /* S3-098: whatever bytes stand around it, a token is found: accents may arrive decoded twice, or cut. */
 static void broken_encodings(void **state)
 {
@@ -387,7 +420,7 @@ int main(void)
         cmocka_unit_test(http_statuses), cmocka_unit_test(curl_codes),       cmocka_unit_test(sifen_codes),
         cmocka_unit_test(tiss_glosas),   cmocka_unit_test(smtp_replies),     cmocka_unit_test(tiss_answers),
         cmocka_unit_test(sifen_answers), cmocka_unit_test(smtp_texts),       cmocka_unit_test(ses_errors),
-        cmocka_unit_test(http_texts),    cmocka_unit_test(broken_encodings), cmocka_unit_test(rules_are_ascii),
+        cmocka_unit_test(http_texts),    cmocka_unit_test(the_documents_phrases), cmocka_unit_test(broken_encodings), cmocka_unit_test(rules_are_ascii),
     };
     return cmocka_run_group_tests(tests, NULL, presets_release);
 }
