@@ -1,5 +1,5 @@
 #!/bin/sh
-# /metrics of a daemon with a store of its own, before and after a restart. Where promtool is installed it judges too.
+# /metrics of a daemon with a store of its own, before and after a restart, and what promtool says to it and to the rules.
 . "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
 daemon=
@@ -46,11 +46,10 @@ check "the store has a size" above insist_store_bytes 4095
 check "the disk has room" above insist_disk_free_bytes 1000000
 check "the process has a processor" above process_cpu_seconds_total 0
 check "and a beginning" above process_start_time_seconds 1000000000
-if command -v promtool >/dev/null 2>&1; then
-    check "promtool has nothing against it but the documents' names" test -z "$(promtool_objects)"
-    check "nor against the rules" promtool check rules "$root/examples/prometheus/insist-rules.yml"
-    check "nor against the example" promtool check config "$root/examples/prometheus/prometheus.yml"
-fi
+check "promtool has nothing against it but the documents' names" test -z "$(promtool_objects)"
+check "nor against the rules" promtool check rules "$root/examples/prometheus/insist-rules.yml"
+check "nor against the example" promtool check config "$root/examples/prometheus/prometheus.yml"
+check "the rules fire where the documents say, and nowhere else" promtool test rules "$root/tests/cases/prometheus/rules_test.yml"
 ask cancel 3 --tenant u
 ask dest pause held
 kill "$daemon"
