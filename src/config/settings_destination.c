@@ -79,7 +79,7 @@ static const struct setting retry_rows[] = {
       .choices = clamps },
     { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
       .meaning = "No retry later than this after the first attempt. 0s: no such limit." },
-    { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "24h", "0s", "365d",
+    { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "1h", "0s", "365d",
       .meaning = "A destination's own wish (Retry-After) is believed up to this." },
     { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d",
       .meaning = "The shortest wait after a throttled answer." },

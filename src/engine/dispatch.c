@@ -241,11 +241,8 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
 static void heed(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant,
                  const struct answer *answer, const struct settlement *settlement)
 {
-    if (answer->slow_all && answer->retry_after_ms > 0 && dest->config) {
-        int64_t asked = answer->retry_after_ms;
-        int64_t believed = dest->config->policy.retry.retry_after_max_ms;
-        gate_close_until(gate, instant_add(engine_now(engine), asked < believed ? asked : believed));
-    }
+    if (answer->slow_all && answer->retry_after_ms > 0 && dest->config)
+        dest_asked(engine, dest, gate, tenant, answer->retry_after_ms);
     if (settlement->blocks && gate == &dest->fallback)
         fallback_block(engine, dest, answer->text);
     else if (settlement->blocks)

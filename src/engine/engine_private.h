@@ -116,6 +116,9 @@ struct dest {
     enum gate_hold hold; /* that the dispatcher met last, */
     instant hold_since;  /* and since when */
     struct lane_state *held_lanes; /* tenants that are held for themselves */
+    int64_t asked_lane;   /* the last that was told to wait, */
+    instant asked_until;  /* and until when; */
+    bool asked_alone;     /* nobody else had work then */
     size_t held_lane_count;
     int64_t tenants;   /* that ever had a job there, but for the daemon's own */
     int64_t dead;      /* of all its lanes, as the store has told, */
@@ -151,6 +154,7 @@ struct lane_state {
     struct attempt *ahead_first, *ahead_end; /* claimed, waiting for a free slot */
     struct lane_state *ahead_next;           /* in the ring of those that have some */
     int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
+    instant asked_until; /* the destination wants nothing of it before; INSTANT_NONE: it never said so */
     bool held; /* until an operator resumes it; the rest is about that */
     bool blocked; /* because credentials were refused */
     char *hold_reason;
@@ -426,6 +430,10 @@ void fallback_state_write(struct json_writer *json, const struct dest *dest);
 void fallback_state_read(struct dest *dest, const json_t *root);
 
 /* lane_holds.c */
+/* An answer asked for a pause: it is that tenant's, and the destination's too once a second one was told so. */
+void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant, int64_t asked_ms);
+/* That lane has work. */
+void dest_not_alone(struct engine *engine, struct lane_state *newcomer);
 /* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */
 void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text);
 /* What is kept of held tenants: a member of the state, and back. The lanes are known already. */

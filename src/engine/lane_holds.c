@@ -109,6 +109,49 @@ size_t engine_tenant_holds(const struct engine *engine, struct slice destination
     return count;
 }
 
+/*
+ * One tenant's answer is about that tenant: its account may be over its limit, or it may want to stop the others. When a
+ * second one is told so while the first still waits, or nobody else has work, it is the destination.
+ */
+void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant, int64_t asked_ms)
+{
+    instant now = engine_now(engine);
+    int64_t believed = dest->config->policy.retry.retry_after_max_ms;
+    instant until = instant_add(now, asked_ms < believed ? asked_ms : believed);
+    struct lane_state *lane = lane_recall_named(engine, dest, tenant);
+    if (!lane || gate == &dest->fallback) {
+        gate_close_until(gate, until);
+        return;
+    }
+    bool known = dest->asked_until > now && dest->asked_until <= instant_add(now, believed);
+    bool second = known && dest->asked_lane != lane->id;
+    bool alone = turns_count(&dest->turns) <= (size_t)(lane->ready > 0);
+    if (second)
+        gate_close_until(gate, dest->asked_until);
+    if (second || alone)
+        gate_close_until(gate, until);
+    else
+        lane->asked_until = until > lane->asked_until ? until : lane->asked_until;
+    dest->asked_alone = alone && !second;
+    if (!known || until >= dest->asked_until) { /* the longer wish wins */
+        dest->asked_lane = lane->id;
+        dest->asked_until = until;
+    }
+}
+
+/* Somebody else has work now: what one tenant was told is that tenant's. */
+void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
+{
+    struct dest *dest = newcomer->dest;
+    struct lane_state *asked = lane_find(engine, dest->asked_lane);
+    if (!dest->asked_alone || asked == newcomer)
+        return;
+    dest->asked_alone = false;
+    if (asked && dest->gate.closed_until != INSTANT_NONE)
+        asked->asked_until = dest->gate.closed_until;
+    dest->gate.closed_until = INSTANT_NONE;
+}
+
 /* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */
 void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text)
 {

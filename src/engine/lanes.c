@@ -36,6 +36,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         dest->fallback_rules = fallback_rules_of(NULL);
         gate_init(&dest->fallback, &dest->fallback_rules, engine_now(engine), INSTANT_NONE);
         dest->held_since = INSTANT_NONE;
+        dest->asked_until = INSTANT_NONE;
         dest->answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
         dest_alerts_init(&dest->alerts);
@@ -140,6 +141,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->rate_kept = INSTANT_NONE;
         lane->idle_since = INSTANT_NONE;
         lane->looked_at = INSTANT_NONE;
+        lane->asked_until = INSTANT_NONE;
         lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lane_count++;
@@ -166,6 +168,7 @@ void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t coun
 {
     lane->ready += count;
     lane->all_failed = false;
+    dest_not_alone(engine, lane);
     lane->dest->ready += count;
     if (lane->ready > 0) {
         turns_add(&lane->dest->turns, &lane->turn);
@@ -235,6 +238,10 @@ int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted
         tell_tenant_full(lane);
     if (lane->held || lane_dead_full(lane)) {
         lane_park(lane, INSTANT_MAX, now);
+        return 0;
+    }
+    if (lane->asked_until > now) {
+        lane_park(lane, lane->asked_until, now);
         return 0;
     }
     int64_t room = rate_ask(&lane->rate, now, max).room;

@@ -211,11 +211,65 @@ static void an_outage_exhausts_no_item(void **state)
     }
 }
 
+/* What each of the tenants is told. */
+struct wishes {
+    int64_t ms[3]; /* of A, B, C; 0: all is well */
+};
+
+static int64_t tells_to_wait(struct world *world, const struct send *send, struct answer *answer)
+{
+    const struct wishes *wishes = world->context;
+    int64_t ms = wishes->ms[send->job->tenant.data[0] - 'A'];
+    answer->outcome = ms > 0 ? OUTCOME_NONE : OUTCOME_DELIVERED;
+    if (ms > 0) {
+        answer->code = SLICE("http:429");
+        answer->text = SLICE("HTTP 429");
+        answer->slow_all = true;
+        answer->retry_after_ms = ms;
+    }
+    return 10;
+}
+
+/* One tenant's Retry-After holds that tenant, for an hour at most; the destination only when two were told, or nobody else has work. */
+static void a_wish_is_the_tenants(void **state)
+{
+    (void)state;
+    struct wishes wishes = { { 80000 * SECOND_MS, 0, 0 } };
+    struct world world = { .destination = tells_to_wait, .context = &wishes };
+    world_begin(&world, "destinations: { d: { preset: http, " HTTP " } }\n", began);
+    for (int i = 0; i < 3; i++) {
+        world_add(&world, "d", "B", NULL, "x");
+        world_add(&world, "d", "A", NULL, "x");
+    }
+    world_run_for(&world, SECOND_MS);
+    world_add(&world, "d", "A", "late", "x");
+    world_add(&world, "d", "B", NULL, "x");
+    world_run_for(&world, MINUTE_MS);
+    struct lane_counts counts = world_counts(&world, "d");
+    assert_int_equal(counts.completed, 4); /* all of B's */
+    assert_int_equal(world_job(&world, "A", "late").attempts, 0);
+    assert_null(standing(&world).held_by); /* although A was alone for a moment */
+    wishes.ms[0] = 0;
+    world_run_for(&world, 61 * MINUTE_MS);
+    assert_int_equal(world_job(&world, "A", "late").state, STATE_COMPLETED); /* retry_after_max: an hour */
+    world_run_for(&world, 61 * MINUTE_MS);
+    wishes = (struct wishes){ { 30 * SECOND_MS, 60 * SECOND_MS, 0 } };
+    world_add(&world, "d", "C", "scheduled", "x");
+    world_run_for(&world, SECOND_MS);
+    world_add(&world, "d", "A", NULL, "x");
+    world_add(&world, "d", "B", NULL, "x");
+    world_run_for(&world, SECOND_MS);
+    assert_string_equal(standing(&world).held_by, "throttle");
+    assert_in_range(standing(&world).held_until - world.now, 55 * SECOND_MS, 60 * SECOND_MS); /* the longer one */
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_stops_the_others),
         cmocka_unit_test(an_outage_exhausts_no_item),
+        cmocka_unit_test(a_wish_is_the_tenants),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -382,8 +382,10 @@ static void too_fast_slows_all_workers(void **state)
     world_begin(&world, PULL(RETRY ", errors: { throttled: ['http:429'] }"), began);
     add_jobs(&world, 4);
     world_run_for(&world, 1000);
-    ask(&worker, 1);
+    ask(&worker, 2); /* of both tenants: one of them alone would slow only itself */
     assert_int_equal(nack(&worker, &worker.jobs[0], "http:429", "slow down", 60 * 1000).decision.outcome, OUTCOME_THROTTLED);
+    assert_null(standing(&world).held_by);
+    assert_int_equal(nack(&worker, &worker.jobs[1], "http:429", "slow down", 60 * 1000).decision.outcome, OUTCOME_THROTTLED);
     done_with_all(&worker);
     assert_string_equal(standing(&world).held_by, "throttle");
     work(&worker, 55 * 1000, 4);

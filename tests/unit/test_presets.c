@@ -228,7 +228,7 @@ static void http_retry_after(void **state)
         { -1, 4 * S, 6 * S },                          /* none was given */
         { 0, 4 * S, 6 * S },                           /* a date in the past */
         { 120 * S, 120 * S, 144 * S },                 /* never earlier, spread upwards */
-        { (int64_t)99999999 * S, DAY_MS, DAY_MS }, /* believed up to a day */
+        { (int64_t)99999999 * S, HOUR_MS, HOUR_MS }, /* believed up to an hour */
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -319,7 +319,7 @@ static void test_defaults(void **state)
     assert_false(x->policy.can_verify);
     assert_int_equal(x->policy.unknown, OUTCOME_TRANSIENT);
     assert_int_equal(x->policy.retry.retries_max, 5);
-    assert_int_equal(x->policy.retry.retry_after_max_ms, DAY_MS);
+    assert_int_equal(x->policy.retry.retry_after_max_ms, HOUR_MS);
     assert_true(x->policy.retry.throttled_spends);
     assert_true(x->tls.verify);
     assert_int_equal(x->rate_total.count, 0);
