@@ -12,18 +12,24 @@
 
 /* --- health --------------------------------------------------------------------------------------- */
 
+/* What the clock jumped over did not pass. */
+static int64_t elapsed(instant since, instant now)
+{
+    return now - since - clock_stepped_ms(2 * STUCK_AFTER_MS);
+}
+
 static bool writer_is_stuck(const struct api *api, instant now)
 {
     struct writer_figures figures = writer_figures(api->settings.writer);
-    return figures.busy && now - figures.progressed_at > STUCK_AFTER_MS;
+    return figures.busy && elapsed(figures.progressed_at, now) > STUCK_AFTER_MS;
 }
 
 /* The pulse comes back about once a second, and so does the engine's own turn. */
 static bool engine_is_stuck(const struct api *api, instant now)
 {
     if (api->pulse.ran_at != 0)
-        return now - api->pulse.ran_at > STUCK_AFTER_MS;
-    return api->pulse.out && now - api->pulse.asked_at > STUCK_AFTER_MS;
+        return elapsed(api->pulse.ran_at, now) > STUCK_AFTER_MS;
+    return api->pulse.out && elapsed(api->pulse.asked_at, now) > STUCK_AFTER_MS;
 }
 
 static void answer_fine(struct call *call)

@@ -3,7 +3,6 @@
 #include "base/json.h"
 
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES_MAX = 64 * 1024, FIELD_BYTES_MAX = 4096 };
@@ -13,20 +12,6 @@ static const char *const level_names[] = {
 };
 
 static atomic_int threshold = LOG_INFO;
-
-instant clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (instant)now.tv_sec * SECOND_MS + now.tv_nsec / 1000000;
-}
-
-int64_t clock_ticks_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void log_set_level(enum log_level level)
 {

@@ -7,7 +7,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-#include "base/instant.h"
+#include "base/clock.h"
 #include "base/slice.h"
 
 enum log_level {
@@ -50,10 +50,5 @@ void log_fields(enum log_level level, const char *event, const struct field *fie
 /* Below this level nothing is written; LOG_INFO at first. */
 void log_set_level(enum log_level level);
 bool log_level_from_name(struct slice name, enum log_level *ret_level);
-
-/* The system's wall clock. Only whoever wires things together may ask it. */
-instant clock_now(void);
-/* Nanoseconds that only go forward, from an unknown beginning: for measuring how long something takes, never to decide. */
-int64_t clock_ticks_ns(void);
 
 #endif

@@ -21,6 +21,7 @@
 enum {
     EXPIRY_WARN_DAYS = 30,
     CLOCK_SAMPLE_MS = 50,
+    CLOCK_BEHIND_MAX_MS = 5000,
     CLOCK_DRIFT_MAX_MS = 25,
     CLOCK_YEAR_MIN = 2024,
     CLOCK_YEAR_MAX = 2200,
@@ -44,6 +45,20 @@ static void check_schema(struct doctor *doctor, const char *path, const struct s
         doctor_tell(doctor, FINDING_OK, "store",
                     "%s: schema version %d; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64 " dead",
                     path, known, facts->pending, facts->running, facts->waiting, facts->dead);
+}
+
+/* The daemon moves what is left to wait for when it starts; but somebody should look at the machine's clock. */
+static void check_newest(struct doctor *doctor, const struct store_sqlite_facts *facts)
+{
+    char newest[INSTANT_TEXT_BYTES], behind[UNITS_TEXT_BYTES];
+    if (facts->newest_at <= doctor->now + CLOCK_BEHIND_MAX_MS)
+        return;
+    instant_format(facts->newest_at, newest);
+    duration_format(facts->newest_at - doctor->now, behind);
+    doctor_tell(doctor, FINDING_WARN, "clock",
+                "it is %s behind the store's newest event, %s: it went back. Waits keep what was left of them; set the clock if "
+                "it is wrong now",
+                behind, newest);
 }
 
 static void check_content(struct doctor *doctor, const char *path)
@@ -149,6 +164,7 @@ void doctor_store(struct doctor *doctor)
         if (access(path, W_OK) != 0)
             doctor_tell(doctor, FINDING_FAIL, "store", "%s may not be written by this user: %s", path, strerror(errno));
         check_schema(doctor, path, &facts);
+        check_newest(doctor, &facts);
         check_content(doctor, path);
     }
     check_disk(doctor, path);

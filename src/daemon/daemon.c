@@ -335,10 +335,16 @@ static enum status open_store(struct daemon *daemon, struct error *err)
     struct store_settings settings = { .sync_always = always, .pending_max = config->pending_max, .on_migrate = on_migrate,
                                        .pending_per_tenant = config->pending_per_tenant, .own_tenant = NOTIFY_TENANT,
                                        .make = daemon->settings->init ? STORE_MAKE : STORE_MAKE_IN_EMPTY_FOLDER,
-                                       .audit_key = slice_from(config->audit_key ? config->audit_key : "") };
+                                       .audit_key = slice_from(config->audit_key ? config->audit_key : ""),
+                                       .now = clock_now() };
     enum status status = store_open(daemon->settings->backends, slice_from(config->store), &settings, &daemon->store, err);
     if (status != STATUS_OK)
         return status;
+    if (daemon->store->newest_at != INSTANT_NONE)
+        clock_not_before(daemon->store->newest_at);
+    if (daemon->store->shifted_ms > 0)
+        log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", daemon->store->shifted_ms),
+                  FIELD_CSTR("advice", "the clock is earlier than the store's newest event; waits keep what was left"));
     status = daemon->store->ops->reader(daemon->store, &daemon->reader, err);
     if (status != STATUS_OK)
         return status;

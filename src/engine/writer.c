@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ struct writer {
     instant synced_at;
     bool unsynced;
     int64_t tended_ns, head_told_ns; /* clock_ticks_ns */
+    int64_t ahead_told_ms;           /* of the process's clock to the system's */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
     atomic_bool busy;
@@ -329,6 +331,30 @@ static void tell_head(struct writer *writer)
     log_event(LOG_INFO, "trail_head", FIELD_CSTR("expect", text));
 }
 
+/* The process goes on by its own clock; who reads times of other machines beside ours must hear it. */
+static void tell_clock(struct writer *writer, instant now)
+{
+    int64_t ahead_ms = clock_ahead_ms();
+    char note[96];
+    if (ahead_ms - writer->ahead_told_ms < SECOND_MS && writer->ahead_told_ms - ahead_ms < SECOND_MS)
+        return;
+    writer->ahead_told_ms = ahead_ms;
+    if (ahead_ms == 0)
+        return;
+    log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", ahead_ms),
+              FIELD_CSTR("advice", "the system's clock went back; the daemon goes on by its own until it is started again"));
+    snprintf(note, sizeof note, "{\"note\":\"clock_put_back\",\"ms\":%lld}", (long long)ahead_ms);
+    struct store_op op = { .kind = OP_NOTE, .data = slice_from(note) };
+    struct arena memory;
+    struct error error;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = writer->settings.store->ops->apply(writer->settings.store, now, &op, 1, &memory, &error);
+    arena_release(&memory);
+    writer->unsynced = writer->unsynced || status == STATUS_OK;
+    if (failure_is_final(status))
+        fail_for_good(writer, &error);
+}
+
 /* By the ticks, not by the clock, which may stand in a test and jump in life. */
 static void tend_if_due(struct writer *writer)
 {
@@ -339,8 +365,11 @@ static void tend_if_due(struct writer *writer)
         now_ns - writer->tended_ns < (int64_t)TEND_EVERY_MS * 1000000)
         return;
     writer->tended_ns = now_ns;
-    if (store->ops->tend(store, writer->settings.now(writer->settings.context), &error) != STATUS_OK)
+    instant now = writer->settings.now(writer->settings.context);
+    if (store->ops->tend(store, now, &error) != STATUS_OK)
         fail_for_good(writer, &error);
+    else
+        tell_clock(writer, now);
     if (now_ns - writer->head_told_ns >= (int64_t)DAY_MS * 1000000)
         tell_head(writer);
 }

@@ -356,6 +356,7 @@ struct store_settings {
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
     int64_t pending_per_tenant; /* likewise of one tenant; 0: all of them while only one is known, else half */
     struct slice own_tenant;    /* the daemon's, which is not counted as one */
+    instant now; /* when it is opened; 0: not told, and nothing is moved */
     struct slice audit_key; /* events are under it; empty: under none */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
     void (*on_migrate)(int from, int to);
@@ -436,6 +437,8 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
     uint64_t seed; /* this installation's own for ever: the seed of its jitter */
+    instant newest_at;  /* of the events that were there when it was opened; INSTANT_NONE: none, or it is not known */
+    int64_t shifted_ms; /* by so much waits and leases were moved, since the clock went back; 0: they were not */
 };
 
 struct store_reader {

@@ -646,7 +646,7 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
-    store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED };
+    store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED, .newest_at = INSTANT_NONE };
     store->settings = *settings;
     store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
     map_init(&store->tenants, SEED);

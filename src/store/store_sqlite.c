@@ -246,6 +246,9 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
         status = progress_load(store, err);
     if (status == STATUS_OK)
         status = sqlite_trail_begin(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_shift(store, err);
+    store->base.newest_at = store->base.shifted_ms ? store->settings.now : store->newest_at;
     if (status == STATUS_OK && store->settings.sync_always)
         status = sqlite_log_gather(store, err);
     if (status == STATUS_OK) {

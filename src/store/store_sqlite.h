@@ -23,6 +23,7 @@ struct store_sqlite_facts {
     int64_t bytes;
     int64_t pending, running, waiting, dead; /* jobs */
     int64_t event_first, event_last;         /* numbers; 0: no event */
+    instant newest_at;                       /* of the newest event; 0: none */
 };
 
 /* The version that this program writes. */

@@ -91,6 +91,7 @@ static enum status facts_read(sqlite3 *db, struct store_sqlite_facts *ret_facts,
         { "SELECT sum(dead) FROM lane", &facts.dead },
         { "SELECT min(number) FROM event", &facts.event_first },
         { "SELECT max(number) FROM event", &facts.event_last },
+        { "SELECT at FROM event ORDER BY number DESC LIMIT 1", &facts.newest_at },
     };
     int64_t page_bytes = 0;
     enum status status = sqlite_schema_identify(db, &facts.schema_version, err);

@@ -7,6 +7,7 @@
  *   store_sqlite_watch.c    whether its files stay in their places
  *   store_sqlite_trail.c    the events' chain: sealed, its head kept
  *   store_sqlite_verify.c   and followed from outside
+ *   store_sqlite_shift.c    times in it, after the clock went back
  *   store_sqlite_backup.c   a copy of the whole
  *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
@@ -286,6 +287,11 @@ enum status sqlite_make_folders(char *path, struct error *err) MUST_CHECK;
 enum status sqlite_make_begin(char *path, struct error *err) MUST_CHECK;
 enum status sqlite_make_end(const char *path, struct error *err) MUST_CHECK;
 
+/* ---- store_sqlite_shift.c ---- */
+
+/* When it is opened earlier than its newest time: moves what is left to wait for. */
+enum status sqlite_shift(struct sqlite_store *store, struct error *err) MUST_CHECK;
+
 /* ---- store_sqlite_watch.c ---- */
 
 /* From now on the log and its index must stay the files they are. */
@@ -304,6 +310,9 @@ enum status sqlite_trail_seal(struct sqlite_batch *batch, struct event *event) M
 enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once) MUST_CHECK;
 /* The same in a transaction of its own, if the head has moved. A full disk is no failure. */
 enum status sqlite_trail_settle(struct sqlite_store *store, instant now, struct error *err) MUST_CHECK;
+/* A transaction of its own: an SQL text, NULL: none, then events with these data, ended by NULL, then the head. */
+enum status sqlite_trail_note(struct sqlite_store *store, instant now, const char *sql, const char *const *notes,
+                              struct error *err) MUST_CHECK;
 struct trail_head sqlite_store_head(struct store *store);
 enum status sqlite_trim_apply(struct sqlite_batch *batch, struct store_op *op) MUST_CHECK;
 

@@ -76,13 +76,15 @@ static enum status note(struct sqlite_batch *batch, const char *data)
     return sqlite_event_append(batch, &event, 0);
 }
 
-/* `notes`: events that come first. */
-static enum status head_write(struct sqlite_store *store, instant now, const char *const *notes, struct error *err)
+enum status sqlite_trail_note(struct sqlite_store *store, instant now, const char *sql, const char *const *notes,
+                              struct error *err)
 {
     struct sqlite_batch batch = { .store = store, .now = now, .err = err };
     struct sqlite_progress saved = store->progress;
     arena_init(&batch.scratch, SIZE_MAX);
     enum status status = sqlite_run(&batch, STATEMENT_BEGIN);
+    if (status == STATUS_OK && sql)
+        status = sqlite_exec(store->db, sql, err);
     for (; status == STATUS_OK && *notes; notes++)
         status = note(&batch, *notes);
     if (status == STATUS_OK)
@@ -107,7 +109,7 @@ enum status sqlite_trail_settle(struct sqlite_store *store, instant now, struct 
     static const char *const none[] = { NULL };
     if (store->head_number == store->progress.event_last)
         return STATUS_OK;
-    enum status status = head_write(store, now, none, err);
+    enum status status = sqlite_trail_note(store, now, NULL, none, err);
     return status == STATUS_FULL || status == STATUS_BUSY ? STATUS_OK : status;
 }
 
@@ -239,7 +241,7 @@ enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err)
     notes[0] = found || !holds ? text : NULL;
     if (kept && holds && !store->key_set)
         return STATUS_OK;
-    status = head_write(store, store->newest_at == INSTANT_NONE ? 0 : store->newest_at, notes, err);
+    status = sqlite_trail_note(store, store->newest_at == INSTANT_NONE ? 0 : store->newest_at, NULL, notes, err);
     store->head_at = INSTANT_NONE; /* by the clock of who works with it now, nothing was written yet */
     return status == STATUS_FULL && kept ? STATUS_OK : status;
 }

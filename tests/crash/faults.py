@@ -3,6 +3,7 @@
 
     tests/crash/faults.py
 """
+import glob
 import json
 import os
 import random
@@ -141,6 +142,90 @@ def damaged(tap, folder):
     daemon.end()
 
 
+RETRY = """\
+  d:
+    url: http://127.0.0.1:{port}/
+    allow_private: true
+    retry: {{ max_retries: 5, base: 4s, factor: 1, floor: 4s, cap: 4s, jitter: 0 }}
+  e: {{ transport: pull, in_doubt: resend }}
+"""
+
+
+def fake_clock(by):
+    """The environment of a process whose clock is off by so much; None: there is no way to do that."""
+    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    linked = subprocess.run(["ldd", process.INSIST], capture_output=True, text=True).stdout
+    if not library or "libasan" in linked or "libtsan" in linked:
+        return None
+    return {"LD_PRELOAD": library[0], "FAKETIME": by, "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1"}
+
+
+def clock_put_back(tap, folder, name, by):
+    """A retry due in seconds, and a lease of seconds, do not wait for the clock to catch up."""
+    environment = fake_clock(by)
+    if not environment:
+        tap.skip(f"clock {name} over a restart", "no libfaketime, or a sanitizer's library that must be loaded first")
+        return
+    answers = iter([503])
+    receiver = process.Receiver(lambda key, attempt: (next(answers, 200), 0))
+    daemon = new_daemon(folder, "clock-" + name, RETRY.format(port=receiver.port))
+    daemon.start()
+    daemon.add("d", "waits")
+    daemon.add("e", "leased")
+    lease = daemon.call("POST", "/v1/leases", {"destination": "e", "lease_s": 5})
+    process.wait_until(lambda: daemon.counts("d")["waiting"] == 1)
+    daemon.kill()
+    daemon.start(environment=environment)
+    tap.check(lease[0] == 200 and "clock_put_back" in daemon.said(), f"clock {name}: the log tells of it", daemon.said()[-600:])
+    delivered = process.wait_until(lambda: len(receiver.seen()) == 2)
+    tap.check(delivered, f"clock {name}: the retry comes when it was due", daemon.call("GET", "/v1/jobs/waits?tenant=t"))
+    again = process.wait_until(lambda: daemon.call("POST", "/v1/leases", {"destination": "e"})[1].get("leases"))
+    tap.check(again, f"clock {name}: the lease ends when it was to end")
+    events = daemon.call("GET", "/v1/events?type=note&limit=100")[1]
+    tap.check("clock_put_back" in json.dumps(events), f"clock {name}: and so does the trail", events)
+    doctor = subprocess.run([process.INSIST, "--server", f"http://127.0.0.1:{daemon.port}", "doctor", "-c", daemon.config],
+                            capture_output=True, text=True, env={**os.environ, **fake_clock(by.replace("-", "-1"))})
+    tap.check("behind the store's newest event" in doctor.stdout, f"clock {name}: doctor sees a clock that is behind", doctor.stdout)
+    daemon.stop()
+    receiver.close()
+
+
+def clock_steps(tap, folder):
+    """While it runs: a step forward is no standstill, a step back holds nobody up."""
+    place = os.path.join(folder, "offset")
+    environment = fake_clock("+0")
+    if not environment:
+        tap.skip("a clock that steps", "no libfaketime, or a sanitizer's library that must be loaded first")
+        return
+    environment.update(FAKETIME_TIMESTAMP_FILE=place, FAKETIME_NO_CACHE="1")
+    del environment["FAKETIME"]
+
+    def set_clock(offset):
+        with open(place + ".new", "w") as out:
+            out.write(offset + "\n")
+        os.rename(place + ".new", place)
+    set_clock("+0")
+    answers = iter([503])
+    receiver = process.Receiver(lambda key, attempt: (next(answers, 200), 0))
+    daemon = new_daemon(folder, "steps", RETRY.format(port=receiver.port))
+    daemon.start(environment=environment)
+    set_clock("+45")
+    bad = []
+    for _ in range(150):
+        status, body = daemon.call("GET", "/livez")
+        bad += [] if status == 200 else [(status, body)]
+        time.sleep(0.02)
+    tap.check(not bad, "a step forward is no standstill", bad[:2])
+    daemon.add("d", "waits")
+    process.wait_until(lambda: daemon.counts("d")["waiting"] == 1)
+    set_clock("-2h")
+    tap.check(process.wait_until(lambda: len(receiver.seen()) == 2), "a step back holds no retry up",
+              daemon.call("GET", "/v1/jobs/waits?tenant=t"))
+    tap.check(process.wait_until(lambda: "clock_put_back" in daemon.said()), "and is told")
+    daemon.stop()
+    receiver.close()
+
+
 def main():
     tap = process.Tap()
     folder = process.scratch_folder()
@@ -150,6 +235,9 @@ def main():
     log_removed(tap, folder, "removed", os.unlink, True)
     log_removed(tap, folder, "cut", lambda path: os.truncate(path, 0), False)
     damaged(tap, folder)
+    clock_put_back(tap, folder, "back by an hour", "-1h")
+    clock_put_back(tap, folder, "back by two years", "-730d")
+    clock_steps(tap, folder)
     process.clear(tap, folder)
     return tap.end()
 

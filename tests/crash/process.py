@@ -146,10 +146,11 @@ class Daemon:
         with open(self.config, "w") as out:
             out.write(f"listen: 127.0.0.1:{self.port}\nstore: {self.store}\n{more}destinations:\n{destinations}")
 
-    def start(self, wait=True, before=None):
+    def start(self, wait=True, before=None, environment=None):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([INSIST, "serve", "--init", "-c", self.config], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, preexec_fn=before)
+                                            stdout=log, stderr=log, preexec_fn=before,
+                                            env={**os.environ, **(environment or {})})
         return self.ready() if wait else None
 
     def ready(self, seconds=WAIT_S):
