@@ -25,6 +25,8 @@ static enum status status_of(int result)
 {
     if (result == SQLITE_IOERR_NOMEM)
         return STATUS_NO_MEMORY;
+    if (result == SQLITE_IOERR_SHMSIZE) /* only while it is opened: later there is room before it is needed */
+        return STATUS_FULL;
     switch (result & 0xff) {
     case SQLITE_FULL:
         return STATUS_FULL;
@@ -158,6 +160,8 @@ static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
 static enum status log_settle(struct sqlite_store *store, struct error *err)
 {
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if ((result & 0xff) == SQLITE_FULL)
+        result = sqlite_room_settle(store);
     return result == SQLITE_OK ? STATUS_OK : sqlite_failure(store->db, result, "write back the log", err);
 }
 
@@ -225,6 +229,7 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
 
 static enum status database_open(struct sqlite_store *store, struct error *err)
 {
+    sqlite_room_release(store);
     enum status status = connect_to(store->path, SQLITE_OPEN_READWRITE, &store->db, err);
     if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") == 1) /* SQLite then makes do with reading */
         status = error_set(err, STATUS_IO, "the file is read-only");
@@ -232,6 +237,8 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
         status = sqlite_schema_configure(store->db, store->settings.sync_always, err);
     if (status == STATUS_OK)
         status = log_settle(store, err);
+    if (status == STATUS_OK)
+        sqlite_room_begin(store);
     if (status == STATUS_OK)
         status = sqlite_schema_migrate(store->db, store->settings.on_migrate, err);
     if (status == STATUS_OK)
@@ -249,7 +256,7 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = sqlite_shift(store, err);
     store->base.newest_at = store->base.shifted_ms ? store->settings.now : store->newest_at;
-    if (status == STATUS_OK && store->settings.sync_always)
+    if (status == STATUS_OK)
         status = sqlite_log_gather(store, err);
     if (status == STATUS_OK) {
         sqlite3_wal_hook(store->db, wal_grown, store);
@@ -266,6 +273,8 @@ static void store_free(struct sqlite_store *store)
     sqlite_lanes_release(store);
     sqlite_held_release(store);
     sqlite_rows_release(store);
+    if (store->index_fd >= 0)
+        close(store->index_fd);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->path);
@@ -304,7 +313,8 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     store->base.ops = &sqlite_store_ops;
     store->settings = *settings;
-    store->lock_fd = -1;
+    store->lock_fd = store->index_fd = -1;
+    store->spare_at = INSTANT_NONE;
     store->newest_at = store->head_at = INSTANT_NONE;
     store->key_set = settings->audit_key.len > 0;
     if (store->key_set)

@@ -19,7 +19,7 @@ enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path
                          strerror(errno));
     if (snprintf(outside->path, sizeof outside->path, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof outside->path)
         return error_set(err, STATUS_INVALID, "the store's path is too long");
-    outside->store = (struct sqlite_store){ .path = outside->path, .lock_fd = -1 };
+    outside->store = (struct sqlite_store){ .path = outside->path, .lock_fd = -1, .index_fd = -1 };
     return sqlite_file_check(outside->path, err);
 }
 

@@ -58,6 +58,8 @@ enum { GATHERED_BYTES_MAX = 31 * LOG_FRAME_BYTES }; /* SQLite's files take no mo
 struct sqlite_log {
     sqlite3_io_methods methods; /* first: the file's own methods lead here */
     const sqlite3_io_methods *real;
+    struct sqlite_store *store;
+    bool gathers;
     sqlite3_int64 at; /* where the gathered bytes belong */
     int len;
     char bytes[GATHERED_BYTES_MAX];
@@ -82,12 +84,14 @@ static int gathered_write(struct sqlite_log *log, sqlite3_file *file)
 static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
 {
     struct sqlite_log *log = log_of(file);
+    if (!sqlite_room_for(log->store, (at + len) / LOG_FRAME_BYTES + 1))
+        return SQLITE_FULL;
     if (log->len > 0 && (at != log->at + log->len || len > GATHERED_BYTES_MAX - log->len)) {
         int result = gathered_write(log, file);
         if (result != SQLITE_OK)
             return result;
     }
-    if (len > GATHERED_BYTES_MAX)
+    if (!log->gathers || len > GATHERED_BYTES_MAX)
         return log->real->xWrite(file, bytes, len, at);
     if (log->len == 0)
         log->at = at;
@@ -144,14 +148,14 @@ static bool may_gather(struct sqlite_store *store)
 enum status sqlite_log_gather(struct sqlite_store *store, struct error *err)
 {
     sqlite3_file *file = NULL;
-    if (!may_gather(store))
-        return STATUS_OK;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
     if (result != SQLITE_OK || !file || !file->pMethods)
         return error_set(err, STATUS_IO, "the write-ahead log is not open: %s", sqlite3_errstr(result));
     struct sqlite_log *log = malloc(sizeof *log);
     if (!log)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store's log");
+    log->store = store;
+    log->gathers = store->settings.sync_always && may_gather(store);
     log->real = file->pMethods;
     log->methods = (sqlite3_io_methods){
         .iVersion = 1,

@@ -67,7 +67,8 @@ static bool entry_counts(const char *name, const char *file)
         if (strcmp(name, nothing[i]) == 0)
             return false;
     return strncmp(name, file, strlen(file)) != 0 || (strcmp(name + strlen(file), ".lock") != 0 &&
-                                                      strcmp(name + strlen(file), ".new") != 0);
+                                                      strcmp(name + strlen(file), ".new") != 0 &&
+                                                      strcmp(name + strlen(file), ".spare") != 0);
 }
 
 static enum status folder_check(const char *path, struct error *err)

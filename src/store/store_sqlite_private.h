@@ -8,6 +8,7 @@
  *   store_sqlite_trail.c    the events' chain: sealed, its head kept
  *   store_sqlite_verify.c   and followed from outside
  *   store_sqlite_shift.c    times in it, after the clock went back
+ *   store_sqlite_room.c     what it needs of a full disk
  *   store_sqlite_backup.c   a copy of the whole
  *   store_sqlite_file.c     looking at a store from outside
  *   store_sqlite_lane.c     lanes and their counters, in memory and back
@@ -167,6 +168,9 @@ struct sqlite_store {
     int64_t head_number; /* of the head that is kept in the file */
     instant head_at;     /* when it was written */
     instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
+    int index_fd;         /* the log's index; -1: not known */
+    int64_t index_frames; /* that it has room for */
+    instant spare_at;     /* when the spare file was last looked at */
     struct sqlite_watched watched[WATCHED_COUNT];
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
@@ -287,6 +291,19 @@ enum status sqlite_make_folders(char *path, struct error *err) MUST_CHECK;
 enum status sqlite_make_begin(char *path, struct error *err) MUST_CHECK;
 enum status sqlite_make_end(const char *path, struct error *err) MUST_CHECK;
 
+/* ---- store_sqlite_room.c ---- */
+
+/* From now on the index of the log gets its blocks ahead of use. */
+void sqlite_room_begin(struct sqlite_store *store);
+/* Whether the index has room for so many frames; it is made. False: the disk is full. */
+bool sqlite_room_for(struct sqlite_store *store, int64_t frames);
+/* Before it is opened: gives up the spare file where there is no room otherwise. */
+void sqlite_room_release(const struct sqlite_store *store);
+/* Once a minute: makes it again where there is. */
+void sqlite_room_spare(struct sqlite_store *store, instant now);
+/* SQLite's result: the whole log is synced where it stands. */
+int sqlite_room_settle(struct sqlite_store *store) MUST_CHECK;
+
 /* ---- store_sqlite_shift.c ---- */
 
 /* When it is opened earlier than its newest time: moves what is left to wait for. */
@@ -320,7 +337,7 @@ enum status sqlite_trim_apply(struct sqlite_batch *batch, struct store_op *op) M
 
 /* Makes the log longer when there is little left of it; before a batch. */
 enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err) MUST_CHECK;
-/* From now on each commit writes the log in one piece. Only for sync_always; see there. */
+/* From now on a commit writes the log in one piece where it may, and no frame before its place in the index is there. */
 enum status sqlite_log_gather(struct sqlite_store *store, struct error *err) MUST_CHECK;
 
 /* ---- store_sqlite_file.c ---- */

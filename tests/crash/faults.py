@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -226,6 +227,93 @@ def clock_steps(tap, folder):
     receiver.close()
 
 
+def small_disk(folder, kind):
+    """A mounted file system of 8 MB, or None."""
+    place = os.path.join(folder, "disk-" + kind)
+    os.mkdir(place)
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", place]
+    if kind != "tmpfs":
+        image = place + ".img"
+        with open(image, "wb") as out:
+            out.truncate(16 << 20)
+        block = kind.split("-")[1]
+        made = shutil.which("mkfs.ext4") and subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-b", block, "-J", "size=4", image],
+                                                            capture_output=True).returncode == 0
+        if not made:
+            return None
+        command = ["mount", "-o", "loop", image, place]
+    return place if subprocess.run(command, capture_output=True).returncode == 0 else None
+
+
+def fill_up(place):
+    """Not one block is left."""
+    with open(os.path.join(place, "filler"), "ab", buffering=0) as out:
+        for size in (1 << 20, 1 << 16, 4096, 1024, 1):
+            try:
+                while True:
+                    out.write(bytes(size))
+            except OSError:
+                pass
+
+
+def full_disk(tap, folder, kind):
+    """It lives on a full disk, is killed there, starts there, and goes on when there is room."""
+    disk = small_disk(folder, kind)
+    if not disk:
+        tap.skip(f"a full disk, {kind}", "no such file system can be mounted here")
+        return
+    place = os.path.join(folder, "full-" + kind)
+    os.mkdir(place)
+    daemon = process.Daemon(place, PULL, "limits: { disk_free: 0KB }\n", store=f"sqlite:{disk}/insist.db")
+    daemon.database = os.path.join(disk, "insist.db")
+    try:
+        daemon.start()
+        acknowledged = []
+
+        def add_some(count, payload):
+            refused = 0
+            for _ in range(count):
+                job = f"job-{len(acknowledged) + refused}-{random.random()}"
+                if daemon.add("d", job, payload=payload)[0] == 201:
+                    acknowledged.append(job)
+                else:
+                    refused += 1
+                    if refused > 5:
+                        return
+        add_some(40, "x" * 1000)
+        fill_up(disk)
+        add_some(3000, "x" * 3000)
+        alive = daemon.process.poll() is None and daemon.call("GET", "/livez")[0] == 200
+        tap.check(alive, f"{kind}: the daemon lives on a full disk", daemon.said()[-800:])
+        daemon.end()
+        fill_up(disk)
+        for round_ in range(3):
+            started = daemon.start()
+            found = daemon.counts("d") if started else None
+            tap.check(started and found["pending"] == len(acknowledged), f"{kind}: it starts on a full disk, {round_}",
+                      (found, len(acknowledged), daemon.said()[-800:]))
+            status, body = daemon.add("d", "one more", payload="x" * 60000)
+            tap.check(status in (503, 507) or status == 201, f"{kind}: and says of a job whether it has it", (status, body))
+            if status == 201:
+                acknowledged.append("one more")
+            alive = daemon.process.poll() is None and daemon.call("GET", "/v1/jobs?limit=5")[0] == 200
+            tap.check(alive, f"{kind}: it answers readers", daemon.said()[-800:])
+            daemon.end()
+        daemon.start()
+        os.unlink(os.path.join(disk, "filler"))
+        again = process.wait_until(lambda: daemon.add("d", "after")[0] in (200, 201), every=0.2)
+        tap.check(again, f"{kind}: with room it takes jobs again", daemon.said()[-800:])
+        tap.check(daemon.stop() == 0, f"{kind}: it stops in order", daemon.said()[-800:])
+        database = process.check_database(tap, daemon.database)
+        stored = {row[0] for row in database.execute("SELECT id FROM job")}
+        lost = [job for job in acknowledged + ["after"] if job not in stored]
+        tap.check(not lost, f"{kind}: nothing that was acknowledged is lost", lost[:5])
+        database.close()
+    finally:
+        daemon.end()
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
 def main():
     tap = process.Tap()
     folder = process.scratch_folder()
@@ -238,6 +326,8 @@ def main():
     clock_put_back(tap, folder, "back by an hour", "-1h")
     clock_put_back(tap, folder, "back by two years", "-730d")
     clock_steps(tap, folder)
+    for kind in ("tmpfs", "ext4-4096", "ext4-1024"):
+        full_disk(tap, folder, kind)
     process.clear(tap, folder)
     return tap.end()
 

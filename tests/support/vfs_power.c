@@ -52,6 +52,7 @@ static struct {
     enum power_call fault;
     int fault_nth, fault_errno, fault_calls;
     bool fault_once, fault_happened;
+    bool full; /* no file can be made longer */
     enum power_rest fault_rest;
     bool unsafe;
     int last_errno;
@@ -217,7 +218,11 @@ static int file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_in
     struct power_file *self = file_of(file);
     int done = len;
     if (self->disk) {
-        if (fails(POWER_WRITE))
+        sqlite3_int64 size = 0;
+        bool longer = power.full && self->real->pMethods->xFileSize(self->real, &size) == SQLITE_OK && at + len > size;
+        if (longer)
+            power.fault_errno = ENOSPC;
+        if (longer || fails(POWER_WRITE))
             done = rest_of(len); /* a write that fails may have written something */
         for (int i = 0; i == 0 || i < done; i += PIECE_BYTES) { /* the power may go in the middle of a long one */
             watched(POWER_WRITE);
@@ -557,6 +562,11 @@ uint64_t power_cut_fingerprint(const char *from, enum power_loss loss, uint64_t 
         free(image.bytes);
     }
     return fingerprint;
+}
+
+void power_full(bool full)
+{
+    power.full = full;
 }
 
 void power_fail(enum power_call call, int nth, int errno_value, bool once)

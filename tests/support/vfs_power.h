@@ -55,6 +55,8 @@ uint64_t power_cut_fingerprint(const char *from, enum power_loss loss, uint64_t 
 
 /* From the `nth` (1, 2, ...) call of a kind on, it fails with `errno_value`; only that one when `once`. 0: no faults. */
 void power_fail(enum power_call call, int nth, int errno_value, bool once);
+/* No file can be made longer: such a write is short and fails for want of room. */
+void power_full(bool full);
 /* What a write that fails leaves of itself: half of it, unless said otherwise. */
 enum power_rest {
     POWER_REST_HALF,
