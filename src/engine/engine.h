@@ -115,6 +115,7 @@ struct tenant_status {
     bool known;
     struct turn_figures turns; /* since the engine started, or since it had work again after it had none for long */
     int64_t weight;
+    instant asked_until; /* the destination wants nothing of it before; INSTANT_NONE: it never said so */
 };
 struct tenant_status engine_tenant(const struct engine *engine, int64_t lane);
 

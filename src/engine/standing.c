@@ -13,9 +13,9 @@ struct tenant_status engine_tenant(const struct engine *engine, int64_t id)
 {
     const struct lane_state *lane = lane_find(engine, id);
     if (!lane || !lane->dest->config)
-        return (struct tenant_status){ .turns.last_at = INSTANT_NONE };
+        return (struct tenant_status){ .turns.last_at = INSTANT_NONE, .asked_until = INSTANT_NONE };
     return (struct tenant_status){ .known = true, .turns = turn_figures(&lane->dest->turns, &lane->turn),
-                                   .weight = lane->turn.weight };
+                                   .weight = lane->turn.weight, .asked_until = lane->asked_until };
 }
 
 struct limit_status limit_status(const struct concurrency *concurrency)
