@@ -20,7 +20,7 @@ struct faulty_store {
     pthread_mutex_t mutex; /* of the faults: readers are used from other threads */
     struct fault faults[FAULTY_CALLS];
     pthread_cond_t changed; /* of what follows */
-    bool held;
+    bool held, held_notes_only;
     int waiting; /* calls of apply that are held */
 };
 
@@ -68,12 +68,20 @@ static void faulty_close(struct store *base)
     free(store);
 }
 
-static void wait_while_held(struct faulty_store *store)
+static bool has_note(const struct store_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].kind == OP_KEEP)
+            return true;
+    return false;
+}
+
+static void wait_while_held(struct faulty_store *store, bool note)
 {
     pthread_mutex_lock(&store->mutex);
     store->waiting++;
     pthread_cond_broadcast(&store->changed);
-    while (store->held)
+    while (store->held && (note || !store->held_notes_only))
         pthread_cond_wait(&store->changed, &store->mutex);
     store->waiting--;
     pthread_mutex_unlock(&store->mutex);
@@ -83,7 +91,7 @@ static enum status faulty_apply(struct store *base, instant now, struct store_op
                                 struct error *err)
 {
     struct faulty_store *store = store_of(base);
-    wait_while_held(store);
+    wait_while_held(store, has_note(ops, count));
     enum status status = fault_next(store, FAULTY_APPLY, err);
     return status == STATUS_OK ? store->inner->ops->apply(store->inner, now, ops, count, memory, err) : status;
 }
@@ -272,7 +280,16 @@ void store_faulty_hold(struct store *base, bool held)
     struct faulty_store *store = store_of(base);
     pthread_mutex_lock(&store->mutex);
     store->held = held;
+    store->held_notes_only = false;
     pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_faulty_hold_notes(struct store *base)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->held = store->held_notes_only = true;
     pthread_mutex_unlock(&store->mutex);
 }
 

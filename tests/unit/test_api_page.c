@@ -104,7 +104,7 @@ static void a_browser_that_has_it_is_told_so(void **state)
 static void the_caller_is_told_what_it_may_do(void **state)
 {
     static const struct { const char *token, *first, *last, *tenant; size_t count; } cases[] = {
-        { "reader-of-everything-0001", "read", "operate", "", 2 },
+        { "reader-of-everything-0001", "read", "operate", "", 3 },
         { "reader-of-one-tenant-0001", "read", "read", "t", 1 },
     };
     struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });
@@ -120,7 +120,7 @@ static void the_caller_is_told_what_it_may_do(void **state)
     }
     api_fixture_free(fixture);
     struct reply reply = http_do(*state, "GET", "/v1/stats", NULL);
-    check(json_array_size(reply_at(&reply, "scopes")) == 4, "%s", reply.body);
+    check(json_array_size(reply_at(&reply, "scopes")) == 5, "%s", reply.body);
     reply_release(&reply);
 }
 
