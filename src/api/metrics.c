@@ -22,7 +22,7 @@ static double ratio(double part, double whole)
 
 static int64_t died_by(const struct measures *measures, enum verdict verdict)
 {
-    return measures->verdicts[verdict] + measures->recovered_dead[verdict];
+    return measures->verdicts[verdict] + measures->untried_dead[verdict];
 }
 
 static void fill_counted(const struct measures *measures, struct metrics_values *values)

@@ -193,7 +193,7 @@ static void reasons_one(const struct exposition *out, const struct metrics_desti
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         tell(out, destination, TEXT("reason", reasons[i].name),
-             (double)(measures->verdicts[reasons[i].verdict] + measures->recovered_dead[reasons[i].verdict]));
+             (double)(measures->verdicts[reasons[i].verdict] + measures->untried_dead[reasons[i].verdict]));
 }
 
 static void write_reasons(const struct exposition *out, const struct metrics_scene *scene)

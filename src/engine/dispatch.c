@@ -312,7 +312,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         return;
     }
     dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
-    if (attempt->gate) /* one that never went through a gate was never tried */
+    if (attempt->gate || settlement.dead) /* one that never went through a gate was never tried */
         log_outcome(attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
     count_outcome(engine, &settlement);
     measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
@@ -373,6 +373,35 @@ void attempt_release(struct attempt *attempt, const char *why)
     attempt_answered(attempt, &answer);
 }
 
+/* What came back from the disk is not what was accepted: nobody gets it. */
+static void attempt_damaged(struct attempt *attempt)
+{
+    const struct answer answer = {
+        .outcome = OUTCOME_PERMANENT,
+        .code = SLICE("insist:payload_damaged"),
+        .text = SLICE("PAYLOAD_DAMAGED: the stored job is not what was accepted, its digest differs; it was not sent. "
+                      "Retry it with its payload given anew, or purge it"),
+        .retry_after_ms = -1,
+    };
+    attempt_answered(attempt, &answer);
+}
+
+bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job)
+{
+    struct attempt *attempt = attempt_new(engine, &(struct purpose){ .lane = lane }, job);
+    if (!attempt)
+        return false;
+    attempt->side = SIDE_FIRST;
+    attempt->job.id = arena_copy(&attempt->memory, job->id); /* it outlives the worker's claim */
+    attempt->job.tenant = arena_copy(&attempt->memory, job->tenant);
+    if (!attempt->job.id.data || !attempt->job.tenant.data) {
+        attempt_free(attempt);
+        return false;
+    }
+    attempt_damaged(attempt);
+    return true;
+}
+
 const char *why_unsendable(const struct engine *engine, const struct lane_state *lane)
 {
     const struct dest *dest = lane->dest;
@@ -396,6 +425,8 @@ static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
         why = "the destination is held";
     if (why)
         attempt_release(attempt, why);
+    else if (attempt->job.damaged)
+        attempt_damaged(attempt);
     else if (attempt->gate)
         attempt_send(attempt);
     else

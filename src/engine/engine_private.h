@@ -475,6 +475,8 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
 void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */
 void attempt_release(struct attempt *attempt, const char *why);
+/* A job that a worker's claim has leased and nobody may have ends as a dead letter. False: no memory; its lease runs out. */
+bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job);
 
 /* rejudge.c */
 /*

@@ -89,6 +89,20 @@ static void return_claimed(struct engine *engine, const struct lane_state *lane,
     engine->ports.submit(engine->ports.context, batch);
 }
 
+/* Takes the damaged ones out, which end as dead letters; they free their tenant's slots then. */
+static int64_t keep_damaged(struct engine *engine, struct lane_state *lane, struct op_claim *claim)
+{
+    size_t kept = 0, freed = 0;
+    for (size_t i = 0; i < claim->ret_count; i++) {
+        if (!claim->ret_jobs[i].damaged)
+            claim->ret_jobs[kept++] = claim->ret_jobs[i];
+        else
+            freed += lease_damaged(engine, lane, &claim->ret_jobs[i]); /* without memory its lease runs out */
+    }
+    claim->ret_count = kept;
+    return (int64_t)freed;
+}
+
 /* ---- serving ---- */
 
 /* How many jobs the claims got; what failed is ready again, and what may not be handed out any more is given back. */
@@ -100,6 +114,7 @@ static size_t count_claimed(struct engine *engine, struct batch *batch, bool loo
         if (op->kind != OP_CLAIM)
             continue;
         struct lane_state *lane = lane_find(engine, op->claim.lane);
+        int64_t freed = 0;
         return_order_claimed(lane, (int64_t)op->claim.max);
         if (batch->status != STATUS_OK || op->status != STATUS_OK) {
             op->claim.ret_count = 0;
@@ -111,11 +126,12 @@ static size_t count_claimed(struct engine *engine, struct batch *batch, bool loo
             look_claimed(lane, &op->claim);
             if (op->claim.ret_count > 0 && why_not_now(lane))
                 return_claimed(engine, lane, &op->claim, why_not_now(lane));
+            freed = keep_damaged(engine, lane, &op->claim);
         }
         int64_t missing = (int64_t)(op->claim.max - op->claim.ret_count);
         if (!look)
             turns_returned(&lane->dest->turns, &lane->turn, missing);
-        shares_give_back(&lane->dest->shares, SIDE_FIRST, &lane->share, missing, engine_now(engine));
+        shares_give_back(&lane->dest->shares, SIDE_FIRST, &lane->share, missing - freed, engine_now(engine));
         count += op->claim.ret_count;
     }
     engine->figures.claimed += (int64_t)count;

@@ -176,11 +176,17 @@ void measures_answered(struct engine *engine, struct dest *dest, const struct jo
     struct measures *measures = &dest->measures;
     const struct decision *decision = &settlement->decision;
     bool taken = decision->verdict == VERDICT_COMPLETE || decision->verdict == VERDICT_POLL;
-    if (!answer->attempted) {
+    if (!answer->attempted && !settlement->dead) {
         measures->unsent++;
         return;
     }
     struct tenant_measure *tenant = tenant_of(measures, lane_recall(engine, job->lane), now);
+    if (!answer->attempted) {
+        tenant->dead++;
+        measures->untried_dead[decision->verdict]++;
+        note_code(measures, answer->code, true, now);
+        return;
+    }
     tenant->processed++;
     tenant->dead += settlement->dead;
     measures->verdicts[decision->verdict]++;
@@ -220,7 +226,7 @@ void measures_recovered(struct engine *engine, const struct op_settle *settle, i
     tenant_of(measures, lane, now)->dead++;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (slice_equal(settle->dead_code, slice_from(ends[i].code)))
-            measures->recovered_dead[ends[i].verdict]++;
+            measures->untried_dead[ends[i].verdict]++;
 }
 
 /* ---- questions ---- */

@@ -63,7 +63,7 @@ struct measures {
     int64_t labels[LABEL_COUNT];     /* of those that failed */
     int64_t unsent;    /* claimed, and given back untouched */
     int64_t recovered; /* attempts that nobody ended */
-    int64_t recovered_dead[VERDICT_COUNT];
+    int64_t untried_dead[VERDICT_COUNT]; /* of these, and of jobs that were found damaged */
     int64_t retried_delivered, retried_dead; /* jobs that ended after more than one attempt */
     int64_t decided[VERDICT_COUNT]; /* questions that somebody asked, who sends by himself */
     int64_t capped; /* waits that had grown to the policy's cap */

@@ -151,9 +151,14 @@ static struct decision decide_send(const struct settlement_input *input)
     return decision;
 }
 
-/* Verify and poll that failed to be asked at all, and sends that never left, are no attempt of anybody's. */
+/*
+ * Verify and poll that failed to be asked at all, and sends that never left, are no attempt of anybody's; one that must
+ * never leave is no attempt either.
+ */
 static struct decision decide_unattempted(const struct settlement_input *input)
 {
+    if (input->answer->outcome == OUTCOME_PERMANENT)
+        return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
     struct decision decision = ask_again(input, VERDICT_HOLD, SECOND_MS);
     decision.outcome = OUTCOME_WAIT;
     return decision;

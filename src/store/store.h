@@ -81,6 +81,7 @@ struct job {
     struct slice correlation_id;
     struct slice metadata;           /* JSON, or empty */
     struct slice payload;            /* only where the call says so */
+    bool damaged;                    /* OP_CLAIM of a send: it is not what was written; it must not be sent */
     int64_t last_event;
 };
 
@@ -104,7 +105,8 @@ struct op_insert {
  * OP_CLAIM: leases up to `max` ready jobs of a lane, and of payloads up to `bytes_max`, but always one job. Counts the
  * attempt of those whose step is STEP_SEND. A lane that never was has none ready. In order of (rank, seq), but with
  * `failed_last` those whose look_failed_at is not before that come after the others, the one that failed longest ago first;
- * of lanes with more than CLAIM_LOOKS_MAX ready jobs, among the first so many.
+ * of lanes with more than CLAIM_LOOKS_MAX ready jobs, among the first so many. A store on disk tells which
+ * jobs to send were changed there: `damaged`, by the digest of destination, content type, headers and payload.
  */
 struct op_claim {
     int64_t lane;

@@ -103,7 +103,7 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
         .ready = insert->run_at <= batch->now,
         .forget_at = INSTANT_NONE,
     };
-    job_digest(insert, row.digest);
+    sqlite_digest_make(insert, &row);
     batch->store->progress.seq_last = row.job.seq;
     status = sqlite_row_change(batch, NULL, &row, EVENT_TYPE_ACCEPTED, op->data);
     if (status == STATUS_OK)
@@ -233,6 +233,8 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
         status = sqlite_row_read(statement, batch->memory, &rows[count], batch->err);
         rows[count].job.destination = lane->lane.destination;
         rows[count].job.tenant = lane->lane.tenant;
+        rows[count].job.damaged =
+            status == STATUS_OK && rows[count].job.step == STEP_SEND && sqlite_digest_differs(&rows[count]);
         count++;
         if (status == STATUS_OK)
             status = sqlite_next(batch, which, &more);
@@ -419,12 +421,13 @@ static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, i
     row->ready = true;
 }
 
-static enum status payload_replace(struct sqlite_batch *batch, int64_t seq, struct slice payload)
+static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
 {
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_PAYLOAD_UPDATE];
-    sqlite3_bind_int64(statement, 1, seq);
+    sqlite3_bind_int64(statement, 1, row->job.seq);
     sqlite3_bind_blob64(statement, 2, payload.len ? payload.data : "", payload.len, SQLITE_STATIC);
-    return sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
+    enum status status = sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
+    return status == STATUS_OK ? sqlite_digest_correct(batch, row, payload) : status;
 }
 
 static enum status job_deleted(struct sqlite_batch *batch, const struct sqlite_row *row, enum event_type type,
@@ -452,7 +455,7 @@ static enum status named_change(struct sqlite_batch *batch, struct store_op *op,
     op->job.ret_was_dead = before->job.state == STATE_DEAD;
     enum status status = STATUS_OK;
     if (op->kind == OP_REDRIVE && op->job.payload_given)
-        status = payload_replace(batch, before->job.seq, op->job.payload);
+        status = payload_replace(batch, &after, op->job.payload);
     return status == STATUS_OK ? sqlite_row_change(batch, before, &after, type, op->data) : status;
 }
 

@@ -34,6 +34,7 @@
 
 enum {
     JOB_DIGEST_BYTES = 16,
+    JOB_DIGESTS_BYTES_MAX = 2 * JOB_DIGEST_BYTES,
     PAGE_BYTES = 4096,
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
@@ -62,6 +63,8 @@ enum statement {
     STATEMENT_JOB_DELETE,
     STATEMENT_PAYLOAD_INSERT,
     STATEMENT_PAYLOAD_UPDATE,
+    STATEMENT_PAYLOAD_ABOUT,
+    STATEMENT_DIGEST_UPDATE,
     STATEMENT_PAYLOAD_DELETE,
     STATEMENT_READY_INSERT,
     STATEMENT_READY_DELETE,
@@ -189,7 +192,8 @@ struct sqlite_batch {
 struct sqlite_row {
     struct job job;
     int64_t key; /* job_key of its name; 0: the id holds its number */
-    unsigned char digest[JOB_DIGEST_BYTES];
+    unsigned char digest[JOB_DIGESTS_BYTES_MAX]; /* see store_sqlite_digest.c */
+    size_t digest_len;
     bool ready;        /* is in the ready table */
     instant forget_at; /* of a completed or cancelled job */
     struct slice lease_owner;
@@ -351,6 +355,16 @@ enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path
 /* `older`: stores of older versions will do. */
 enum status sqlite_outside_version(const struct sqlite_outside *outside, bool older, int64_t *ret_version,
                                    struct error *err) MUST_CHECK;
+
+/* ---- store_sqlite_digest.c ---- */
+
+bool sqlite_digest_possible(size_t len);
+/* Of a new job. */
+void sqlite_digest_make(const struct op_insert *insert, struct sqlite_row *row);
+/* Whether the row, read with its payload, is not what it was when it was written. */
+bool sqlite_digest_differs(const struct sqlite_row *row);
+/* The row's payload is another from now on. */
+enum status sqlite_digest_correct(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload) MUST_CHECK;
 
 /* ---- store_sqlite_schema.c ---- */
 

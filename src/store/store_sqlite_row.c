@@ -53,6 +53,8 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
     [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5 FROM rows_payload",
     [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_ABOUT] = "SELECT content_type, headers FROM payload WHERE seq = ?1",
+    [STATEMENT_DIGEST_UPDATE] = "UPDATE job SET digest = ?2 WHERE seq = ?1",
     [STATEMENT_PAYLOAD_DELETE] = "DELETE FROM payload WHERE seq = ?1",
     [STATEMENT_READY_INSERT] = "INSERT OR FAIL INTO ready SELECT c0, c1, c2 FROM rows_ready",
     [STATEMENT_READY_DELETE] = "DELETE FROM ready WHERE lane = ?1 AND rank = ?2 AND seq = ?3",
@@ -196,16 +198,18 @@ static enum status row_read_enums(sqlite3_stmt *statement, struct sqlite_row *ro
     int64_t priority = sqlite3_column_int64(statement, COLUMN_PRIORITY);
     int64_t step = sqlite3_column_int64(statement, COLUMN_STEP);
     int64_t class = sqlite3_column_int64(statement, COLUMN_LAST_CLASS);
+    struct slice digest = sqlite_column_slice(statement, COLUMN_DIGEST);
     if (!in_range(state, STATE_PENDING, STATE_COUNT) || !in_range(priority, 0, PRIORITY_COUNT) ||
         !in_range(step, STEP_SEND, STEP_POLL + 1) || !in_range(class, OUTCOME_NONE, OUTCOME_COUNT) ||
-        sqlite3_column_bytes(statement, COLUMN_DIGEST) != JOB_DIGEST_BYTES)
+        !sqlite_digest_possible(digest.len))
         return error_set(err, STATUS_CORRUPT, "job %lld has impossible values",
                          (long long)sqlite3_column_int64(statement, COLUMN_SEQ));
     row->job.state = (enum job_state)state;
     row->job.priority = (enum priority)priority;
     row->job.step = (enum job_step)step;
     row->job.last_class = (enum outcome) class;
-    memcpy(row->digest, sqlite3_column_blob(statement, COLUMN_DIGEST), JOB_DIGEST_BYTES);
+    memcpy(row->digest, digest.data, digest.len);
+    row->digest_len = digest.len;
     return STATUS_OK;
 }
 
@@ -526,17 +530,17 @@ static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row
 static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *after)
 {
     const struct job *job = &after->job;
-    unsigned char *digest = arena_alloc(&batch->scratch, JOB_DIGEST_BYTES);
+    unsigned char *digest = arena_alloc(&batch->scratch, after->digest_len);
     struct sqlite_value *row = digest ? sqlite_rows_add(batch, ROWS_JOB) : NULL;
     assert(job->state == STATE_PENDING && job->step == STEP_SEND && job->generation == 1);
     if (!row)
         return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a new job");
-    memcpy(digest, after->digest, JOB_DIGEST_BYTES);
+    memcpy(digest, after->digest, after->digest_len);
     row[0] = value_int(job->seq);
     row[1] = value_int(after->key);
     row[2] = value_int(job->lane);
     row[3] = value_text(job->id); /* in the batch's results */
-    row[4] = value_blob(digest, JOB_DIGEST_BYTES);
+    row[4] = value_blob(digest, after->digest_len);
     row[5] = value_int(job->priority);
     row[6] = value_int(job->rank);
     row[7] = value_int(job->created_at);

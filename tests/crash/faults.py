@@ -143,6 +143,46 @@ def damaged(tap, folder):
     daemon.end()
 
 
+def changed(tap, folder):
+    """A payload that was changed while nobody looked is sent to nobody; with the right one it goes."""
+    receiver = process.Receiver(lambda key, attempt: (200, 0))
+    push = f"  p: {{ url: 'http://127.0.0.1:{receiver.port}/', allow_private: true }}\n"
+    away = f"  p: {{ url: 'http://127.0.0.1:{process.free_port()}/', allow_private: true, retry: {{ base: 1h, cap: 1h }} }}\n"
+    daemon = new_daemon(folder, "changed", PULL + away)
+    daemon.start()
+    daemon.call("POST", "/v1/destinations/d/pause", {})
+    for job in ("good", "bad"):
+        daemon.add("d", "pull-" + job)
+        daemon.add("p", "push-" + job)
+    tried = process.wait_until(lambda: (daemon.counts("p") or {}).get("waiting") == 2)
+    daemon.stop()
+    with sqlite3.connect(daemon.database) as database:
+        database.execute("UPDATE payload SET body = 'y' WHERE seq IN (SELECT seq FROM job WHERE id LIKE '%-bad')")
+    database.close()
+    daemon.write_config(PULL + push)
+    daemon.start()
+    for job in ("good", "bad"):
+        daemon.call("POST", f"/v1/jobs/push-{job}/retry?tenant=t", {})
+    daemon.call("POST", "/v1/destinations/d/resume", {})
+    ended = process.wait_until(lambda: daemon.drained(["p"], 1) and daemon.counts("p")["dead"] == 1)
+    tap.check(tried and ended and [key for key, *_ in receiver.seen()] == ["t/push-good"], "a changed payload is not sent",
+              (receiver.seen(), daemon.counts("p")))
+    _, leased = daemon.call("POST", "/v1/leases", {"destination": "d", "max": 10, "wait_s": 5})
+    tap.check([lease["id"] for lease in leased["leases"]] == ["pull-good"], "nor given to a worker", leased)
+    for job in ("push-bad", "pull-bad"):
+        dead = process.wait_until(lambda: daemon.call("GET", f"/v1/jobs/{job}?tenant=t")[1]["state"] == "dead")
+        _, body = daemon.call("GET", f"/v1/jobs/{job}?tenant=t")
+        tap.check(dead and body["last_code"] == "insist:payload_damaged", f"{job} is a dead letter", body)
+    told = [json.loads(line) for line in daemon.said().splitlines() if '"insist:payload_damaged"' in line]
+    tap.check(len(told) == 2 and all(line["level"] == "error" for line in told), "the log tells", told)
+    daemon.call("POST", "/v1/jobs/push-bad/retry?tenant=t", {"payload": "x"})
+    daemon.stop()
+    daemon.start()
+    tap.check(process.wait_until(lambda: len(receiver.seen()) == 2), "given anew it is sent", receiver.seen())
+    daemon.stop()
+    receiver.close()
+
+
 RETRY = """\
   d:
     url: http://127.0.0.1:{port}/
@@ -323,6 +363,7 @@ def main():
     log_removed(tap, folder, "removed", os.unlink, True)
     log_removed(tap, folder, "cut", lambda path: os.truncate(path, 0), False)
     damaged(tap, folder)
+    changed(tap, folder)
     clock_put_back(tap, folder, "back by an hour", "-1h")
     clock_put_back(tap, folder, "back by two years", "-730d")
     clock_steps(tap, folder)

@@ -352,6 +352,34 @@ static void a_corrected_payload_leaves_the_id_what_it_was(void **state)
     assert_true(again.insert.ret_existed);
 }
 
+static void correct(struct store_fixture *f, const char *payload)
+{
+    struct store_op redrive = job_op(OP_REDRIVE, "t", "a");
+    redrive.job.payload_given = true;
+    redrive.job.payload = slice_from(payload);
+    assert_run(f, &redrive, STATUS_OK);
+}
+
+static void a_corrected_payload_is_not_damage(void **state)
+{
+    struct store_fixture *f = *state;
+    int64_t lane = put(f, "a");
+    assert_false(take_and_settle(f, lane, EVENT_RETRY).damaged);
+    correct(f, "hurried, in the same generation");
+    struct job hurried = take_and_settle(f, lane, EVENT_GIVE_UP);
+    assert_int_equal(hurried.generation, 1);
+    assert_false(hurried.damaged);
+    correct(f, "");
+    assert_false(take_and_settle(f, lane, EVENT_GIVE_UP).damaged);
+    struct store_op redrive = job_op(OP_REDRIVE, "t", "a");
+    assert_run(f, &redrive, STATUS_OK);
+    assert_false(take_and_settle(f, lane, EVENT_GIVE_UP).damaged);
+    correct(f, "once more");
+    struct job last = take(f, lane);
+    assert_text(last.payload, "once more");
+    assert_false(last.damaged);
+}
+
 static void a_purged_job_leaves_its_history(void **state)
 {
     struct store_fixture *f = *state;
@@ -444,6 +472,7 @@ const struct store_case store_cases_name[] = {
     { "redrive of an expired job lasts", redrive_of_an_expired_job_lasts },
     { "redrive keeps a deadline to come", redrive_keeps_a_deadline_to_come },
     { "a corrected payload leaves the id what it was", a_corrected_payload_leaves_the_id_what_it_was },
+    { "a corrected payload is not damage", a_corrected_payload_is_not_damage },
     { "a purged job leaves its history", a_purged_job_leaves_its_history },
     { "a deleted id can be used again", a_deleted_id_can_be_used_again },
     { "an id that looks made is one like any other", an_id_that_looks_made_is_one_like_any_other },

@@ -487,6 +487,53 @@ static void what_was_claimed_before_a_pause_is_given_back(void **state)
     }
 }
 
+static void damage_bad_ones(struct world *world, const struct store_op *ops, size_t count)
+{
+    (void)world;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; ops[i].kind == OP_CLAIM && k < ops[i].claim.ret_count; k++)
+            ops[i].claim.ret_jobs[k].damaged = slice_has_prefix(ops[i].claim.ret_jobs[k].id, SLICE("bad"));
+}
+
+/* As the store tells: no worker gets it, and its slot is another's. */
+static void a_damaged_job_is_given_to_nobody(void **state)
+{
+    static const char *const ids[] = { "bad-1", "good-1", "bad-2", "good-2", "good-3" };
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(RETRY), began);
+    world.applied = damage_bad_ones;
+    for (size_t i = 0; i < 3; i++)
+        world_add(&world, "d", "t", ids[i], "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 10);
+    assert_int_equal(worker.count, 1);
+    assert_true(slice_equal(worker.jobs[0].id, SLICE("good-1")));
+    assert_int_equal(standing(&world).under_way, 1);
+    ack(&worker, &worker.jobs[0]);
+    done_with_all(&worker);
+    struct job bad = world_job(&world, "t", "bad-2");
+    assert_int_equal(bad.state, STATE_DEAD);
+    assert_int_equal(bad.attempts, 0);
+    assert_true(slice_equal(bad.last_code, SLICE("insist:payload_damaged")));
+    assert_true(slice_equal(world_job(&world, "t", "bad-1").dead_code, SLICE("PERMANENT_ERROR")));
+    assert_int_equal(engine_figures(world.engine).dead, 2);
+    assert_int_equal(standing(&world).under_way, 0);
+    for (size_t i = 3; i < 5; i++)
+        world_add(&world, "d", "t", ids[i], "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 10);
+    assert_int_equal(worker.count, 2);
+    for (size_t i = 0; i < 2; i++)
+        ack(&worker, &worker.jobs[i]);
+    done_with_all(&worker);
+    world_run_for(&world, 60 * 60 * 1000); /* nothing of them is left that could come back */
+    assert_int_equal(world_counts(&world, "d").dead, 2);
+    assert_int_equal(world_counts(&world, "d").completed, 3);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +551,7 @@ int main(void)
         cmocka_unit_test(cycles_count_leases),
         cmocka_unit_test(a_clock_set_back_keeps_no_worker_waiting),
         cmocka_unit_test(what_was_claimed_before_a_pause_is_given_back),
+        cmocka_unit_test(a_damaged_job_is_given_to_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,7 +325,7 @@ static void interrupted_attempts_are_counted(void **state)
     world_run_for(&world, SECOND_MS);
     struct destination_measures measured = look(&world, &memory);
     assert_int_equal(measured.measures.recovered, 2);
-    assert_int_equal(measured.measures.recovered_dead[VERDICT_PARK], 2);
+    assert_int_equal(measured.measures.untried_dead[VERDICT_PARK], 2);
     assert_int_equal(tenant_of(&measured, "t")->dead, 2);
     assert_int_equal(failed_with(&measured.measures, "insist:interrupted"), 2);
     end(&world, &memory);

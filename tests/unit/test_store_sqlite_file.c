@@ -216,6 +216,90 @@ static void test_backup(void **state)
     assert_int_equal(before.event_last, copied.event_last);
 }
 
+static void correct(struct store_fixture *f)
+{
+    struct store_op redrive = job_op(OP_REDRIVE, "t", "a");
+    redrive.job.payload_given = true;
+    redrive.job.payload = SLICE("corrected");
+    assert_run(f, &redrive, STATUS_OK);
+}
+
+/* A new job, one that failed, one that was corrected while it waited, and one that was when it was dead. */
+enum { LIVES = 4 };
+
+static int64_t live(struct store_fixture *f, int life)
+{
+    int64_t lane = put(f, "a");
+    if (life > 0)
+        take_and_settle(f, lane, life == 3 ? EVENT_GIVE_UP : EVENT_RETRY);
+    if (life > 1)
+        correct(f);
+    return lane;
+}
+
+/* Whatever was done with a job, a change on disk of what would be sent is seen by the claim, and by no other one. */
+static void test_a_changed_payload_shows(void **state)
+{
+    static const struct { const char *sql; bool damages; } changes[] = {
+        { "UPDATE payload SET body = x'7b7d20'", true },
+        { "UPDATE payload SET body = ''", true },
+        { "UPDATE payload SET headers = '{\"X\":\"y\"}'", true },
+        { "UPDATE payload SET content_type = 'text/html'", true },
+        { "UPDATE payload SET metadata = '{}'", false }, /* which is not sent */
+        { "UPDATE job SET digest = randomblob(length(digest))", true },
+    };
+    struct store_fixture *f = *state;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        for (int life = 0; life < LIVES; life++) {
+            int64_t lane = live(f, life);
+            tamper(files_of(f).store, changes[i].sql);
+            struct job job = take_and_settle(f, lane, EVENT_GIVE_UP);
+            if (job.damaged != changes[i].damages)
+                fail_msg("%s in life %d: %d", changes[i].sql, life, job.damaged);
+            correct(f); /* as a person does who has the right one */
+            assert_false(take_and_settle(f, lane, EVENT_GIVE_UP).damaged);
+            struct store_op purge = job_op(OP_PURGE, "t", "a");
+            assert_run(f, &purge, STATUS_OK);
+        }
+}
+
+/* A question is asked although the payload is not what it was: the job may have arrived. */
+static void test_a_question_needs_no_payload(void **state)
+{
+    struct store_fixture *f = *state;
+    int64_t lane = put(f, "a");
+    struct job job = take(f, lane);
+    struct store_op settle = settle_op(&job, EVENT_RETRY);
+    settle.settle.step = STEP_VERIFY;
+    settle.settle.run_at = f->now;
+    assert_run(f, &settle, STATUS_OK);
+    tamper(files_of(f).store, "UPDATE payload SET body = 'another'");
+    job = take(f, lane);
+    assert_int_equal(job.step, STEP_VERIFY);
+    assert_false(job.damaged);
+    settle = settle_op(&job, EVENT_RETRY);
+    settle.settle.run_at = f->now;
+    assert_run(f, &settle, STATUS_OK);
+    assert_true(take(f, lane).damaged);
+}
+
+/* Older versions left no word of a correction: what they may have corrected is believed. */
+static void test_digests_of_older_versions(void **state)
+{
+    struct store_fixture *f = *state;
+    for (int life = 0; life < LIVES; life++) {
+        for (int changed = 0; changed <= 1; changed++) {
+            int64_t lane = live(f, life);
+            tamper(files_of(f).store, "UPDATE job SET digest = substr(digest, 1, 16)");
+            if (changed)
+                tamper(files_of(f).store, "UPDATE payload SET body = 'another'");
+            assert_int_equal(take_and_settle(f, lane, EVENT_GIVE_UP).damaged, changed && life == 0);
+            struct store_op purge = job_op(OP_PURGE, "t", "a");
+            assert_run(f, &purge, STATUS_OK);
+        }
+    }
+}
+
 static void test_what_is_no_store(void **state)
 {
     struct store_fixture *f = *state;
@@ -256,6 +340,7 @@ int main(void)
         TEST(test_facts_beside_the_writer), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
         TEST(test_tampering_after_a_trim_shows), TEST(test_stores_of_other_versions),
         TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
+        TEST(test_a_changed_payload_shows), TEST(test_a_question_needs_no_payload), TEST(test_digests_of_older_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
