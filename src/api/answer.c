@@ -5,12 +5,6 @@
 #include <event2/event.h>
 #include <event2/util.h>
 
-/*
- * What is answered is for who asked: no browser is to guess that it is a script, no page of others to take it into
- * itself, and nothing to keep it.
- */
-static const char for_all[] = "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
-
 static const char *title_of(int status)
 {
     static const struct {
@@ -66,9 +60,9 @@ void answer_head_write(struct api *api, const struct answer_form *form, struct b
     buffer_append_text(out, "\r\nDate: ");
     buffer_append_text(out, date_of(api));
     buffer_append_text(out, "\r\n");
-    buffer_append_text(out, for_all);
+    buffer_append_text(out, ANSWER_FOR_ALL);
     if (!form->cached)
-        buffer_append_text(out, "Cache-Control: no-store\r\n");
+        buffer_append_text(out, ANSWER_NOT_KEPT);
     buffer_append(out, form->headers);
     if (form->length >= 0 && form->status != 204 && form->status != 304) {
         buffer_append_text(out, "Content-Length: ");

@@ -9,6 +9,13 @@
 
 struct api;
 
+/*
+ * What is answered is for who asked: no browser is to guess that it is a script, no page of others to take it into
+ * itself, and nothing to keep it.
+ */
+#define ANSWER_FOR_ALL "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+#define ANSWER_NOT_KEPT "Cache-Control: no-store\r\n"
+
 enum { ANSWER_IN_CHUNKS = -1, ANSWER_TO_THE_END = -2 };
 
 struct answer_form {

@@ -1,5 +1,6 @@
 #include "api/door.h"
 
+#include "api/answer.h"
 #include "api/client_private.h"
 #include "base/descriptors.h"
 #include "base/log.h"
@@ -175,12 +176,12 @@ static bool has_too_many(const struct api *api, const struct peer *peer)
 /* There is no memory for it, or no place: what it has to say is not read. */
 static void turn_away(int fd, const char *type, const char *detail)
 {
-    char text[512], head[256];
+    char text[512], head[512];
     int len = snprintf(text, sizeof text,
                        "{\"type\":\"%s\",\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"%s\"}", type, detail);
     int head_len = snprintf(head, sizeof head,
-                            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
-                            "Retry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len);
+                            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" ANSWER_FOR_ALL
+                            ANSWER_NOT_KEPT "Retry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len);
     struct iovec parts[] = { { head, (size_t)head_len }, { text, (size_t)len } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
     bool told = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 && shutdown(fd, SHUT_WR) == 0;

@@ -80,7 +80,7 @@ ask audit verify -c "$work/insist.yaml"
 check "and is whole" ended 0
 
 # ---- jobs ----
-ask add claims --id B-1 --data 'bad claim'
+ask add claims --id B-1 --data 'never this claim' # judged, and alone: no outage
 check "a job dies" until_true sh -c "'$insist' job B-1 -o json | grep -q '\"state\":\"dead\"'"
 check "and that is told" until_true told_once alert.raised max_retries_exceeded
 check "it stands" until_true listed standing 'used up its retries'

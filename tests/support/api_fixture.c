@@ -51,7 +51,7 @@ static const char usual_config[] =
     "  web: { transport: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 4, job_ttl: 7d,\n"
     "         retry: { max_retries: 3, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
     "         errors: { permanent: ['400', BROKEN], transient: ['503', TIMEOUT], blocked: [PASSWORD] } }\n"
-    "  yard: { transport: pull, retry: { max_retries: 1, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0 },\n"
+    "  yard: { transport: pull, retry: { max_retries: 1, base: 1h, factor: 2, cap: 5h, floor: 1h, jitter: 0, retry_after_max: 3h },\n"
     "          errors: { permanent: [BROKEN], transient: [TIMEOUT], blocked: [PASSWORD] } }\n"
     "  strict: { transport: pull, id_pattern: 'CLM-\\d+', priority: { aging: 1h } }\n"
     "  mail: { transport: pull, content_type: message/rfc822, status_words: { completed: SENT, dead: DLQ } }\n";

@@ -18,6 +18,9 @@
 
 static const char ask[] = "HEAD /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"; /* which asks nobody else */
 
+static const char *const for_all[] = { "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
+                                       "\r\nCache-Control: no-store\r\n" };
+
 enum { PLACES = 3, WAIT_MS = 60 * 1000 };
 
 static struct api_fixture *fixture_with(const char *config)
@@ -113,6 +116,8 @@ static void a_request_under_way_is_not_cut_off(void **state)
         raw_send(fd, ask, sizeof ask - 1);
         char *answer = raw_read(fd, "\r\n\r\n");
         refused = strstr(answer, "HTTP/1.1 503") != NULL;
+        for (size_t k = 0; k < COUNT_OF(for_all) && refused; k++)
+            check(strstr(answer, for_all[k]), "who is turned away: no %s in %s", for_all[k], answer);
         free(answer);
         close(fd);
     }

@@ -340,6 +340,56 @@ static void two_workers_do_not_get_the_same_job(void **state)
     assert_int_equal(got, 1);
 }
 
+/* One of many who say at once that the same lease failed. */
+struct nacker {
+    struct api_fixture *fixture;
+    const char *lease;
+    int status;
+    bool is_lost;
+    pthread_t thread;
+};
+
+static void *say_failed(void *context)
+{
+    struct nacker *nacker = context;
+    struct reply reply = with_lease(nacker->fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"TIMEOUT\"}", nacker->lease);
+    nacker->status = reply.status;
+    nacker->is_lost = strcmp(reply_text(&reply, "type"), "lease_lost") == 0;
+    reply_release(&reply);
+    return NULL;
+}
+
+/* One is taken, the others are told that the lease is gone, and one failure is what happened. */
+static void forty_nacks_are_one_failure(void **state)
+{
+    enum { NACKS = 40 };
+    struct api_fixture *fixture = *state;
+    struct nacker nackers[NACKS];
+    char lease[64];
+    int taken = 0;
+    put(fixture, "a");
+    take(fixture, lease);
+    for (int i = 0; i < NACKS; i++) {
+        nackers[i] = (struct nacker){ .fixture = fixture, .lease = lease };
+        assert_int_equal(pthread_create(&nackers[i].thread, NULL, say_failed, &nackers[i]), 0);
+    }
+    for (int i = 0; i < NACKS; i++) {
+        pthread_join(nackers[i].thread, NULL);
+        taken += nackers[i].status == 200;
+        check(nackers[i].status == 200 || (nackers[i].status == 409 && nackers[i].is_lost), "nack %d: %d", i, nackers[i].status);
+    }
+    assert_int_equal(taken, 1);
+    await_number(fixture, "/v1/stats", "engine.failed", 1);
+    struct reply reply = http_do(fixture, "GET", "/v1/jobs/a", NULL);
+    assert_string_equal(reply_text(&reply, "state"), "waiting");
+    assert_int_equal(reply_int(&reply, "retry_count"), 1);
+    assert_int_equal(json_array_size(reply_at(&reply, "attempts")), 1);
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/stats", NULL);
+    check(reply_int(&reply, "engine.failed") == 1, "%s", reply.body);
+    reply_release(&reply);
+}
+
 enum { CREW = 4, CREW_JOBS = 60, CREW_LOST = 3, CREW_TURNS_MAX = 2000 };
 
 /* Several workers on one queue, and who has done what. */
@@ -499,6 +549,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_waiting_worker_is_woken, setup, teardown),
         cmocka_unit_test_setup_teardown(waiting_ends_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(two_workers_do_not_get_the_same_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(forty_nacks_are_one_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(several_workers_share_a_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_of_a_worker_that_left_go_back, setup, teardown),
         cmocka_unit_test(stopping_sends_waiting_workers_home),
