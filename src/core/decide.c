@@ -158,7 +158,8 @@ enum decide_problem decide(const struct policy *policy, const struct decide_requ
 
     struct decision decision = { .retry_count = request->retry_count, .next_at = INSTANT_NONE };
     judge(policy, request, &decision);
-    decision.verdict = verdict_of_class(policy, request, decision.outcome);
+    enum outcome treated_as = request->treated_as != OUTCOME_NONE ? request->treated_as : decision.outcome;
+    decision.verdict = verdict_of_class(policy, request, treated_as);
     bool limited = decision.verdict == VERDICT_RETRY || decision.verdict == VERDICT_PERMANENT;
     if (limited && request->retry_count >= policy->retry.retries_max)
         stop(&decision, VERDICT_EXHAUSTED, REASON_RETRIES);

@@ -49,6 +49,7 @@ struct decide_request {
     struct slice code; /* "http:503"; empty: none is known */
     struct slice text; /* what was seen, for people and for the text rules */
     enum outcome outcome; /* known without asking the rules; OUTCOME_NONE: ask them */
+    enum outcome treated_as; /* it keeps its class and the waits of it, but this one's treatment; OUTCOME_NONE: its own */
     bool unconfirmed;     /* a good answer without what makes it a delivery: in doubt unless a rule says that it failed */
     bool doubted;         /* an earlier attempt was in doubt */
     int64_t retry_count; /* retries already scheduled */

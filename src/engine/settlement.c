@@ -56,7 +56,7 @@ static struct decision final_decision(const struct settlement_input *input, enum
 }
 
 static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text,
-                                 enum outcome outcome)
+                                 enum outcome outcome, enum outcome treated_as)
 {
     const struct job *job = input->job;
     struct decision decision;
@@ -65,6 +65,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .code = code,
         .text = slice_is_blank(text) ? SLICE("UNKNOWN_ERROR") : text,
         .outcome = outcome,
+        .treated_as = treated_as,
         .unconfirmed = outcome == OUTCOME_NONE && input->answer->unconfirmed,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
@@ -116,7 +117,8 @@ static struct decision decide_query(const struct settlement_input *input)
     case QUERY_REJECTED:
         return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
     case QUERY_ABSENT:
-        return decide_on(input, SLICE(""), SLICE("the destination says that it never arrived"), OUTCOME_TRANSIENT);
+        return decide_on(input, SLICE(""), SLICE("the destination says that it never arrived"), OUTCOME_TRANSIENT,
+                         OUTCOME_NONE);
     case QUERY_PENDING:
     case QUERY_UNCLEAR:
         break;
@@ -126,26 +128,21 @@ static struct decision decide_query(const struct settlement_input *input)
     return ask_again(input, again, query->every_ms > 0 ? query->every_ms : MINUTE_MS);
 }
 
-/* As if that had been seen, but what was is still told as it was. */
-static struct decision decide_as(const struct settlement_input *input, const struct decision *seen, enum outcome outcome)
+static struct decision decide_as(const struct settlement_input *input, enum outcome treated_as)
 {
-    struct decision decision = decide_on(input, input->answer->code, input->answer->text, outcome);
-    decision.outcome = seen->outcome;
-    decision.known = seen->known;
-    decision.rule = seen->rule;
-    return decision;
+    const struct answer *answer = input->answer;
+    return decide_on(input, answer->code, answer->text, answer->outcome, treated_as);
 }
 
 static struct decision decide_send(const struct settlement_input *input)
 {
-    const struct answer *answer = input->answer;
-    struct decision decision = decide_on(input, answer->code, answer->text, answer->outcome);
+    struct decision decision = decide_as(input, OUTCOME_NONE);
     bool spends = decision.verdict == VERDICT_RETRY || decision.verdict == VERDICT_EXHAUSTED;
     bool spared = may_pass(decision.outcome) && is_spared(input, decision.outcome);
     if (spared && spends)
-        return decide_as(input, &decision, OUTCOME_WAIT);
+        return decide_as(input, OUTCOME_WAIT);
     if (!spared && looks(input) && decision.verdict == VERDICT_HOLD)
-        return decide_as(input, &decision, OUTCOME_TRANSIENT); /* others go well: it is the job that is told to wait */
+        return decide_as(input, OUTCOME_TRANSIENT); /* others go well: it is the job that is told to wait */
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
     return decision;

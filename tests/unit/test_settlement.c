@@ -17,7 +17,9 @@ static const char yaml[] = "destinations:\n"
                            "  asks:\n    url: https://a.example/\n    in_doubt: verify\n" RETRY
                            "    verify: { url: 'https://a.example/{id}', after: 10m, every: 1m, times: 3 }\n"
                            "    poll: { url: 'https://a.example/{id}', after: 2m, every: 2m, times: 3 }\n"
-                           "  parks:\n    url: https://a.example/\n    in_doubt: park\n" RETRY;
+                           "  parks:\n    url: https://a.example/\n    in_doubt: park\n" RETRY
+                           "  patient:\n    url: https://a.example/\n    retry: { max_retries: 3, base: 10s, factor: 2, floor: 0s, "
+                           "cap: 1h, jitter: 0, throttled_counts: false }\n    dead: { ttl: 7d }\n";
 
 static const instant now = (instant)NOW * 1000;
 static const char personal[] = "refused: CPF 529.982.247-25 of ana.silva@hospital.example";
@@ -125,7 +127,6 @@ static const struct settle_case {
       { .event = EVENT_RETRY, .run_at = AFTER(10), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
 };
 
-/* The job of a case, made whole. */
 /* Sends that were a look at the destination, in an outage that began an hour ago, and something went well since. */
 static const struct outage outage = { .since = (instant)NOW * 1000 - 3600000, .good_at = (instant)NOW * 1000 - 60000,
                                       .ended_at = INSTANT_NONE };
@@ -152,6 +153,10 @@ static const struct settle_case looks[] = {
       { .event = EVENT_RETRY, .run_at = AFTER(20), .retry_count = 2, .outcome = OUTCOME_TRANSIENT }, false, false },
     { "told to wait, but others are not", "plain", { .retry_count = 1, FAILED_AGO(90) }, SENT(OUTCOME_WAIT), "retry",
       { .event = EVENT_RETRY, .run_at = AFTER(20), .retry_count = 2, .outcome = OUTCOME_WAIT }, false, false },
+    { "a look that was too fast", "plain", { 0 }, SENT(OUTCOME_THROTTLED), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(30), .outcome = OUTCOME_THROTTLED }, false, false },
+    { "too fast, but others are not", "patient", { FAILED_AGO(90) }, SENT(OUTCOME_THROTTLED), "retry",
+      { .event = EVENT_RETRY, .run_at = AFTER(30), .retry_count = 1, .outcome = OUTCOME_THROTTLED }, false, false },
     { "it failed in an outage before", "plain", { .retry_count = 1, FAILED_AGO(3601) }, ANSWERED(OUTCOME_TRANSIENT), "hold",
       { .event = EVENT_RELEASE, .run_at = AFTER(20), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
     { "a look by a question without answer", "asks", { .step = STEP_VERIFY, .step_count = 2, .doubted = true },
@@ -162,6 +167,7 @@ static const struct settle_case looks[] = {
 
 enum { LOOKS = sizeof looks / sizeof *looks };
 
+/* The job of a case, made whole. */
 static struct job job_of(const struct settle_case *c)
 {
     struct job job = c->job;
@@ -208,7 +214,8 @@ static void check_fields(const struct settle_case *c, const struct store_op *op)
         check(is->step_count == due->step_count, "%s: %lld questions", c->name, (long long)is->step_count);
     }
     check(is->retry_count == due->retry_count, "%s: %lld retries", c->name, (long long)is->retry_count);
-    bool may_pass = due->outcome == OUTCOME_TRANSIENT || due->outcome == OUTCOME_IN_DOUBT || due->outcome == OUTCOME_WAIT;
+    bool may_pass = due->outcome == OUTCOME_TRANSIENT || due->outcome == OUTCOME_IN_DOUBT || due->outcome == OUTCOME_WAIT ||
+                    due->outcome == OUTCOME_THROTTLED;
     bool look = c >= looks && c < looks + LOOKS && may_pass; /* it is noted that it has used up its free failure */
     check(is->look_failed_at == (look ? now : 0), "%s: look %lld", c->name, (long long)is->look_failed_at);
     check(is->doubted == due->doubted, "%s: doubt", c->name);
