@@ -348,6 +348,47 @@ static void look_for_unknown(struct world *world, int64_t lane)
                  view->tenant, dest_names[view->dest], world->mono - since);
 }
 
+/* How many dead letters a tenant may have: half of all, unless it is alone or somebody has set it. 0: any number. */
+static int64_t tenant_dead_max(const struct world *world, int dest)
+{
+    const struct destination_config *config = world_dest(world, dest);
+    int tenants = 0;
+    if (!config || config->dead.max_per_tenant > 0)
+        return config ? config->dead.max_per_tenant : 0;
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        tenants += world->lanes[lane].dest == dest && world->lanes[lane].tenant != TENANT_NOTIFY;
+    return tenants > 1 && config->dead.max > 1 ? config->dead.max / 2 : config->dead.max;
+}
+
+static bool has_its_dead(const struct world *world, const struct lane_view *view)
+{
+    int64_t max = view->dest < 0 ? 0 : tenant_dead_max(world, view->dest);
+    return max > 0 && view->dead >= max;
+}
+
+/* Those that are on their way to the store count, too; that there are such is the engine's word. */
+bool tenant_dead_full(const struct world *world, int lane)
+{
+    const struct lane_state *known = lane_find(world->engine, lane);
+    return has_its_dead(world, &world->lanes[lane]) || (known && lane_dead_full(known));
+}
+
+bool dest_has_full_tenant(const struct world *world, int dest)
+{
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        if (world->lanes[lane].dest == dest && has_its_dead(world, &world->lanes[lane]))
+            return true;
+    return false;
+}
+
+static void note_full(const struct world *world, bool full, int64_t *full_mono)
+{
+    if (!full)
+        *full_mono = -1;
+    else if (*full_mono < 0)
+        *full_mono = world->mono;
+}
+
 static void look_at_lanes(struct world *world)
 {
     struct arena memory;
@@ -362,14 +403,13 @@ static void look_at_lanes(struct world *world)
         turns_ready(world, lanes[i].id, lanes[i].counts.ready);
         look_for_unknown(world, lanes[i].id);
         dead[dest_number(lanes[i].destination)] += lanes[i].counts.dead;
+        world->lanes[lanes[i].id].dead = lanes[i].counts.dead;
     }
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        note_full(world, has_its_dead(world, &world->lanes[lane]), &world->lanes[lane].full_mono);
     for (int dest = 0; dest < DESTS; dest++) {
         const struct destination_config *config = world_dest(world, dest);
-        struct dest_view *view = &world->dests[dest];
-        if (!config || config->dead.max == 0 || dead[dest] < config->dead.max)
-            view->full_mono = -1;
-        else if (view->full_mono < 0)
-            view->full_mono = world->mono;
+        note_full(world, config && config->dead.max > 0 && dead[dest] >= config->dead.max, &world->dests[dest].full_mono);
     }
     arena_release(&memory);
 }
@@ -377,11 +417,13 @@ static void look_at_lanes(struct world *world)
 /* Invariant 5: where the dead letters are full, nothing more is sent that could become one. */
 static void check_room_for_dead(struct world *world, const struct op_claim *claim)
 {
-    int dest = world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0].dest;
-    int64_t full = dest < 0 ? -1 : world->dests[dest].full_mono;
-    if (full >= 0 && world->mono - full > FULL_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms) && full >= world->changed_mono)
-        violated(world, INVARIANT_SILENCE, "%s has been full of dead letters for %" PRId64 " ms, and its jobs are claimed",
-                 dest_names[dest], world->mono - full);
+    const struct lane_view *view = &world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0];
+    int64_t grace = FULL_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms);
+    int64_t all = view->dest < 0 ? -1 : world->dests[view->dest].full_mono;
+    int64_t full = all >= 0 ? all : view->dest < 0 ? -1 : view->full_mono;
+    if (full >= 0 && world->mono - full > grace && full >= world->changed_mono)
+        violated(world, INVARIANT_SILENCE, "%s is full of dead letters%s for %" PRId64 " ms, and its jobs are claimed",
+                 dest_names[view->dest], all >= 0 ? "" : " of one tenant", world->mono - full);
 }
 
 static void note_dead(struct world *world, const struct op_job *redrive)

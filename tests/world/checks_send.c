@@ -111,8 +111,10 @@ void check_forget(struct world *world, bool restarted)
         if (restarted)
             view->under_way[0] = view->under_way[1] = 0;
     }
-    for (int lane = 0; lane <= LANES_MAX; lane++)
+    for (int lane = 0; lane <= LANES_MAX; lane++) {
         forget_rates(&world->lanes[lane].claimed, &world->lanes[lane].sent, restarted);
+        world->lanes[lane].full_mono = -1;
+    }
     turns_forget(world, restarted);
     for (int i = 0; i < world->job_count && restarted; i++) {
         world->jobs[i].flight = NULL;

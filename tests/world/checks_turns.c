@@ -128,7 +128,7 @@ static bool may_go(const struct world *world, int lane)
     const struct lane_view *view = &world->lanes[lane];
     return view->dest >= 0 && view->ready > view->asked && takes_turns(world_dest(world, view->dest)) &&
            engine_tenant(world->engine, lane).asked_until <= world_now(world) &&
-           !engine_lane_hold(world->engine, lane).held && !holds_its_share(world, view);
+           !engine_lane_hold(world->engine, lane).held && !tenant_dead_full(world, lane) && !holds_its_share(world, view);
 }
 
 static void begin_waiting(const struct world *world, struct lane_view *lane)

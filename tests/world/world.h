@@ -210,6 +210,8 @@ struct lane_view {
     int64_t unsent;
     int64_t overtaken;   /* by sends of others, while it had some */
     int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
+    int64_t dead;
+    int64_t full_mono;    /* since when these are as many as the tenant may have; -1: they are not */
 };
 
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
@@ -389,6 +391,8 @@ void check_forget(struct world *world, bool restarted); /* after a crash, a relo
 void check_jobs(struct world *world);
 void check_progress(struct world *world);
 bool dest_rests(const struct world *world, int dest);
+bool tenant_dead_full(const struct world *world, int lane); /* it has as many dead letters as it may, and waits for that */
+bool dest_has_full_tenant(const struct world *world, int dest);
 void check_log(struct world *world);
 void check_engine_memory(struct world *world, size_t bytes);
 

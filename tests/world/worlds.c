@@ -284,7 +284,7 @@ static void look_after(struct world *world)
         struct destination_status status = engine_destination(world->engine, name);
         if (strcmp(status.mode, "contingency") == 0 && status.cause && strcmp(status.cause, "operator") == 0)
             assert_int_equal(engine_leave_contingency(world->engine, name, &error), STATUS_OK);
-        if (status.held_by && strcmp(status.held_by, "dead_full") == 0)
+        if ((status.held_by && strcmp(status.held_by, "dead_full") == 0) || dest_has_full_tenant(world, dest))
             purge_dead(world, dest);
     }
     workers_begin(world);
