@@ -18,6 +18,11 @@ void log_set_level(enum log_level level)
     atomic_store(&threshold, (int)level);
 }
 
+bool log_writes(enum log_level level)
+{
+    return (int)level >= atomic_load(&threshold);
+}
+
 bool log_level_from_name(struct slice name, enum log_level *ret_level)
 {
     for (int i = LOG_DEBUG; i <= LOG_ERROR; i++)
@@ -55,7 +60,7 @@ static void write_field(struct json_writer *json, const struct field *field)
 
 void log_fields(enum log_level level, const char *event, const struct field *fields, size_t count)
 {
-    if ((int)level < atomic_load(&threshold))
+    if (!log_writes(level))
         return;
     struct buffer line;
     buffer_init(&line, LINE_BYTES_MAX);

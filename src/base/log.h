@@ -49,6 +49,8 @@ void log_fields(enum log_level level, const char *event, const struct field *fie
 
 /* Below this level nothing is written; LOG_INFO at first. */
 void log_set_level(enum log_level level);
+/* For what is costly to put together. */
+bool log_writes(enum log_level level);
 bool log_level_from_name(struct slice name, enum log_level *ret_level);
 
 #endif

@@ -46,9 +46,10 @@ struct store_op *outgoing_add(struct engine *engine, struct purpose purpose)
 {
     struct outgoing *outgoing = engine->outgoing;
     if (!outgoing) {
-        outgoing = calloc(1, sizeof *outgoing);
+        outgoing = malloc(sizeof *outgoing);
         if (!outgoing)
             return NULL;
+        memset(outgoing, 0, offsetof(struct outgoing, purposes)); /* those are many, and set one by one */
         outgoing->batch = batch_new(OUTGOING_OPS_FIRST, OUTGOING_BYTES_MAX);
         if (!outgoing->batch) {
             free(outgoing);

@@ -266,14 +266,17 @@ static enum status add_trace(struct http_request *request, const struct job *job
  */
 static void append_key_part(struct buffer *out, struct slice part, char separator)
 {
+    size_t plain = 0; /* from here on it stands as it is */
     for (size_t i = 0; i < part.len; i++) {
         char byte = part.data[i];
         bool at_end = i == 0 || i + 1 == part.len;
-        if (byte < ' ' || byte > '~' || byte == '%' || byte == separator || (byte == ' ' && at_end))
-            buffer_printf(out, "%%%02X", (unsigned)(unsigned char)byte);
-        else
-            buffer_append_byte(out, byte);
+        if (byte >= ' ' && byte <= '~' && byte != '%' && byte != separator && !(byte == ' ' && at_end))
+            continue;
+        buffer_append(out, (struct slice){ part.data + plain, i - plain });
+        buffer_printf(out, "%%%02X", (unsigned)(unsigned char)byte);
+        plain = i + 1;
     }
+    buffer_append(out, slice_from_offset(part, plain));
 }
 
 /* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
