@@ -287,7 +287,8 @@ static void test_fallback(void **state)
     (void)state;
     struct receiver_request request;
     struct rig_send send;
-    rig_configure(&rig, "url: 'http://127.0.0.1:1/first', allow_private: true, fallback: { url: 'http://127.0.0.1:%d/second' }", receiver_port(receiver));
+    rig_configure(&rig, "url: 'http://127.0.0.1:1/first', allow_private: true, breaker: { min_calls: 10 }, "
+                        "fallback: { url: 'http://127.0.0.1:%d/second' }", receiver_port(receiver));
     rig_prepare(&rig, &send);
     send.send.use_fallback = true;
     send_prepared(&send, &request);
