@@ -41,6 +41,13 @@ static uint64_t load_word(const unsigned char *bytes, size_t len)
     return word;
 }
 
+/* The same of eight, written so that compilers make one instruction of it where that does. */
+static uint64_t load_eight(const unsigned char *b)
+{
+    return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+           (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+}
+
 uint64_t hash_slice(uint64_t key0, uint64_t key1, struct slice data)
 {
     struct sip s = { key0 ^ 0x736f6d6570736575u, key1 ^ 0x646f72616e646f6du, key0 ^ 0x6c7967656e657261u,
@@ -49,7 +56,7 @@ uint64_t hash_slice(uint64_t key0, uint64_t key1, struct slice data)
     size_t whole = data.len - data.len % 8;
 
     for (size_t i = 0; i < whole; i += 8)
-        sip_word(&s, load_word(bytes + i, 8));
+        sip_word(&s, load_eight(bytes + i));
     sip_word(&s, (uint64_t)data.len << 56 | load_word(bytes + whole, data.len - whole));
     s.v2 ^= 0xff;
     sip_round(&s);

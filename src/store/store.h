@@ -106,7 +106,7 @@ struct op_insert {
  * attempt of those whose step is STEP_SEND. A lane that never was has none ready. In order of (rank, seq), but with
  * `failed_last` those whose look_failed_at is not before that come after the others, the one that failed longest ago first;
  * of lanes with more than CLAIM_LOOKS_MAX ready jobs, among the first so many. A store on disk tells which
- * jobs to send were changed there: `damaged`, by the digest of destination, content type, headers and payload.
+ * jobs to send were changed there: `damaged`, by a hash of destination, content type, headers and payload.
  */
 struct op_claim {
     int64_t lane;

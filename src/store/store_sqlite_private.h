@@ -34,7 +34,7 @@
 
 enum {
     JOB_DIGEST_BYTES = 16,
-    JOB_DIGESTS_BYTES_MAX = 2 * JOB_DIGEST_BYTES,
+    JOB_DIGEST_BYTES_MAX = JOB_DIGEST_BYTES + 8,
     PAGE_BYTES = 4096,
     LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
     LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
@@ -192,7 +192,7 @@ struct sqlite_batch {
 struct sqlite_row {
     struct job job;
     int64_t key; /* job_key of its name; 0: the id holds its number */
-    unsigned char digest[JOB_DIGESTS_BYTES_MAX]; /* see store_sqlite_digest.c */
+    unsigned char digest[JOB_DIGEST_BYTES_MAX]; /* see store_sqlite_digest.c */
     size_t digest_len;
     bool ready;        /* is in the ready table */
     instant forget_at; /* of a completed or cancelled job */
