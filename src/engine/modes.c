@@ -58,9 +58,9 @@ bool dest_uses_fallback(const struct dest *dest)
 {
     if (!dest->config || !dest->config->fallback_url || dest->gate.paused || dest->fallback.paused)
         return false;
-    /* Without contingency the breaker is what knows of an outage; half open, it looks at the first address again. */
-    return dest->config->contingency.enabled ? dest->gate.contingency.kept.mode == MODE_CONTINGENCY
-                                             : dest->gate.breaker.kept.state == BREAKER_OPEN;
+    /* Where only an operator begins contingency, the breaker knows of outages; half open, it looks at the first address again. */
+    bool broken = !dest->config->contingency.enabled && dest->gate.breaker.kept.state == BREAKER_OPEN;
+    return broken || dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
 }
 
 static const char *or_empty(const char *text)

@@ -278,8 +278,8 @@ static void check_holds(struct world *world, const struct flight *flight, const 
         violated(world, INVARIANT_ATTEMPTS, "%s is paused, and a job is sent", name);
     if (engine_lane_hold(world->engine, flight->send->job->lane).held)
         violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
-    bool down = flight->send->destination->contingency.enabled ? mode_is(status, "contingency") : strcmp(status->breaker, "open") == 0;
-    if (flight->send->use_fallback && (!down || !flight->send->destination->fallback_url))
+    bool broken = !flight->send->destination->contingency.enabled && strcmp(status->breaker, "open") == 0;
+    if (flight->send->use_fallback && ((!broken && !mode_is(status, "contingency")) || !flight->send->destination->fallback_url))
         violated(world, INVARIANT_ATTEMPTS, "a job goes to the second address of %s, which is %s", name, status->mode);
     if (!flight->send->use_fallback && mode_is(status, "normal") && strcmp(status->breaker, "open") == 0)
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
