@@ -58,7 +58,7 @@ bool dest_uses_fallback(const struct dest *dest)
 {
     if (!dest->config || !dest->config->fallback_url || dest->gate.paused || dest->fallback.paused)
         return false;
-    /* Where only an operator begins contingency, the breaker knows of outages; half open, it looks at the first address again. */
+    /* Where only an operator begins contingency, the breaker knows of outages; half open, it looks at the first address. */
     bool broken = !dest->config->contingency.enabled && dest->gate.breaker.kept.state == BREAKER_OPEN;
     return broken || dest->gate.contingency.kept.mode == MODE_CONTINGENCY;
 }

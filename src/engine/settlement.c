@@ -154,7 +154,7 @@ static struct decision decide_send(const struct settlement_input *input)
  */
 static struct decision decide_unattempted(const struct settlement_input *input)
 {
-    if (input->job->damaged && input->answer->outcome == OUTCOME_PERMANENT) /* which of others that never left says nothing */
+    if (input->job->damaged && input->answer->outcome == OUTCOME_PERMANENT) /* of others that never left it says nothing */
         return final_decision(input, VERDICT_PERMANENT, OUTCOME_PERMANENT);
     struct decision decision = ask_again(input, VERDICT_HOLD, SECOND_MS);
     decision.outcome = OUTCOME_WAIT;
