@@ -138,7 +138,7 @@ static void random_failures_cost_themselves(void **state)
             }
 }
 
-/* S3-085: a receiver that refuses what is too much gets what it bears, and few are refused, with stray failures or not. */
+/* A receiver that refuses what is too much gets what it bears, and few are refused, with stray failures or not. */
 static void few_are_refused(void **state)
 {
     (void)state;

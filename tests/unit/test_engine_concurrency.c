@@ -107,7 +107,7 @@ static void random_failures(void **state)
     }
 }
 
-/* It refuses beyond so many: few are refused, and it gets what it would get from one who knows. */
+/* S3-085: it refuses beyond so many: few are refused, and it gets what it would get from one who knows. */
 static void refusals(void **state)
 {
     (void)state;

@@ -356,57 +356,6 @@ static void tiss_limits(void **state)
     assert_false(tiss->contingency.enabled); /* S0-104: a claim whose retries are exhausted is suspended, not held */
 }
 
-/* S2-004, S2-017, S2-019, S2-060..S2-062, S2-085, S2-087, S2-088, S2-044..S2-046, C-37,
-    C-39: the rest of the e-mail numbers. */
-static void email_limits(void **state)
-{
-    (void)state;
-    const struct destination_config *email = preset_destination("email");
-    assert_int_equal(email->dead.ttl_ms, 604800000);
-    assert_int_equal(email->dead.max, 10000);
-    assert_int_equal(email->job_ttl_ms, DAY_MS);
-    assert_int_equal(email->concurrency, 5);
-    assert_int_equal(email->rate_total.count, 100);
-    assert_int_equal(email->rate_total.per_ms, MINUTE_MS);
-    assert_true(email->fairness.round_robin);
-    assert_int_equal(email->fairness.batch, 3);
-    assert_int_equal(email->fairness.base_priority, 5);
-    assert_int_equal(email->alerts.dead, 100);
-    assert_int_equal(email->alerts.dead_per_tenant, 50);
-    assert_true(email->alerts.dead_rate == 0.02);
-    assert_true(email->breaker.enabled);
-    assert_true(email->breaker.min_calls > BREAKER_JOBS_MIN); /* S2-003: three messages alone are dead letters after five sends each */
-    assert_false(email->contingency.enabled);
-}
-
-/*
- * The rest of the SIFEN numbers: S3-008, S3-013, S3-014, S3-030, S3-031, S3-041..S3-043, S3-045, S3-048, S3-064, S3-075,
- * S3-077..S3-080, C-57..C-59, C-65.
- */
-static void sifen_limits(void **state)
-{
-    static const int64_t ramp[] = { 5, 10, 25 };
-    (void)state;
-    const struct destination_config *sifen = preset_destination("sifen");
-    assert_int_equal(sifen->timeout_ms, 30 * S);
-    assert_int_equal(sifen->concurrency, 25);
-    assert_int_equal(sifen->job_ttl_ms, 72 * HOUR_MS);
-    assert_int_equal(sifen->policy.retry.elapsed_max_ms, 72 * HOUR_MS);
-    assert_int_equal(sifen->aging_ms, 3600 * S);
-    assert_int_equal(sifen->alerts.pending, 100);
-    assert_int_equal(sifen->health.every_ms, 30 * S);
-    assert_int_equal(sifen->health.failures, 3);
-    assert_int_equal(sifen->health.timeout_ms, 5 * S);
-    assert_string_equal(sifen->health.expect_status, "UP");
-    assert_true(list_has(sifen->health.expect_services, "facturation") && list_has(sifen->health.expect_services, "batch"));
-    assert_true(sifen->contingency.enabled);
-    assert_int_equal(sifen->contingency.ramp_count, COUNT(ramp));
-    assert_memory_equal(sifen->contingency.ramp, ramp, sizeof ramp);
-    assert_int_equal(sifen->contingency.stable_ms, 15 * M);
-    assert_int_equal(sifen->contingency.check_ms, 5 * M);
-    assert_true(sifen->fairness.round_robin);
-}
-
 /* C-64: after doubt SIFEN is asked, not before ten minutes; 0422 closes the job, 0420 allows a second send. */
 static void sifen_asks_before_resending(void **state)
 {
@@ -435,48 +384,6 @@ static void sifen_asks_before_resending(void **state)
     assert_true(list_has(sifen->poll.pending, "sifen:0361"));
 }
 
-/* S4-008, S4-012, S4-022, S4-035, C-71, C-73: the rest of the provisioning numbers. */
-static void provisioning_limits(void **state)
-{
-    (void)state;
-    const struct destination_config *provisioning = preset_destination("provisioning");
-    assert_int_equal(provisioning->cycle_every_ms, 60 * S);
-    assert_int_equal(provisioning->cycle_batch, 100);
-    assert_true(provisioning->breaker.enabled);
-    assert_int_equal(provisioning->alerts.age_ms, 15 * M);
-    assert_true(provisioning->alerts.growth == 2);
-    assert_int_equal(provisioning->policy.in_doubt, DOUBT_RESEND);
-    assert_int_equal(provisioning->policy.retry.elapsed_max_ms, 0);
-}
-
-static const struct {
-    const char *name, *preset;
-    enum job_state state;
-    const char *word;
-} words[] = {
-    { "S2-080", "email", STATE_COMPLETED, "SENT" },
-    { "S2-080 C-79", "email", STATE_DEAD, "DLQ" },
-    { "S3-020 C-61", "sifen", STATE_PENDING, "Pendiente" },
-    { "S3-020 C-61", "sifen", STATE_WAITING, "Reintentando" },
-    { "S3-020 C-61", "sifen", STATE_DEAD, "Error" },
-    { "S4-006", "provisioning", STATE_COMPLETED, "COMPLETED" },
-    { "S4-009", "provisioning", STATE_PENDING, "PENDING" },
-    { "S4-009 S4-006", "provisioning", STATE_WAITING, "FAILED" },
-    { "C-68", "provisioning", STATE_DEAD, "FAILED" },
-    { "S4-041", "provisioning", STATE_RUNNING, "IN_PROGRESS" },
-};
-
-static void status_words(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(words); i++) {
-        print_message("  %s %s\n", words[i].name, words[i].word);
-        const char *word = preset_destination(words[i].preset)->status_words[words[i].state];
-        assert_non_null(word);
-        assert_string_equal(word, words[i].word);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,9 +393,7 @@ int main(void)
         cmocka_unit_test(send_counts),                cmocka_unit_test(tiss_four_hours),
         cmocka_unit_test(relay_outlasts_greylisting), cmocka_unit_test(sifen_critical_waits_less),
         cmocka_unit_test(next_is_in_the_future),      cmocka_unit_test(tiss_limits),
-        cmocka_unit_test(email_limits),               cmocka_unit_test(sifen_limits),
-        cmocka_unit_test(sifen_asks_before_resending), cmocka_unit_test(provisioning_limits),
-        cmocka_unit_test(status_words),
+        cmocka_unit_test(sifen_asks_before_resending),
     };
     return cmocka_run_group_tests(tests, NULL, presets_release);
 }
