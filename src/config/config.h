@@ -152,6 +152,7 @@ struct destination_config {
     int64_t response_bytes_max;
     int64_t concurrency;
     bool concurrency_adaptive; /* else it is always that */
+    int64_t concurrency_limit; /* what nobody may set more than, at once or in a round; 0: none */
     struct tls_config tls;
     struct smtp_config smtp;
     struct text_list success;    /* "2xx", or a code as error_code finds it */

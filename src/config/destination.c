@@ -153,6 +153,23 @@ static void bounds_check(const struct finish *finish)
         }
 }
 
+static void limit_check(const struct finish *finish)
+{
+    const struct destination_config *config = finish->config;
+    int64_t limit = config->concurrency_limit;
+    const struct contingency_config *contingency = &config->contingency;
+    if (limit == 0)
+        return;
+    if (config->concurrency > limit)
+        FINISH_PROBLEM(finish, &config->concurrency, "concurrency is more than the %lld that the destination takes",
+                       (long long)limit);
+    if (config->cycle_every_ms > 0 && config->cycle_batch > limit)
+        FINISH_PROBLEM(finish, &config->cycle_batch, "batch in cycle is more than the %lld that the destination takes",
+                       (long long)limit);
+    if (contingency->ramp_count > 0 && contingency->ramp[contingency->ramp_count - 1] > limit)
+        FINISH_PROBLEM(finish, &contingency->ramp, "ramp goes beyond the %lld that the destination takes", (long long)limit);
+}
+
 static void doubt_finish(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
@@ -365,6 +382,7 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     url_shown_finish(&finish);
     smtp_finish(&finish);
     bounds_check(&finish);
+    limit_check(&finish);
     doubt_finish(&finish);
     health_finish(&finish);
     windows_finish(&finish);

@@ -369,6 +369,9 @@ static const struct setting concurrency_rows[] = {
     { "max", SETTING_COUNT, AT(concurrency), "10", "1", "10000", .meaning = "Attempts at the same time, at most." },
     { "adaptive", SETTING_BOOL, AT(concurrency_adaptive), "true",
       .meaning = "Start lower and find what the destination bears, as above. `false`: always `max`." },
+    { "limit", SETTING_COUNT, AT(concurrency_limit), "0", "0", "10000",
+      .meaning = "The destination's own limit, for presets: a larger `max`, step of `contingency.ramp` or `cycle.batch` is "
+                 "refused. 0: none." },
 };
 static const struct section concurrency_section = {
     .name = "concurrency",

@@ -1,6 +1,7 @@
 /*
  * Outages, limits and the way back, through the real engine.
  */
+#include "engine/measures.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 
@@ -460,6 +461,39 @@ static void health_checks_begin_and_end_an_outage(void **state)
     world_end(&world);
 }
 
+static void see_retry(void *context, const struct event *event)
+{
+    if (event->type == EVENT_TYPE_RETRY_SCHEDULED)
+        *(instant *)context = event->at;
+}
+
+/* S1-050. The history has an attempt the moment it ends; the operator's status is told, and holds no claim. */
+static void tiss_is_asked_every_five_minutes(void **state)
+{
+    struct bad_times outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
+    struct world world = { .destination = is_away_at_times, .health = says_how_it_is, .context = &outage };
+    struct engine_measures measures;
+    struct arena memory;
+    instant tried = 0;
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true, "
+                        "health: { url: 'http://127.0.0.1:1/health' } } }\n", began);
+    world_run_until(&world, outage.from);
+    size_t asked = world.probe_count;
+    world_add(&world, "d", "t", "CLM-1-1", "x");
+    world_run_for(&world, 1000);
+    events_each(&world, see_retry, &tried);
+    assert_in_range(tried, outage.from, outage.from + 1000);
+    world_run_until(&world, outage.until);
+    assert_int_equal(world.probe_count - asked, 12);
+    assert_string_equal(standing(&world).mode, "normal");
+    arena_init(&memory, SIZE_MAX / 4);
+    assert_int_equal(engine_measures(world.engine, &memory, &measures), STATUS_OK);
+    assert_true(measures.items[0].checked && !measures.items[0].up);
+    arena_release(&memory);
+    world_end(&world);
+}
+
 /* Two addresses, each with its own outage. */
 struct addresses {
     struct bad_times first, second;
@@ -618,6 +652,7 @@ int main(void)
         cmocka_unit_test(an_operator_enters_and_leaves),
         cmocka_unit_test(changes_outlive_a_full_disk),
         cmocka_unit_test(health_checks_begin_and_end_an_outage),
+        cmocka_unit_test(tiss_is_asked_every_five_minutes),
         cmocka_unit_test(the_second_address_is_used_in_contingency),
         cmocka_unit_test(the_second_address_is_used_behind_an_open_breaker),
     };
