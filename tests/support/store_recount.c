@@ -218,8 +218,8 @@ bool recount_digest(const char *path, unsigned char ret_digest[RECOUNT_DIGEST_BY
         "SELECT * FROM ready ORDER BY lane, rank, seq",
         "SELECT * FROM timer ORDER BY at, seq",
         "SELECT seq, until, owner FROM lease ORDER BY seq",
-        "SELECT number, at, lane, job, type, state, attempt, previous, destination, form,"
-        " CASE WHEN data LIKE '{\"note\":\"trimmed\"%' THEN '' ELSE data END FROM event ORDER BY number",
+        ("SELECT number, at, lane, job, type, state, attempt, previous, destination, form,"
+         " CASE WHEN data LIKE '{\"note\":\"trimmed\"%' THEN '' ELSE data END FROM event ORDER BY number"),
         "SELECT * FROM archive ORDER BY event",
         "SELECT * FROM kept ORDER BY space, name",
         "SELECT number FROM trimmed",

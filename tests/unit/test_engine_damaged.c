@@ -63,8 +63,8 @@ static void they_take_nobodys_place(void **state)
     static const char *const files[] = {
         "destinations: { d: { url: 'https://d.example/', concurrency: 2, retry: { max_retries: 3 } } }\n",
         "destinations: { d: { url: 'https://d.example/', concurrency: 2, cycle: { every: 1s, batch: 2 } } }\n",
-        "destinations: { d: { url: 'https://d.example/', concurrency: 2, breaker: { window: 1m, min_calls: 2, "
-        "failure_rate: 0.5, open: 1m } } }\n",
+        ("destinations: { d: { url: 'https://d.example/', concurrency: 2, breaker: { window: 1m, min_calls: 2, "
+         "failure_rate: 0.5, open: 1m } } }\n"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -144,7 +144,8 @@ static void test_questions_and_fallbacks(void **state)
     static const enum job_step steps[] = { STEP_VERIFY, STEP_POLL, STEP_SEND };
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         struct rig_send send;
-        rig_configure(&rig, "url: 'https://far.example', fallback: { url: 'http://127.0.0.1:%d' }, verify: { url: 'http://127.0.0.1:%d/{id}' }, "
+        rig_configure(&rig, "url: 'https://far.example', breaker: { min_calls: 20 }, "
+                      "fallback: { url: 'http://127.0.0.1:%d' }, verify: { url: 'http://127.0.0.1:%d/{id}' }, "
                       "poll: { url: 'http://127.0.0.1:%d/{id}' }", receiver_port(receiver), receiver_port(receiver), receiver_port(receiver));
         rig_prepare(&rig, &send);
         send.job.step = steps[i];
