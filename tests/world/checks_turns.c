@@ -68,12 +68,15 @@ static bool shares_plainly(const struct world *world, int dest)
 static void check_share(struct world *world, const struct lane_view *asking, const struct lane_view *waiting)
 {
     const struct destination_config *config = world_dest(world, asking->dest);
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[asking->dest]));
+    int64_t late = world->dests[asking->dest].limit; /* it may have been decided under that */
+    int64_t slots = late > status.limit.now ? late : status.limit.now;
     int64_t weight = weight_of(config, asking->tenant), used = 0;
-    int64_t share = config->concurrency * weight / (weight + weight_of(config, waiting->tenant));
+    int64_t share = slots * weight / (weight + weight_of(config, waiting->tenant));
     int64_t most = share > 2 * weight ? share : 2 * weight; /* with more tenants than slots it may be twice its part */
     for (int lane = 1; lane <= LANES_MAX; lane++)
         used += world->lanes[lane].dest == asking->dest ? world->lanes[lane].flights + world->lanes[lane].asked : 0;
-    if (asking->flights + asking->asked > most && used >= config->concurrency)
+    if (asking->flights + asking->asked > most && used >= slots)
         violated(world, INVARIANT_TURNS, "t%d holds %" PRId64 " slots of %s, and t%d finds none", asking->tenant,
                  asking->flights + asking->asked, dest_names[asking->dest], waiting->tenant);
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "engine/alert_record.h"
+#include "engine/engine_private.h"
 #include "engine/notify.h"
 #include "store/store_memory.h"
 #include "support/store_faulty.h"
@@ -288,9 +289,20 @@ static void port_wake_at(void *context, instant at)
         timer_set(world, &world->wake, world->mono + wait);
 }
 
+static void sabotage_shares(struct world *world)
+{
+    for (int lane = 1; lane <= LANES_MAX; lane++) {
+        struct lane_state *known = lane_find(world->engine, lane);
+        if (known)
+            shares_weigh(&known->dest->shares, &known->share, world->lanes[lane].tenant == 0 ? TURNS_WEIGHT_MAX : 1);
+    }
+}
+
 static void wake_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
+    if (world->sabotage == SABOTAGE_NO_SHARES)
+        sabotage_shares(world);
     engine_run(world->engine);
 }
 

@@ -99,6 +99,7 @@ enum sabotage {
     SABOTAGE_LANE_LOST,    /* likewise, until the engine has forgotten it */
     SABOTAGE_NO_ADAPTING,  /* the engine believes in more at once than it tells */
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
+    SABOTAGE_NO_SHARES,    /* one tenant's share is all the slots */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);

@@ -133,6 +133,7 @@ static const struct {
     [SABOTAGE_LANE_LOST] = { "lane-lost", { INVARIANT_DURABLE } },
     [SABOTAGE_NO_ADAPTING] = { "no-adapting", { INVARIANT_LIMITS } },
     [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
+    [SABOTAGE_NO_SHARES] = { "no-shares", { INVARIANT_TURNS } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)
