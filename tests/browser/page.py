@@ -234,6 +234,27 @@ def actions_ask_first(scene):
               page.text("#job"))
 
 
+def an_alert_ends_by_hand(scene):
+    """Of dead letters: it stands until somebody says that it is known, by the page's button."""
+    tap, page, daemon = scene.tap, scene.page, scene.daemon
+    listed = "[...document.querySelectorAll('#alerts-list > *')].find(e => e.innerText.includes('permanent_error at web'))"
+    tap.check(page.until(f"!!{listed}"), "the alert of a dead letter stands, also over a restart", page.text("#alerts"))
+    page.run(f"{listed}.querySelector('button').id = 'acknowledge'")
+    scene.picture("alert")
+    page.click("#acknowledge")
+    tap.check(page.until("document.querySelector('#confirm').open"), "its button asks first", page.text("#alerts"))
+    tap.check("It ends by it" in page.text("#confirm"), "and says what will happen", page.text("#confirm"))
+    scene.picture("acknowledge")
+    page.type("billing knows " + MARKUP)
+    page.click("#confirm-yes")
+    tap.check(page.until(f"!{listed} && !document.querySelector('#confirm').open"), "acknowledged, it stands no more", page.text("#alerts"))
+    status, answer = daemon.call("GET", "/v1/alerts?state=cleared&destination=web")
+    notes = [alert.get("acknowledged", {}).get("note") for alert in answer["alerts"]]
+    tap.check(status == 200 and notes == ["billing knows " + MARKUP], "with the note that was given", answer)
+    tap.check(page.until("[...document.querySelectorAll('#events tr')].some(r => r.innerText.includes('Alert acknowledged'))"),
+              "and the trail has it", page.text("#events"))
+
+
 CONTRAST = """(() => {
   const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m[3] ?? 1 }; };
   const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
@@ -306,6 +327,9 @@ def rests_when_nobody_looks(scene):
 def tells_when_the_daemon_is_gone(scene):
     tap, page, daemon = scene.tap, scene.page, scene.daemon
     complaints = list(page.complaints)
+    daemon.add("web", "bad letter")
+    tap.check(page.until("document.querySelector('#alerts-list').innerText.includes('permanent_error at web')"),
+              "a dead letter raises an alert", page.text("#alerts"))
     code = daemon.stop()
     tap.check(code == 0, "an open page does not keep the daemon from stopping", code)
     tap.check(page.until(f"{BANNER} === 'Disconnected from the daemon'", 20), "the banner says that the daemon is gone",
@@ -315,8 +339,9 @@ def tells_when_the_daemon_is_gone(scene):
     scene.picture("disconnected")
     daemon.start()
     daemon.add("mail", "after")
-    tap.check(page.until(f"{BANNER} === '1 critical alert'", 30), "it recovers by itself", page.text("#banner"))
-    tap.check("1 job met a permanent error" in page.text("#banner-note"), "and still says what needs a person", page.text("#banner"))
+    # That of claims ends by itself: its letter went back to work.
+    tap.check(page.until(f"/^[12] critical alerts?$/.test({BANNER})", 30), "it recovers by itself", page.text("#banner"))
+    tap.check("web: 1 job met a permanent error" in page.text("#banner-note"), "and still says what needs a person", page.text("#banner"))
     tap.check(page.until(figure_is("mail", "Pending", 9)), "and catches up", page.text("tr[data-name=mail]"))
     tap.check(page.until("document.querySelector('#link').innerText.startsWith('Live')", 30), "live again", page.text("#link"))
     page.complaints[:] = complaints  # the browser itself tells of connections that were refused
@@ -436,6 +461,7 @@ def main():
         everybody_can_use_it(scene)
         rests_when_nobody_looks(scene)
         tells_when_the_daemon_is_gone(scene)
+        an_alert_ends_by_hand(scene)
         tap.check(scene.page.run("window.sameLoad === true"), "all of this without loading the page again")
         stays_small(scene)
         falls_back_to_asking(scene)

@@ -1,8 +1,11 @@
 /*
  * Pull workers go through the gate as sends do: windows, breaker, contingency and its ramp hold for them too.
  */
+#include "base/log.h"
 #include "engine/settlement.h"
+#include "support/check.h"
 #include "support/engine_fixture.h"
+#include "support/said.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,6 +197,78 @@ static void a_lease_tells_what_became_of_it(void **state)
     struct job lost = world_job(&world, "t", "a");
     assert_true(slice_equal(lost.last_code, SLICE("insist:lease_expired")));
     assert_true(slice_has_prefix(lost.last_error, SLICE("LEASE_EXPIRED")));
+    world_end(&world);
+}
+
+struct line {
+    const char *event, *level, *members; /* which it has, as JSON */
+};
+
+/* Exactly these lines tell of jobs, in this order. */
+static void check_lines(char *rest, const struct line *lines, size_t count)
+{
+    size_t seen = 0;
+    for (char *text; (text = strsep(&rest, "\n")) && *text;) {
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        const char *event = json_string_value(json_object_get(line, "event"));
+        if (event && (strcmp(event, "retry_scheduled") == 0 || strncmp(event, "job_", 4) == 0)) {
+            check(seen < count, "one more: %s", text);
+            check(strcmp(event, lines[seen].event) == 0, "line %zu: %s", seen, text);
+            check(strcmp(json_string_value(json_object_get(line, "level")), lines[seen].level) == 0, "line %zu: %s", seen, text);
+            json_t *members = json_loads(lines[seen].members, 0, NULL);
+            const char *name;
+            json_t *value;
+            json_object_foreach (members, name, value)
+                check(json_equal(json_object_get(line, name), value), "line %zu: %s in %s", seen, name, text);
+            json_decref(members);
+            seen++;
+        }
+        json_decref(line);
+    }
+    check(seen == count, "%zu lines", seen);
+}
+
+/* What workers say of their jobs, and what they do not say, is in the log as what sends end with. */
+static void a_lease_has_its_line(void **state)
+{
+    static const struct line lines[] = {
+        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"waiting\","
+          "\"attempt\":1,\"retry_count\":1,\"code\":\"http:503\",\"error\":\"HTTP 503: user <number> waits\",\"class\":\"transient\"}" },
+        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"waiting\","
+          "\"attempt\":2,\"code\":\"insist:lease_expired\"}" },
+        { "job_acked", "debug", "{\"tenant\":\"t\",\"destination\":\"d\",\"attempt\":3,\"duration_ms\":7000}" },
+        { "job_dead", "error", "{\"job\":\"b\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"dead\","
+          "\"attempt\":1,\"code\":\"http:422\",\"class\":\"permanent\"}" },
+    };
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, "destinations: { d: { transport: pull, retry: { max_retries: 3 }, in_doubt: resend, "
+                        "errors: { transient: ['503'], permanent: ['422'] } } }\n", began);
+    log_set_level(LOG_DEBUG);
+    said_begin();
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    nack(&worker, &worker.jobs[0], "http:503", "HTTP 503: user 12345678901 waits", -1);
+    done_with_all(&worker);
+    world_run_for(&world, 60 * 60 * 1000);
+    ask(&worker, 1);
+    done_with_all(&worker); /* nothing is heard of it */
+    world_run_for(&world, 60 * 60 * 1000);
+    ask(&worker, 1);
+    world_run_for(&world, 7 * 1000);
+    ack(&worker, &worker.jobs[0]);
+    done_with_all(&worker);
+    world_add(&world, "d", "t", "b", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    nack(&worker, &worker.jobs[0], "http:422", "HTTP 422", -1);
+    done_with_all(&worker);
+    world_run_for(&world, 1000);
+    char *said = said_end();
+    log_set_level(LOG_INFO);
+    check_lines(said, lines, COUNT_OF(lines));
     world_end(&world);
 }
 
@@ -539,6 +614,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_nack_acts_when_the_store_has_it),
         cmocka_unit_test(a_lease_tells_what_became_of_it),
+        cmocka_unit_test(a_lease_has_its_line),
         cmocka_unit_test(how_many_is_the_workers_affair),
         cmocka_unit_test(large_jobs_come_in_parts),
         cmocka_unit_test(a_window_holds_workers),
