@@ -174,7 +174,7 @@ export function measures(context, scale) {
                 contender("beanstalkd -f 50", beanstalkd(50, count(40000))),
                 contender("pg-boss send", pgboss("send", count(5000))),
             ],
-            checks: [ratio("insist", "BullMQ add", 1.0, 1.5), ratio("insist, random ids", "BullMQ add", 1.0, 1.5),
+            checks: [ratio("insist", "BullMQ add", 1.3, 1.5), ratio("insist, random ids", "BullMQ add", 1.0, 1.5),
                      ratio("insist", "beanstalkd -f 0"), ratio("insist", "beanstalkd -f 50"), ratio("insist", "pg-boss send")],
         },
         {

@@ -8,6 +8,7 @@ enum {
     ROUND_PART_FAST = 2, /* less before the first fall */
     ROUND_MIN_FAST = 10,
     TRIAL_PART = 12,     /* a trial lasts until so many failures would have been seen, were they as many as before */
+    SLOW_LASTS_MS = 500, /* slower for less is the machine that is busy: rounds of quick answers are over in a moment */
     BORNE_ROUNDS = 4,    /* how much fails with what is borne is known from so many rounds, about */
 };
 
@@ -136,6 +137,7 @@ static void fall(struct concurrency *concurrency, int64_t from, enum concurrency
 static void fall_back(struct concurrency *concurrency, enum concurrency_sign sign, instant now)
 {
     int64_t from = concurrency->limit;
+    concurrency->seen.limit = 0;
     set_limit(concurrency, concurrency->base.limit);
     fall(concurrency, from, sign, now);
     concurrency->wait_ms = least(2 * concurrency->wait_ms, CONCURRENCY_WAIT_MAX_MS);
@@ -184,18 +186,24 @@ static void bear(struct concurrency *concurrency, const struct round_figures *ro
     begin_round(concurrency);
 }
 
-/* One round with half, to see whether the load is to blame; but what one round shows may be chance: it must come twice. */
+/* What one round shows may be chance: it must come twice, and slow answers must last. */
+static bool has_come_again(struct concurrency *concurrency, const struct round_figures *round, enum concurrency_sign sign,
+                           instant now)
+{
+    if (concurrency->seen.limit == round->limit)
+        return sign != SIGN_SLOW || has_passed(&concurrency->seen_at, SLOW_LASTS_MS, now);
+    concurrency->seen = *round;
+    concurrency->seen_at = now;
+    return false;
+}
+
+/* One round with half, to see whether the load is to blame. */
 static void begin_trial(struct concurrency *concurrency, const struct round_figures *round, enum concurrency_sign sign,
                         instant now)
 {
     if (round->limit == 1) {
         ignore(concurrency, sign, round, now);
         bear(concurrency, round, now);
-        return;
-    }
-    if (concurrency->seen.limit != round->limit) {
-        concurrency->seen = *round;
-        begin_round(concurrency);
         return;
     }
     concurrency->high = *round;
@@ -220,6 +228,8 @@ static void judge_round(struct concurrency *concurrency, const struct round_figu
         fall_back(concurrency, SIGN_FAILURES, now);
     else if (sign == SIGN_NONE)
         bear(concurrency, round, now);
+    else if (!has_come_again(concurrency, round, sign, now))
+        begin_round(concurrency);
     else if (is_above_base(concurrency) && round_came_sooner(&concurrency->base, round))
         fall_back(concurrency, sign, now);
     else

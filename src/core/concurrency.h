@@ -61,7 +61,8 @@ struct concurrency {
     struct round round;
     struct round_figures base;  /* the last round that was borne, or with signs that are not heeded; limit 0: none */
     struct round_figures borne; /* such rounds in all, how many at once ever */
-    struct round_figures seen; /* the last round, if it showed a sign that is heeded; limit 0: it did not */
+    struct round_figures seen; /* the first of the rounds in a row that show a sign which is heeded; limit 0: none does */
+    instant seen_at;
     struct round_figures high; /* the one whose signs are being tried with half of it; limit 0: none is */
     enum concurrency_sign sign; /* of that one */
     int64_t doubles_to; /* up to there it has been borne, or may be: above it the limit rises in steps */

@@ -13,6 +13,7 @@ struct receiver {
     int64_t slows_beyond;   /* answers take longer in proportion; 0: never */
     int64_t answer_ms;      /* 0: 20 */
     size_t spread_ms;       /* answers take up to so much longer, whatever the load */
+    int64_t busy_ms, busy_every_ms; /* for so long, so often, answers take three times as long; 0: never */
     size_t fails_in_1000;   /* whatever the load */
     bool asks;              /* failures say for how long to wait */
     bool is_down;
@@ -48,6 +49,8 @@ static void depart(struct site *site)
         takes = takes * count / receiver->slows_beyond;
     if (receiver->spread_ms > 0)
         takes += (int64_t)random_below(&site->random, receiver->spread_ms);
+    if (receiver->busy_every_ms > 0 && site->now % receiver->busy_every_ms < receiver->busy_ms)
+        takes *= 3;
     if (refused)
         takes = receiver->refusal_ms;
     site->slots[count - 1].ends = site->now + takes;
@@ -116,6 +119,25 @@ static void it_starts_at_five_and_doubles(void **state)
     assert_int_equal(site.least, 3);
 }
 
+
+/* A machine that is busy for a moment, with something else, says nothing about the load. */
+static void a_busy_moment_says_nothing(void **state)
+{
+    (void)state;
+    static const struct receiver rows[] = {
+        { .answer_ms = 5, .busy_ms = 100, .busy_every_ms = 700 },
+        { .answer_ms = 20, .busy_ms = 200, .busy_every_ms = 1100 },
+        { .answer_ms = 20, .busy_ms = 400, .busy_every_ms = 3100 },
+    };
+    struct site site;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        begin(&site, rows[i], 64, 1);
+        site.now = rows[i].busy_ms;
+        run(&site, 250);
+        run(&site, 60000);
+        check(site.least == 64, "row %zu: %d at once", i, (int)site.least);
+    }
+}
 
 /* Failures that have nothing to do with the load cost themselves and nothing else; so do those that ask for a pause. */
 static void random_failures_cost_themselves(void **state)
@@ -393,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_starts_at_five_and_doubles),
+        cmocka_unit_test(a_busy_moment_says_nothing),
         cmocka_unit_test(random_failures_cost_themselves),
         cmocka_unit_test(few_are_refused),
         cmocka_unit_test(slow_ones_are_not_overrun),
