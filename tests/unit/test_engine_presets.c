@@ -288,6 +288,7 @@ static void batches_grow_from_five_to_25(void **state)
     struct world world = { .destination = is_away, .context = &away };
     (void)state;
     world_begin(&world, SIFEN(", concurrency: { adaptive: false }"), began);
+    assert_int_equal(config_destination(world.config, SLICE("d"))->concurrency_limit, 50);
     assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), NULL), STATUS_OK);
     for (int i = 0; i < 20000; i++)
         world_add(&world, "d", i % 2 ? "A" : "B", NULL, "x");
