@@ -116,8 +116,9 @@ static enum status connect_to(const char *path, int flags, sqlite3 **ret_db, str
 {
     sqlite3 *db = NULL;
     int result = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
-    if (result != SQLITE_OK) {
-        enum status status = sqlite_failure(db, result, "open the store", err);
+    enum status status =
+        result == SQLITE_OK ? sqlite_room_guard(db, err) : sqlite_failure(db, result, "open the store", err);
+    if (status != STATUS_OK) {
         sqlite3_close(db);
         return status;
     }
@@ -236,9 +237,9 @@ static enum status database_open(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = sqlite_schema_configure(store->db, store->settings.sync_always, err);
     if (status == STATUS_OK)
-        status = log_settle(store, err);
-    if (status == STATUS_OK)
         sqlite_room_begin(store);
+    if (status == STATUS_OK)
+        status = log_settle(store, err);
     if (status == STATUS_OK)
         status = sqlite_schema_migrate(store->db, store->settings.on_migrate, err);
     if (status == STATUS_OK)

@@ -297,6 +297,8 @@ enum status sqlite_make_end(const char *path, struct error *err) MUST_CHECK;
 
 /* ---- store_sqlite_room.c ---- */
 
+/* From now on this connection is given no piece of the log's index that has no blocks: SQLITE_FULL instead. */
+enum status sqlite_room_guard(sqlite3 *db, struct error *err) MUST_CHECK;
 /* From now on the index of the log gets its blocks ahead of use. */
 void sqlite_room_begin(struct sqlite_store *store);
 /* Whether the index has room for so many frames; it is made. False: the disk is full. */

@@ -4,14 +4,17 @@
  *
  * The log's index (-shm) is written through memory: where its file has holes and the disk is full, that is SIGBUS, and where
  * SQLite cannot make it longer, a commit fails after it was written to the log. So its blocks are there before a frame is
- * written that needs them. A spare file lies beside the store, to be given up when a start finds no room for the index.
+ * written that needs them, and no connection is given a piece of it that has holes. A spare file lies beside the store, to
+ * be given up when a start finds no room for the index.
  */
 #include "store/store_sqlite_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -21,21 +24,96 @@ enum {
     INDEX_REGION_FRAMES = 4096,
     INDEX_HEADER_FRAMES = 34, /* that the first region has no room for */
     SPARE_BYTES = 1 << 20,
+    FREED_TRIES = 8,
+    FREED_WAIT_US = 10 * 1000,
 };
 static const int64_t SPARE_WANTS_FREE_BYTES = 16 * SPARE_BYTES; /* less is left to the jobs */
 
-/* ---- the index ---- */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
-void sqlite_room_begin(struct sqlite_store *store)
+/* ---- the index, as it is mapped ---- */
+
+struct sqlite_guard {
+    sqlite3_io_methods methods; /* first: the file's own methods lead here */
+    const sqlite3_io_methods *real;
+};
+
+static struct sqlite_guard *guard_of(sqlite3_file *file)
+{
+    return (struct sqlite_guard *)(uintptr_t)file->pMethods;
+}
+
+/*
+ * SQLite writes one byte for each 4 KB of the index: with smaller blocks that leaves holes. Here the kernel is asked to do
+ * what a write would do, and tells of a full disk by an error where the write would by SIGBUS. No second handle on the file
+ * is needed for that: to close one would drop the locks that this process has on it. A Linux before 5.14 cannot be asked.
+ */
+static int populate(void *memory, size_t size)
+{
+    int result = madvise(memory, size, MADV_POPULATE_WRITE);
+    for (int i = 1; result != 0 && errno == EFAULT && i < FREED_TRIES; i++) {
+        (void)!msync(memory, size, MS_SYNC); /* what was just cut off is free when the file system's journal is written */
+        usleep(FREED_WAIT_US);
+        result = madvise(memory, size, MADV_POPULATE_WRITE);
+    }
+    return result;
+}
+
+static int guard_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **ret_memory)
+{
+    int result = guard_of(file)->real->xShmMap(file, region, size, extend, ret_memory);
+    void *memory = result == SQLITE_OK ? (void *)(uintptr_t)*ret_memory : NULL;
+    if (!memory || populate(memory, (size_t)size) == 0)
+        return result;
+    if (errno != EFAULT && errno != ENOMEM)
+        return SQLITE_OK;
+    *ret_memory = NULL; /* SQLite keeps it mapped and gives it to the next who asks */
+    return errno == EFAULT ? SQLITE_FULL : SQLITE_IOERR_NOMEM;
+}
+
+static int guard_close(sqlite3_file *file)
+{
+    struct sqlite_guard *guard = guard_of(file);
+    file->pMethods = guard->real;
+    free(guard);
+    return file->pMethods->xClose(file);
+}
+
+enum status sqlite_room_guard(sqlite3 *db, struct error *err)
+{
+    sqlite3_file *file = NULL;
+    int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (result != SQLITE_OK)
+        return sqlite_failure(db, result, "open the store", err);
+    if (!file || !file->pMethods || file->pMethods->iVersion < 2 || !file->pMethods->xShmMap)
+        return STATUS_OK;
+    struct sqlite_guard *guard = malloc(sizeof *guard);
+    if (!guard)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    guard->real = file->pMethods;
+    guard->methods = *guard->real;
+    guard->methods.xClose = guard_close;
+    guard->methods.xShmMap = guard_shm_map;
+    file->pMethods = &guard->methods;
+    return STATUS_OK;
+}
+
+/* ---- the index, as it grows ---- */
+
+/* Closed after SQLite's own: its locks on the file would go with it. A new store has the file from its first write on. */
+static bool index_open(struct sqlite_store *store)
 {
     char name[PATH_MAX];
-    if (snprintf(name, sizeof name, "%s-shm", store->path) < (int)sizeof name)
-        store->index_fd = open(name, O_RDWR | O_CLOEXEC); /* closed after SQLite's: its locks on the file would go with it */
+    if (store->index_fd < 0 && snprintf(name, sizeof name, "%s-shm", store->path) < (int)sizeof name)
+        store->index_fd = open(name, O_RDWR | O_CLOEXEC);
+    return store->index_fd >= 0;
 }
 
 bool sqlite_room_for(struct sqlite_store *store, int64_t frames)
 {
-    if (frames <= store->index_frames || store->index_fd < 0)
+    if (frames <= store->index_frames || !index_open(store))
         return true;
     int64_t regions = 1 + (frames + INDEX_HEADER_FRAMES) / INDEX_REGION_FRAMES;
     int64_t bytes = (regions + 1) * INDEX_REGION_BYTES; /* and one ahead, so that it is asked for seldom */
@@ -49,6 +127,22 @@ bool sqlite_room_for(struct sqlite_store *store, int64_t frames)
     /* A file system without that call: SQLite makes the file longer itself. */
     store->index_frames = bytes / INDEX_REGION_BYTES * INDEX_REGION_FRAMES - INDEX_HEADER_FRAMES;
     return true;
+}
+
+/*
+ * SQLite cuts the file to nothing when a store is opened after a crash, and makes it again. So one piece more than it needs
+ * is taken before the log is written back, which may use up the disk: the next start then finds more room than it needs.
+ */
+void sqlite_room_begin(struct sqlite_store *store)
+{
+    if (!index_open(store))
+        return;
+    for (int i = 0; i < FREED_TRIES; i++) {
+        if (fallocate(store->index_fd, 0, 0, 2 * INDEX_REGION_BYTES) == 0 || errno != ENOSPC)
+            return;
+        (void)!fsync(store->index_fd); /* as above; a disk that stays full is met by whoever writes */
+        usleep(FREED_WAIT_US);
+    }
 }
 
 /* ---- the spare ---- */

@@ -3,6 +3,7 @@
 
     tests/crash/faults.py
 """
+import atexit
 import glob
 import json
 import os
@@ -25,7 +26,9 @@ STARTS = 12
 def new_daemon(folder, name, destinations=PULL, more=""):
     place = os.path.join(folder, name)
     os.mkdir(place)
-    return process.Daemon(place, destinations, more)
+    daemon = process.Daemon(place, destinations, more)
+    atexit.register(daemon.end)  # whatever ends this script
+    return daemon
 
 
 def mask(pid, name):
@@ -139,7 +142,7 @@ def damaged(tap, folder):
     daemon.start()
     status, body = daemon.call("GET", "/v1/jobs/job-7?tenant=t&payload=true")
     tap.check(status == 503 and "damaged" in body["detail"], "a damaged page is told to who asks", (status, body))
-    tap.check(process.wait_until(lambda: '"store_damaged"' in daemon.said(), 5), "and to the log", daemon.said()[-500:])
+    tap.check(process.wait_until(lambda: '"store_damaged"' in daemon.said()), "and to the log", daemon.said()[-500:])
     daemon.end()
 
 
@@ -267,9 +270,9 @@ def clock_steps(tap, folder):
     receiver.close()
 
 
-def small_disk(folder, kind):
+def small_disk(folder, kind, name=""):
     """A mounted file system of 8 MB, or None."""
-    place = os.path.join(folder, "disk-" + kind)
+    place = os.path.join(folder, f"disk-{kind}{name}")
     os.mkdir(place)
     command = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", place]
     if kind != "tmpfs":
@@ -296,16 +299,27 @@ def fill_up(place):
                 pass
 
 
+def daemon_on(folder, disk, name):
+    place = os.path.join(folder, "on-" + name)
+    os.mkdir(place)
+    daemon = process.Daemon(place, PULL, "limits: { disk_free: 0KB }\n", store=f"sqlite:{disk}/insist.db")
+    daemon.database = os.path.join(disk, "insist.db")
+    return daemon
+
+
+def unmount(disk):
+    """At once, or when the last who has a file open there is gone; a loop device goes with it."""
+    if subprocess.run(["umount", disk], capture_output=True).returncode != 0:
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
 def full_disk(tap, folder, kind):
     """It lives on a full disk, is killed there, starts there, and goes on when there is room."""
     disk = small_disk(folder, kind)
     if not disk:
         tap.skip(f"a full disk, {kind}", "no such file system can be mounted here")
         return
-    place = os.path.join(folder, "full-" + kind)
-    os.mkdir(place)
-    daemon = process.Daemon(place, PULL, "limits: { disk_free: 0KB }\n", store=f"sqlite:{disk}/insist.db")
-    daemon.database = os.path.join(disk, "insist.db")
+    daemon = daemon_on(folder, disk, kind)
     try:
         daemon.start()
         acknowledged = []
@@ -351,10 +365,53 @@ def full_disk(tap, folder, kind):
         database.close()
     finally:
         daemon.end()
-        subprocess.run(["umount", "-l", disk], check=False)
+        unmount(disk)
+
+
+def little_room(tap, folder):
+    """Blocks smaller than a page of memory, a start that must make the log's index anew, and room for a part of it."""
+    disk = small_disk(folder, "ext4-1024", "little")
+    if not disk:
+        tap.skip("little room for the index", "no such file system can be mounted here")
+        return
+    daemon = daemon_on(folder, disk, "little")
+    kept = os.path.join(folder, "kept")
+    gap = os.path.join(disk, "gap")
+    os.mkdir(kept)
+    try:
+        daemon.start()
+        acknowledged = sum(daemon.add("d", f"job-{job}", payload="x" * 1000)[0] == 201 for job in range(40))
+        daemon.kill()
+        for name in ("insist.db", "insist.db-wal", "insist.db.lock"):
+            shutil.copy(os.path.join(disk, name), kept)
+        for room in (0, 8, 16, 28, 64):
+            for name in os.listdir(disk):
+                if name != "lost+found":
+                    os.unlink(os.path.join(disk, name))
+            shutil.copytree(kept, disk, dirs_exist_ok=True)
+            with open(gap, "wb") as out:
+                out.write(bytes(room << 10))
+            fill_up(disk)
+            os.sync()
+            os.unlink(gap)
+            os.sync()
+            before = daemon.said().count("the disk is full")
+            started = daemon.start()
+            if started:
+                found = (daemon.counts("d") or {}).get("pending")
+                tap.check(found == acknowledged, f"{room} KB for the index: it starts", found)
+            else:
+                tap.check(room < 64 and daemon.process.poll() == 1 and daemon.said().count("the disk is full") > before,
+                          f"{room} KB for the index: it says why it does not start",
+                          (daemon.process.poll(), daemon.said()[-400:]))
+            daemon.end()
+    finally:
+        daemon.end()
+        unmount(disk)
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays mounted
     tap = process.Tap()
     folder = process.scratch_folder()
     hangups(tap, folder)
@@ -369,6 +426,7 @@ def main():
     clock_steps(tap, folder)
     for kind in ("tmpfs", "ext4-4096", "ext4-1024"):
         full_disk(tap, folder, kind)
+    little_room(tap, folder)
     process.clear(tap, folder)
     return tap.end()
 
