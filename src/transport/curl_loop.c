@@ -268,7 +268,8 @@ static bool has_ended(int fd)
 static size_t rest_end(struct resting *resting, size_t count, int64_t now_ms)
 {
     size_t ended = 0, kept = 0, of_address = 0;
-    qsort(resting, count, sizeof *resting, resting_compare);
+    if (count > 0)
+        qsort(resting, count, sizeof *resting, resting_compare);
     for (size_t i = 0; i < count; i++) {
         int64_t rested_ms = now_ms - resting[i].since_ms;
         of_address = i > 0 && resting[i - 1].address == resting[i].address ? of_address + 1 : 1;
