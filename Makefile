@@ -207,8 +207,9 @@ check:
 	$(call stages,stage-unit stage-house stage-cases stage-worlds,WORLDS_SECONDS=5)
 
 .PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
-# Tests in virtual time have one thread: the thread sanitizer has nothing to see there, and makes them slow.
-one_thread = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -l '"support/world.h"\|"support/engine_fixture.h"\|"sim/' tests/unit/test_*.c))
+# What src/core does, and tests in virtual time, have one thread: the thread sanitizer has nothing to see there, and makes them slow.
+core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard src/core/*.c)),$(unit_programs))
+one_thread = $(core_programs) $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -l '"support/world.h"\|"support/engine_fixture.h"\|"sim/' tests/unit/test_*.c))
 unit_run = $(filter-out $(if $(findstring thread,$(SANITIZE)),$(one_thread)),$(unit_programs))
 stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)
@@ -266,7 +267,6 @@ stage-coverage:
 	    $(core_coverage)
 
 memcheck := valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=99
-core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard src/core/*.c)),$(unit_programs))
 stage-memcheck: $(core_programs)
 	@$(runtests) --stage memcheck --limit 300 --wrap "$(memcheck)" $(core_programs)
 

@@ -64,7 +64,8 @@ const struct destination_config *rig_configure(struct rig *rig, const char *form
 static void copy(struct slice *slice, char *text, size_t size)
 {
     check(slice->len < size, "an answer has %zu bytes of text", slice->len);
-    memcpy(text, slice->data, slice->len);
+    if (slice->len > 0)
+        memcpy(text, slice->data, slice->len);
     text[slice->len] = '\0';
     slice->data = text;
 }
