@@ -266,7 +266,7 @@ stage-coverage:
 	@$(runtests) --stage coverage --one "branches of src/core at least $(COVERAGE_BRANCHES_MIN)%" -- \
 	    $(core_coverage)
 
-memcheck := valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=99
+memcheck := valgrind --quiet --suppressions=tests/valgrind.supp --leak-check=full --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=99
 stage-memcheck: $(core_programs)
 	@$(runtests) --stage memcheck --limit 300 --wrap "$(memcheck)" $(core_programs)
 
