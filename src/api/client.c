@@ -94,7 +94,7 @@ void client_give_room(struct client *client)
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
-void client_free(struct client *client)
+static void client_free(struct client *client)
 {
     if (client->reading)
         event_free(client->reading);

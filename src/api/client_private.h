@@ -74,7 +74,6 @@ struct client {
 
 /* client.c */
 struct client *client_new(struct api *api, int fd, const struct peer *peer);
-void client_free(struct client *client);
 /* Answers with a problem and ends the connection. */
 void client_refuse(struct client *client, int status, const char *type, const char *detail);
 /* The answer is with the system. */

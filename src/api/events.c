@@ -97,14 +97,6 @@ static bool event_write_documents(struct json_writer *json, const struct event *
 
 /* --- which ---------------------------------------------------------------------------------------- */
 
-static enum event_type type_of(struct slice name)
-{
-    for (int type = EVENT_TYPE_NONE + 1; type < EVENT_TYPE_COUNT; type++)
-        if (slice_equal(name, slice_from(event_type_name((enum event_type)type))))
-            return (enum event_type)type;
-    return EVENT_TYPE_NONE;
-}
-
 _Static_assert(EVENT_TYPE_COUNT <= 32, "a type is a bit of event_filter.types");
 
 static bool read_types(struct call *call, uint32_t *ret_types)
@@ -114,7 +106,7 @@ static bool read_types(struct call *call, uint32_t *ret_types)
     while (rest.len > 0) {
         size_t end = slice_find(rest, ',');
         struct slice name = slice_trim((struct slice){ rest.data, end });
-        enum event_type type = type_of(name);
+        enum event_type type = event_type_from_name(name);
         if (type == EVENT_TYPE_NONE) {
             call_problem(call, 422, "invalid_type", "there is no type of event \"%s\"; /openapi.json lists them",
                          quote(name).text);

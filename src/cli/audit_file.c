@@ -89,21 +89,13 @@ static bool bytes_of(const json_t *object, const char *name, unsigned char *ret_
     return true;
 }
 
-static enum event_type type_of(struct slice name)
-{
-    for (int type = EVENT_TYPE_NONE + 1; type < EVENT_TYPE_COUNT; type++)
-        if (slice_equal(name, slice_from(event_type_name((enum event_type)type))))
-            return (enum event_type)type;
-    return EVENT_TYPE_NONE;
-}
-
 /* Borrows from the object. */
 static bool event_of(const json_t *object, struct event *ret_event)
 {
     struct slice state = text_of(object, "state");
     struct event event = {
         .number = int_of(object, "number"),
-        .type = type_of(text_of(object, "type")),
+        .type = event_type_from_name(text_of(object, "type")),
         .state = state.len ? job_state_from_name(state) : STATE_NONE,
         .attempt = int_of(object, "attempt"),
         .previous = int_of(object, "previous"),

@@ -93,6 +93,14 @@ static void write_letter_mail(struct json_writer *json, const struct dead_letter
     buffer_release(&text);
 }
 
+static void write_addresses(struct json_writer *json, const struct notify_config *notify)
+{
+    if (notify->from)
+        json_member_text(json, "from", notify->from);
+    if (!notify->webhook)
+        json_member_text(json, "to", notify->email ? notify->email : notify->to);
+}
+
 static struct slice letter_payload(const struct notify_config *notify, bool mail, const struct dead_letter *letter,
                                    instant now, struct arena *memory)
 {
@@ -102,12 +110,9 @@ static struct slice letter_payload(const struct notify_config *notify, bool mail
     redact(&error, letter->error, LETTER_ERROR_BYTES_MAX); /* it leaves the house */
     struct json_writer json = json_writer(&out);
     json_object_begin(&json);
-    if (notify->from)
-        json_member_text(&json, "from", notify->from);
-    if (!notify->webhook) {
-        json_member_text(&json, "to", notify->email ? notify->email : notify->to);
+    write_addresses(&json, notify);
+    if (!notify->webhook)
         write_letter_mail(&json, letter, buffer_slice(&error));
-    }
     if (!mail)
         write_letter(&json, letter, buffer_slice(&error), now);
     json_object_end(&json);
@@ -178,10 +183,8 @@ static struct slice payload_of(const struct notify_config *notify, bool mail, co
     buffer_init(&out, PAYLOAD_BYTES_MAX);
     struct json_writer json = json_writer(&out);
     json_object_begin(&json);
-    if (notify->from)
-        json_member_text(&json, "from", notify->from);
+    write_addresses(&json, notify);
     if (!notify->webhook) {
-        json_member_text(&json, "to", notify->email ? notify->email : notify->to);
         write_subject(&json, record, step);
         write_text(&json, record, step);
     }

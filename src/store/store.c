@@ -144,6 +144,14 @@ const char *event_type_name(enum event_type type)
     return names[type];
 }
 
+enum event_type event_type_from_name(struct slice name)
+{
+    for (int type = EVENT_TYPE_NONE + 1; type < EVENT_TYPE_COUNT; type++)
+        if (slice_equal(name, slice_from(event_type_name((enum event_type)type))))
+            return (enum event_type)type;
+    return EVENT_TYPE_NONE;
+}
+
 static void digest_number(SHA256_CTX *sha, int64_t value)
 {
     unsigned char bytes[8];

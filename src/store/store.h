@@ -476,6 +476,8 @@ int64_t pending_share(const struct store_settings *settings, int64_t tenants);
 void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more);
 
 const char *event_type_name(enum event_type type);
+/* EVENT_TYPE_NONE: none has that name. */
+enum event_type event_type_from_name(struct slice name);
 
 /* Chains an event without a key to the one before: fills event->hash. */
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);

@@ -247,7 +247,7 @@ static int resting_compare(const void *a, const void *b)
     return (left->since_ms < right->since_ms) - (left->since_ms > right->since_ms);
 }
 
-size_t curl_loop_idle(const struct curl_loop *loop)
+static size_t count_resting(const struct curl_loop *loop)
 {
     size_t count = 0;
     for (size_t i = 0; i < loop->watch_count; i++)
@@ -314,7 +314,7 @@ static void sweep(struct curl_loop *loop)
 static void on_rest(evutil_socket_t fd, short what, void *context)
 {
     struct curl_loop *loop = context;
-    size_t count = curl_loop_idle(loop), filled = 0;
+    size_t count = count_resting(loop), filled = 0;
     struct resting *resting = count > 0 ? calloc(count, sizeof *resting) : NULL;
     (void)fd;
     (void)what;

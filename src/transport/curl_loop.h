@@ -48,8 +48,6 @@ void curl_loop_release(struct curl_loop *loop);
 curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address);
 /* CURLOPT_CLOSESOCKETFUNCTION of every handle that is given to curl_loop_keep; the loop is its data. */
 int curl_loop_close(void *loop, curl_socket_t fd);
-/* How many connections at rest there are. */
-size_t curl_loop_idle(const struct curl_loop *loop);
 
 /* From `done`, before the handle is removed: its connection, if libcurl has put it by for the next request, is kept. */
 void curl_loop_keep(struct curl_loop *loop, CURL *curl);

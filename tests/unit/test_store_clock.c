@@ -1,6 +1,7 @@
 /* A store that is opened earlier than it was used: what was left to wait for is still left, and is moved once. */
 #include "store/store_sqlite.h"
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/store_recount.h"
 
 #include <limits.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 static const instant start = 1760000000000;
-static char folder[64], path[128];
+static char folder[FOLDER_BYTES], path[128];
 
 static struct store *open_at(instant now)
 {
@@ -162,16 +163,13 @@ static void little_is_not_moved(void **state)
 static int setup(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/insist-clock-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make("/tmp", folder);
 }
 
 static int teardown(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return folder_remove(folder);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  */
 #include "store/store_sqlite.h"
 #include "support/check.h"
+#include "support/folder.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +15,7 @@
 
 enum { NOBODY = 65534 };
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static char *path_of(const char *name)
 {
@@ -188,16 +189,13 @@ static void what_this_user_may_not_is_told(void **state)
 static int setup(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/insist-explain-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make("/tmp", folder);
 }
 
 static int teardown(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return folder_remove(folder);
 }
 
 int main(void)

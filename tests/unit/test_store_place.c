@@ -1,6 +1,7 @@
 /* Where a new store may be made, and what is left of one whose files were moved, deleted, replaced or cut under it. */
 #include "store/store_sqlite.h"
 #include "support/check.h"
+#include "support/folder.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 enum { NOW_S = 1760000000, JOBS = 40 };
 
 static const instant start = (instant)NOW_S * 1000;
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static const char *path_of(const char *name)
 {
@@ -218,16 +219,13 @@ static void what_happens_to_its_files_is_noticed(void **state)
 static int setup(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/insist-place-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make("/tmp", folder);
 }
 
 static int teardown(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return folder_remove(folder);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
  */
 #include "store/store_sqlite.h"
 #include "support/check.h"
+#include "support/folder.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -18,7 +19,7 @@
 enum { NOW_S = 1760000000, EVENTS = 60, CHANGES = 400, KINDS = 9 };
 
 static const instant start = (instant)NOW_S * 1000;
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static const char *path_of(const char *name)
 {
@@ -363,16 +364,13 @@ static void heads_are_read_as_they_are_written(void **state)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s/insist-trail-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", folder);
 }
 
 static int teardown(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    return folder_remove(folder);
 }
 
 int main(void)
