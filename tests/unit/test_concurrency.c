@@ -119,7 +119,6 @@ static void it_starts_at_five_and_doubles(void **state)
     assert_int_equal(site.least, 3);
 }
 
-
 /* A machine that is busy for a moment, with something else, says nothing about the load. */
 static void a_busy_moment_says_nothing(void **state)
 {
@@ -155,8 +154,10 @@ static void random_failures_cost_themselves(void **state)
                 run(&site, 60000);
                 double part = (double)site.good / (double)well, least = 0.9 * (1 - (double)shares[i] / 1000);
                 check(part >= least, "%zu in 1000, seed %d: %.3f of without, not %.3f", shares[i], (int)seed, part, least);
+                if (seed > 1)
+                    continue; /* the long run costs ten times as much */
                 run(&site, 600000);
-                check(site.least >= 16, "%zu in 1000, seed %d: %d at once", shares[i], (int)seed, (int)site.least);
+                check(site.least >= 16, "%zu in 1000: %d at once", shares[i], (int)site.least);
             }
 }
 

@@ -486,6 +486,70 @@ static void the_limit_on_the_way_back(void **state)
     assert_int_equal(gate_slots(&gate), 25);
 }
 
+/* What the engine asks before it claims: whether it may claim ahead, for how many slots, and whether it only looks. */
+static void what_it_is_open_for(void **state)
+{
+    (void)state;
+    static const struct gate_rules batch = { .concurrency = 50, .cycle_every_ms = 60000, .cycle_batch = 3,
+                                             .contingency.answer_max_ms = ANSWER_MS };
+    static const int64_t none[] = { 0 };
+    static const struct gate_rules shut = { .concurrency = 50, .contingency = { .enabled = true, .ramp = none, .ramp_count = 1,
+                                            .stable_ms = MINUTE_MS, .check_ms = MINUTE_MS, .answer_max_ms = ANSWER_MS } };
+    enum change { UNCHANGED, PAUSE, CLOSE, BREAK, BREAK_AND_WAIT, ENTER, RETURN };
+    static const struct {
+        const char *name;
+        const struct gate_rules *rules;
+        enum change change;
+        bool flows, looks;
+        int64_t slots;
+    } rows[] = {
+        { "without rules", NULL, UNCHANGED, true, false, 7 },
+        { "without rules, paused", NULL, PAUSE, false, false, 7 },
+        { "normal", &both, UNCHANGED, true, false, 5 },
+        { "paused", &both, PAUSE, false, false, 5 },
+        { "closed for a while", &both, CLOSE, false, false, 5 },
+        { "a cycle of more than its slots", &cycled, UNCHANGED, false, false, 5 },
+        { "a cycle of fewer", &batch, UNCHANGED, false, false, 3 },
+        { "broken", &broken, BREAK, false, false, 5 },
+        { "half open", &broken, BREAK_AND_WAIT, false, true, 5 },
+        { "contingency", &both, ENTER, false, true, 5 },
+        { "on the way back", &both, RETURN, false, false, 5 },
+        { "on a way back that begins with none", &shut, RETURN, false, false, 1 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct gate gate = { .concurrency = 7, .closed_until = INSTANT_NONE };
+        if (rows[i].rules)
+            gate_init(&gate, rows[i].rules, START, INSTANT_NONE);
+        gate.paused = rows[i].change == PAUSE;
+        if (rows[i].change == CLOSE)
+            gate_close_until(&gate, START + 1);
+        if (rows[i].change == BREAK || rows[i].change == BREAK_AND_WAIT)
+            break_it(&gate, START);
+        if (rows[i].change == BREAK_AND_WAIT)
+            gate_tick(&gate, START + 30000);
+        if (rows[i].change == ENTER || rows[i].change == RETURN)
+            gate_enter_contingency(&gate, START);
+        if (rows[i].change == RETURN)
+            gate_leave_contingency(&gate, START);
+        check(gate_flows(&gate, START) == rows[i].flows, "%s: flows", rows[i].name);
+        check(gate_looks(&gate) == rows[i].looks, "%s: looks", rows[i].name);
+        check(gate_slots(&gate) == rows[i].slots, "%s: %d slots", rows[i].name, (int)gate_slots(&gate));
+    }
+}
+
+/* A job that has failed in this outage already: at once on the way back, later than others in a look. */
+static void when_a_used_job_looks(void **state)
+{
+    (void)state;
+    struct gate gate = begin(&both);
+    assert_true(gate_takes_used(&gate, START));
+    gate_enter_contingency(&gate, START);
+    assert_false(gate_takes_used(&gate, START));
+    assert_true(gate_takes_used(&gate, START + 10 * 5 * MINUTE_MS));
+    gate_leave_contingency(&gate, START);
+    assert_true(gate_takes_used(&gate, START));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +570,8 @@ int main(void)
         cmocka_unit_test(a_clock_set_back_prolongs_no_pause),
         cmocka_unit_test(who_is_well),
         cmocka_unit_test(the_limit_on_the_way_back),
+        cmocka_unit_test(what_it_is_open_for),
+        cmocka_unit_test(when_a_used_job_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
