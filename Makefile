@@ -84,8 +84,8 @@ always:
 
 # The library is what decides; the program is the library and everything around it.
 library_folders := base core config lib
-library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c))
-program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c))
+library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c src/$(folder)/*/*.c))
+program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c src/*/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
 api_files := src/api/openapi.json $(wildcard src/api/page/*)
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
@@ -209,7 +209,7 @@ check:
 .PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
-core_programs := $(filter $(patsubst src/core/%.c,$(B)/tests/test_%,$(wildcard src/core/*.c)),$(unit_programs))
+core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))),$(unit_programs))
 with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|engine/writer|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
 unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(unit_programs))
 stage-unit: $(unit_run)

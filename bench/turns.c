@@ -5,9 +5,9 @@
  *
  * One dispatch is what the engine's loop does for one job: ask the gate, ask for the front, take one.
  */
-#include "core/gate.h"
-#include "core/rate.h"
-#include "core/turns.h"
+#include "core/fairness/rate.h"
+#include "core/fairness/turns.h"
+#include "core/outage/gate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
-#include "store/store_memory.h"
-#include "store/store_sqlite.h"
+#include "store/memory/memory.h"
+#include "store/sqlite/sqlite.h"
 
 #include <signal.h>
 #include <sys/syscall.h>

@@ -8,7 +8,7 @@
 #include "api/job_json.h"
 #include "api/pages.h"
 #include "base/map.h"
-#include "core/fingerprint.h"
+#include "core/errors/fingerprint.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "api/decisions.h"
 
 #include "base/json.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "lib/decision_json.h"
 #include "lib/decision_reason.h"
 

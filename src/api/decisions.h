@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "config/config.h"
-#include "core/decide.h"
+#include "core/decision/decide.h"
 
 struct decisions;
 

@@ -3,8 +3,8 @@
 #include "api/json_text.h"
 #include "config/problems.h"
 #include "engine/notify.h"
-#include "transport/http_headers.h"
-#include "transport/smtp_message.h"
+#include "transport/http/headers.h"
+#include "transport/smtp/message.h"
 
 #include <openssl/evp.h>
 #include <stdarg.h>

@@ -12,11 +12,11 @@
 #include "base/buffer.h"
 #include "base/instant.h"
 #include "base/units.h"
-#include "core/alert.h"
-#include "core/breaker.h"
-#include "core/health.h"
-#include "core/maintenance.h"
-#include "core/policy.h"
+#include "core/alerting/alert.h"
+#include "core/decision/policy.h"
+#include "core/outage/breaker.h"
+#include "core/outage/health.h"
+#include "core/outage/maintenance.h"
 
 /* A list in the configuration's own memory. */
 struct text_list {

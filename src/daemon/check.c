@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "daemon/daemon.h"
 #include "transport/address.h"
-#include "transport/http_settings.h"
+#include "transport/http/settings.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/notify.h"
-#include "transport/http.h"
-#include "transport/smtp.h"
+#include "transport/http/http.h"
+#include "transport/smtp/smtp.h"
 
 #include <assert.h>
 #include <curl/curl.h>

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "config/checks.h"
-#include "core/alert.h"
+#include "core/alerting/alert.h"
 #include "engine/incident_record.h"
 
 #define SPACE_ALERT SLICE("alert")

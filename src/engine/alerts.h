@@ -11,7 +11,7 @@
 #ifndef ENGINE_ALERTS_H
 #define ENGINE_ALERTS_H
 
-#include "core/age.h"
+#include "core/alerting/age.h"
 #include "engine/alert_record.h"
 
 enum {

@@ -2,7 +2,7 @@
  * Claim, send, settle: the way of one attempt.
  */
 #include "base/log.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "engine/engine_private.h"
 #include "engine/letters.h"
 

@@ -13,14 +13,14 @@
 #define ENGINE_ENGINE_H
 
 #include "base/json.h"
-#include "core/cycle.h"
-#include "core/gate.h"
-#include "core/pace.h"
-#include "core/rate.h"
-#include "core/turns.h"
+#include "core/alerting/pace.h"
+#include "core/fairness/rate.h"
+#include "core/fairness/turns.h"
+#include "core/outage/cycle.h"
+#include "core/outage/gate.h"
 #include "engine/kept_waits.h"
 #include "engine/writer.h"
-#include "transport/probe.h"
+#include "transport/http/probe.h"
 #include "transport/transport.h"
 
 struct engine_ports {

@@ -5,11 +5,11 @@
 #define ENGINE_ENGINE_PRIVATE_H
 
 #include "base/map.h"
-#include "core/adaptive.h"
-#include "core/cycle.h"
-#include "core/rate.h"
-#include "core/shares.h"
-#include "core/turns.h"
+#include "core/decision/adaptive.h"
+#include "core/fairness/rate.h"
+#include "core/fairness/shares.h"
+#include "core/fairness/turns.h"
+#include "core/outage/cycle.h"
 #include "engine/alerts.h"
 #include "engine/engine.h"
 #include "engine/errors.h"

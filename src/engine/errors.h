@@ -14,8 +14,8 @@
 #ifndef ENGINE_ERRORS_H
 #define ENGINE_ERRORS_H
 
-#include "core/fingerprint.h"
-#include "core/learning.h"
+#include "core/errors/fingerprint.h"
+#include "core/errors/learning.h"
 #include "store/store.h"
 
 enum {

@@ -3,7 +3,7 @@
  * others, and goes on.
  */
 #include "base/log.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "engine/engine_private.h"
 #include "engine/kept_json.h"
 

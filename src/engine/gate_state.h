@@ -5,7 +5,7 @@
 #define ENGINE_GATE_STATE_H
 
 #include "base/json.h"
-#include "core/gate.h"
+#include "core/outage/gate.h"
 
 #include <jansson.h>
 

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "config/checks.h"
-#include "core/contingency.h"
+#include "core/outage/contingency.h"
 
 #define SPACE_INCIDENT SLICE("incident")
 #define SPACE_INCIDENT_LESSONS SLICE("incident_lessons") /* apart: people write these, the engine the rest */

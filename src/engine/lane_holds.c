@@ -2,7 +2,7 @@
  * Lanes that are held for themselves: one tenant's jobs wait for an operator, the others go on.
  */
 #include "base/log.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "engine/engine_private.h"
 #include "engine/kept_json.h"
 

@@ -1,7 +1,7 @@
 #include "engine/measures.h"
 
 #include "base/log.h"
-#include "core/backoff.h"
+#include "core/decision/backoff.h"
 #include "engine/alert_book.h"
 #include "engine/engine_private.h"
 

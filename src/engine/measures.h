@@ -12,8 +12,8 @@
 #define ENGINE_MEASURES_H
 
 #include "base/histogram.h"
-#include "core/alert.h"
-#include "core/decide.h"
+#include "core/alerting/alert.h"
+#include "core/decision/decide.h"
 #include "engine/engine.h"
 
 enum {

@@ -1,6 +1,6 @@
 #include "engine/notify.h"
 
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "store/store.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 #include "engine/settlement.h"
 
 #include "base/json.h"
-#include "core/criterion.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
+#include "core/outage/criterion.h"
 #include "lib/decision_reason.h"
 
 #include <assert.h>

@@ -7,8 +7,8 @@
 #ifndef ENGINE_SETTLEMENT_H
 #define ENGINE_SETTLEMENT_H
 
-#include "core/decide.h"
-#include "core/outage.h"
+#include "core/decision/decide.h"
+#include "core/outage/outage.h"
 #include "transport/transport.h"
 
 struct settlement_input {

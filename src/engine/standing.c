@@ -1,7 +1,7 @@
 /*
  * How tenants and single jobs stand: for people who ask why.
  */
-#include "core/forecast.h"
+#include "core/fairness/forecast.h"
 #include "engine/engine_private.h"
 
 #include <inttypes.h>

@@ -30,7 +30,7 @@
 #define LIB_DECISION_JSON_H
 
 #include "base/buffer.h"
-#include "core/decide.h"
+#include "core/decision/decide.h"
 #include "lib/policy_set.h"
 
 #define DECISION_NOW_MAX (INSTANT_MAX - 366 * (instant)DAY_MS) /* later, the next try could have no date */

@@ -6,7 +6,7 @@
 #ifndef LIB_DECISION_REASON_H
 #define LIB_DECISION_REASON_H
 
-#include "core/decide.h"
+#include "core/decision/decide.h"
 
 enum { DECISION_REASON_BYTES_MAX = 160 };
 

@@ -1,6 +1,6 @@
 #include "insist.h"
 
-#include "core/backoff.h"
+#include "core/decision/backoff.h"
 #include "lib/decision_json.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 #include "sim/ledger.h"
 
-#include "core/backoff.h"
+#include "core/decision/backoff.h"
 
 #include <assert.h>
 #include <stdlib.h>

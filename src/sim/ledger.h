@@ -7,7 +7,7 @@
 #ifndef SIM_LEDGER_H
 #define SIM_LEDGER_H
 
-#include "core/policy.h"
+#include "core/decision/policy.h"
 #include "sim/model.h"
 
 enum job_end {

@@ -6,7 +6,7 @@
 #ifndef SIM_LOAD_H
 #define SIM_LOAD_H
 
-#include "core/job.h"
+#include "core/decision/job.h"
 
 #include <stdint.h>
 

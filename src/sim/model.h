@@ -7,7 +7,7 @@
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
 
-#include "core/rate.h"
+#include "core/fairness/rate.h"
 
 #include <stdbool.h>
 

@@ -23,9 +23,9 @@
 #include "base/instant.h"
 #include "base/slice.h"
 #include "base/status.h"
-#include "core/job.h"
-#include "core/outcome.h"
-#include "core/rank.h"
+#include "core/decision/job.h"
+#include "core/decision/outcome.h"
+#include "core/decision/rank.h"
 
 enum {
     STORE_BATCH_OPS_MAX = 4096,

@@ -5,7 +5,7 @@
  * two the namespace. Then lines up to an empty one: the code, and with rules of its own one rule a
  * line, whose first byte gives tier and outcome. The rest is the text.
  */
-#include "core/classify.h"
+#include "core/decision/classify.h"
 
 #include "base/status.h"
 

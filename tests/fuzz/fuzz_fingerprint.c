@@ -3,9 +3,9 @@
  * rule made of it is one that the classifier takes, and it knows the sample.
  */
 #include "base/json.h"
-#include "core/fingerprint.h"
-#include "core/learning.h"
-#include "core/redact.h"
+#include "core/errors/fingerprint.h"
+#include "core/errors/learning.h"
+#include "core/errors/redact.h"
 
 #include <stdlib.h>
 #include <string.h>

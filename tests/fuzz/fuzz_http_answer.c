@@ -2,7 +2,7 @@
  * Any bytes as an answer: its headers up to an empty line, then its body. The code is one short word with a namespace,
  * the same the second time; a wish to wait is within bounds.
  */
-#include "transport/http_answer.h"
+#include "transport/http/answer.h"
 
 #include <assert.h>
 #include <string.h>

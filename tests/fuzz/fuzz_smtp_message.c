@@ -3,8 +3,8 @@
  * message and one envelope: no line of it is a command or a header that was not meant, and it ends once. The same bytes
  * as a server's replies are read whole, or refused, whatever pieces they come in.
  */
-#include "transport/smtp_message.h"
-#include "transport/smtp_reply.h"
+#include "transport/smtp/message.h"
+#include "transport/smtp/reply.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef TESTS_HTTP_RIG_H
 #define TESTS_HTTP_RIG_H
 
-#include "transport/http.h"
+#include "transport/http/http.h"
 
 #include <event2/event.h>
 

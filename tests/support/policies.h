@@ -5,7 +5,7 @@
 #define TESTS_POLICIES_H
 
 #include "base/instant.h"
-#include "core/policy.h"
+#include "core/decision/policy.h"
 
 extern const struct retry_policy tiss_retry;  /* 5 to 240 minutes, 20%, clamp after */
 extern const struct retry_policy email_retry; /* 1 s to 60 s, 25%, clamp before */

@@ -1,7 +1,7 @@
 #include "support/store_fixture.h"
 
-#include "store/store_memory.h"
-#include "store/store_sqlite.h"
+#include "store/memory/memory.h"
+#include "store/sqlite/sqlite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "support/store_recount.h"
 
-#include "store/store_sqlite_private.h"
+#include "store/sqlite/private.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>

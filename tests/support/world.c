@@ -1,6 +1,6 @@
 #include "support/world.h"
 
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -57,7 +57,7 @@ parses() { # SHELL FILE
 }
 
 events_stand_in_the_page() { # every name between log_event( and its first field
-    cat src/*/*.c | tr '\n' ' ' | grep -oE 'log_event\([^;]*;' | sed 's/FIELD_.*//' | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u >"$folder/events"
+    cat src/*/*.c src/*/*/*.c | tr '\n' ' ' | grep -oE 'log_event\([^;]*;' | sed 's/FIELD_.*//' | grep -oE '"[a-z_]+"' | tr -d '"' | sort -u >"$folder/events"
     [ "$(wc -l <"$folder/events")" -gt 50 ] || { echo "few events found"; return 1; }
     while read -r event; do
         grep -q "\`$event\`" docs/operations.md || { echo "docs/operations.md has no \`$event\`"; return 1; }
@@ -80,7 +80,7 @@ commands_of_the_pages_exist() {
 event_types_of_the_pages_exist() {
     grep -hoE '[?&]type=[a-z_,]+' README.md docs/*.md | cut -d= -f2 | tr ',' '\n' | sort -u >"$folder/types"
     while read -r type; do
-        grep -q "\"$type\"" src/store/*.c src/core/*.c || { echo "there is no event $type"; return 1; }
+        grep -q "\"$type\"" src/store/*.c src/store/*/*.c src/core/*/*.c || { echo "there is no event $type"; return 1; }
     done <"$folder/types"
 }
 

@@ -1,5 +1,5 @@
-#include "core/adaptive.h"
-#include "core/backoff.h"
+#include "core/decision/adaptive.h"
+#include "core/decision/backoff.h"
 #include "support/check.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * The mean age of jobs, followed from counts, against one that knows each job.
  */
-#include "core/age.h"
+#include "core/alerting/age.h"
 #include "support/check.h"
 
 enum { JOBS_MAX = 20000 };

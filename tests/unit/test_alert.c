@@ -1,7 +1,7 @@
 /*
  * When an alert begins and ends, from figures alone.
  */
-#include "core/alert.h"
+#include "core/alerting/alert.h"
 #include "support/check.h"
 
 #include <stdio.h>

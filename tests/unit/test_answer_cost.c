@@ -1,5 +1,5 @@
 /* What an answer can cost whoever searches it: a megabyte of every unkind form, in processor time. */
-#include "transport/http_answer.h"
+#include "transport/http/answer.h"
 
 #include "support/check.h"
 

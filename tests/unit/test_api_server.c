@@ -2,7 +2,7 @@
 #include "support/check.h"
 
 #include "base/log.h"
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 
 #include <openssl/evp.h>
 #include <poll.h>

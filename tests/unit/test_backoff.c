@@ -1,4 +1,4 @@
-#include "core/backoff.h"
+#include "core/decision/backoff.h"
 #include "support/check.h"
 #include "support/policies.h"
 

@@ -1,5 +1,5 @@
-#include "core/breaker.h"
-#include "core/outage.h"
+#include "core/outage/breaker.h"
+#include "core/outage/outage.h"
 #include "support/check.h"
 
 #include <stdlib.h>

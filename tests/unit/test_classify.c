@@ -1,8 +1,8 @@
 #include "support/scarce.h"
 
-#include "core/token_index.c"
+#include "core/decision/token_index.c"
 
-#include "core/classify.c"
+#include "core/decision/classify.c"
 #include "support/check.h"
 #include "support/policies.h"
 

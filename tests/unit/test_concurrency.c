@@ -2,7 +2,7 @@
  * The limit against model receivers, in a small world of its own: time goes by in milliseconds, work always waits
  * unless a row says otherwise.
  */
-#include "core/concurrency.h"
+#include "core/outage/concurrency.h"
 #include "support/check.h"
 
 enum { SLOTS_MAX = 256, NEVER = 1 << 30 };

@@ -1,7 +1,7 @@
 /*
  * The mode of a destination, by scripts under a clock of their own.
  */
-#include "core/contingency.h"
+#include "core/outage/contingency.h"
 #include "support/check.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "core/criterion.h"
+#include "core/outage/criterion.h"
 #include "support/check.h"
 
 /* S3-009 S3-012 */

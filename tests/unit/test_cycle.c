@@ -1,4 +1,4 @@
-#include "core/cycle.h"
+#include "core/outage/cycle.h"
 #include "support/check.h"
 
 enum { START = 1000000 };

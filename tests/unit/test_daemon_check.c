@@ -4,8 +4,8 @@
  */
 #include "config/loading.h"
 #include "daemon/daemon.h"
-#include "store/store_memory.h"
-#include "store/store_sqlite.h"
+#include "store/memory/memory.h"
+#include "store/sqlite/sqlite.h"
 #include "support/certificates.h"
 #include "support/configs.h"
 

@@ -1,12 +1,12 @@
 #include "support/scarce.h"
 
-#include "core/backoff.c"
+#include "core/decision/backoff.c"
 
-#include "core/classify.c"
+#include "core/decision/classify.c"
 
-#include "core/decide.c"
+#include "core/decision/decide.c"
 
-#include "core/token_index.c"
+#include "core/decision/token_index.c"
 #include "support/check.h"
 #include "support/policies.h"
 

@@ -4,7 +4,7 @@
  */
 #include "base/units.h"
 #include "engine/engine.h"
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 #include "support/configs.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /*
  * Which errors are the same: what is masked, and what is not.
  */
-#include "core/fingerprint.h"
+#include "core/errors/fingerprint.h"
 
 #include "base/json.h"
-#include "core/redact.h"
+#include "core/errors/redact.h"
 #include "support/check.h"
 
 #include <stdlib.h>

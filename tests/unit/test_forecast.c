@@ -1,4 +1,4 @@
-#include "core/forecast.h"
+#include "core/fairness/forecast.h"
 #include "support/check.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-#include "core/gate.h"
+#include "core/outage/gate.h"
 #include "support/check.h"
 
 enum { START = 1000000, ANSWER_MS = 60 * 1000 };

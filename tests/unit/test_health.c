@@ -1,4 +1,4 @@
-#include "core/health.h"
+#include "core/outage/health.h"
 #include "support/check.h"
 
 enum { LIMIT_MS = 5000 };

@@ -1,5 +1,5 @@
 /* Where a code is in an answer, and what is not one. */
-#include "transport/http_answer.h"
+#include "transport/http/answer.h"
 
 #include "support/check.h"
 

@@ -1,5 +1,5 @@
 /* What goes out: method, body, headers, signature, questions; and what is refused before it does. */
-#include "transport/http_request.h"
+#include "transport/http/request.h"
 
 #include "support/check.h"
 #include "support/http_rig.h"

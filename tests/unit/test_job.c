@@ -1,4 +1,4 @@
-#include "core/job.h"
+#include "core/decision/job.h"
 #include "support/check.h"
 
 static void every_cell_of_the_table(void **state)

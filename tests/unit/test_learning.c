@@ -1,9 +1,9 @@
 /*
  * What the counts of an unknown error say, and the rule that is proposed.
  */
-#include "core/learning.h"
+#include "core/errors/learning.h"
 
-#include "core/fingerprint.h"
+#include "core/errors/fingerprint.h"
 #include "support/check.h"
 #include "support/configs.h"
 

@@ -1,4 +1,4 @@
-#include "core/maintenance.h"
+#include "core/outage/maintenance.h"
 #include "support/check.h"
 
 enum { SUN = 1, MON = 2, SAT = 64, DAILY = 127 };

@@ -2,7 +2,7 @@
  * An outage of three hours and ten thousand jobs against the gate, in a model of the engine: what the
  * destination sees while it is down and when it returns, and that no job is lost to it (A-18, A-20, A-22).
  */
-#include "core/gate.h"
+#include "core/outage/gate.h"
 #include "support/check.h"
 
 enum {

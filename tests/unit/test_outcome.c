@@ -1,4 +1,4 @@
-#include "core/outcome.h"
+#include "core/decision/outcome.h"
 #include "support/check.h"
 
 static void every_outcome_has_a_name_of_its_own(void **state)

@@ -1,4 +1,4 @@
-#include "core/pace.h"
+#include "core/alerting/pace.h"
 #include "support/check.h"
 
 enum { MINUTE = 60 * 1000 };

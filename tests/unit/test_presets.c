@@ -4,8 +4,8 @@
  */
 #include "support/presets.h"
 
-#include "core/backoff.h"
-#include "core/decide.h"
+#include "core/decision/backoff.h"
+#include "core/decision/decide.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

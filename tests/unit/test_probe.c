@@ -1,12 +1,12 @@
 /*
  * Health checks over real connections.
  */
-#include "core/health.h"
+#include "core/outage/health.h"
 #include "support/certificates.h"
 #include "support/check.h"
 #include "support/http_rig.h"
 #include "support/receiver.h"
-#include "transport/probe.h"
+#include "transport/http/probe.h"
 
 #include <curl/curl.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "core/rate.h"
+#include "core/fairness/rate.h"
 #include "support/check.h"
 
 static const instant start = INT64_C(1736678400000);

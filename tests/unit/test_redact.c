@@ -1,7 +1,7 @@
 /*
  * Error texts without what identifies a person.
  */
-#include "core/redact.h"
+#include "core/errors/redact.h"
 
 #include "base/json.h"
 #include "support/check.h"

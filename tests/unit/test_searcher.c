@@ -1,5 +1,5 @@
 /* Work on answers: in turns, away from the loop, and never waiting without bound. */
-#include "transport/searcher.h"
+#include "transport/http/searcher.h"
 
 #include "support/check.h"
 

@@ -1,7 +1,7 @@
 /*
  * Shares of the slots against a model that sums everything anew, and the rules one by one.
  */
-#include "core/shares.h"
+#include "core/fairness/shares.h"
 #include "support/check.h"
 
 enum { TENANTS = 12, STEPS = 40000 };

@@ -2,7 +2,7 @@
 #include "sim/report.h"
 
 #include "base/log.h"
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 #include "support/check.h"
 #include "support/configs.h"
 

@@ -4,7 +4,7 @@
 #include "support/http_rig.h"
 #include "support/mail_server.h"
 
-#include "transport/smtp.h"
+#include "transport/smtp/smtp.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* From a job to a message: addresses, headers, encodings, what is refused, and replies read as they come. */
 #include "support/check.h"
 
-#include "transport/smtp_message.h"
-#include "transport/smtp_mime.h"
-#include "transport/smtp_reply.h"
+#include "transport/smtp/message.h"
+#include "transport/smtp/mime.h"
+#include "transport/smtp/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Where a job stands on the way back from an outage: what is said is what comes.
  */
-#include "core/rank.h"
+#include "core/decision/rank.h"
 #include "engine/engine_private.h"
 #include "support/check.h"
 #include "support/world.h"

@@ -1,5 +1,5 @@
 /* A store that is opened earlier than it was used: what was left to wait for is still left, and is moved once. */
-#include "store/store_sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/store_recount.h"

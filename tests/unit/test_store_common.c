@@ -1,7 +1,7 @@
 /* What all stores share: keys, ids, digests, the chain, ranks, opening; and the store that fails on demand. */
 #include "support/store_fixture.h"
 
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 #include "support/store_faulty.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * A file that cannot be used as a store: each way to open one says what the file is not, and what to do.
  */
-#include "store/store_sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/check.h"
 #include "support/folder.h"
 

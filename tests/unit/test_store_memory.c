@@ -52,11 +52,11 @@
 #define tree_first scarce_tree_first
 #define tree_remove scarce_tree_remove
 
-#include "store/store_memory.c"
-#include "store/store_memory_names.c"
-#include "store/store_memory_read.c"
-#include "store/store_memory_state.c"
-#include "store/store_memory_tree.c"
+#include "store/memory/memory.c"
+#include "store/memory/names.c"
+#include "store/memory/read.c"
+#include "store/memory/state.c"
+#include "store/memory/tree.c"
 
 #include "support/store_cases.h"
 

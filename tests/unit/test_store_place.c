@@ -1,5 +1,5 @@
 /* Where a new store may be made, and what is left of one whose files were moved, deleted, replaced or cut under it. */
-#include "store/store_sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/check.h"
 #include "support/folder.h"
 

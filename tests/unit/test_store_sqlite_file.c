@@ -1,5 +1,5 @@
 /* Looking at a SQLite store from outside, while it is open and after. */
-#include "store/store_sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/store_fixture.h"
 
 #include <sqlite3.h>

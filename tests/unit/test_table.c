@@ -1,5 +1,5 @@
 /* What a terminal is shown of texts from elsewhere. */
-#include "cli/table.h"
+#include "cli/talk/table.h"
 
 #include "support/check.h"
 

@@ -1,6 +1,6 @@
 #include "support/scarce.h"
 
-#include "core/token_index.c"
+#include "core/decision/token_index.c"
 #include "support/check.h"
 
 enum { HITS_MAX = 4096 };

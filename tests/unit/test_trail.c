@@ -4,7 +4,7 @@
  *
  *   INSIST_TRAIL_CHANGES=10000 build/tests/test_trail     as many random changes, from seed INSIST_TRAIL_SEED
  */
-#include "store/store_sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/check.h"
 #include "support/folder.h"
 

@@ -1,7 +1,7 @@
 #include "support/scarce.h"
 
 #include "base/heap.c"
-#include "core/turns.h"
+#include "core/fairness/turns.h"
 #include "support/check.h"
 
 #include <time.h>

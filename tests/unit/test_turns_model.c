@@ -2,7 +2,7 @@
  * Whose turn it is, against a model that looks at every lane, counts every round up, and is slow.
  * Beside the order and the figures it checks how long each lane waits.
  */
-#include "core/turns.h"
+#include "core/fairness/turns.h"
 #include "support/check.h"
 
 static const instant start = INT64_C(1736678400000);

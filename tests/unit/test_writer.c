@@ -3,7 +3,7 @@
  */
 #include "engine/writer.h"
 
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 #include "support/check.h"
 
 #include <pthread.h>

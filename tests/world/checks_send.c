@@ -5,9 +5,9 @@
  */
 #include "world.h"
 
-#include "core/classify.h"
-#include "core/criterion.h"
-#include "core/outage.h"
+#include "core/decision/classify.h"
+#include "core/outage/criterion.h"
+#include "core/outage/outage.h"
 
 #include <inttypes.h>
 #include <math.h>

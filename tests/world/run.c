@@ -7,7 +7,7 @@
 #include "engine/alert_record.h"
 #include "engine/engine_private.h"
 #include "engine/notify.h"
-#include "store/store_memory.h"
+#include "store/memory/memory.h"
 #include "support/store_faulty.h"
 
 #include <malloc.h>

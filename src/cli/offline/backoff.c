@@ -1,0 +1,166 @@
+#include "core/decision/backoff.h"
+
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/offline/policies.h"
+#include "cli/options.h"
+#include "cli/talk/table.h"
+
+enum { ROWS_DEFAULT_MAX = 20, ROWS_MAX = 10000 };
+
+struct waits {
+    const struct retry_policy *retry;
+    enum priority priority;
+    uint64_t seed;
+    struct slice id; /* empty: no column of its own */
+    int64_t count;
+};
+
+/* One row: a retry, and the waits up to and with it. */
+struct wait {
+    int64_t retry, base_ms, low_ms, high_ms, drawn_ms, low_sum_ms, high_sum_ms;
+};
+
+static void wait_next(const struct waits *waits, struct wait *wait)
+{
+    wait->retry++;
+    struct backoff_range range = backoff_range(waits->retry, wait->retry, waits->priority);
+    wait->base_ms = backoff_nominal_ms(waits->retry, wait->retry, waits->priority);
+    wait->low_ms = range.low_ms;
+    wait->high_ms = range.high_ms;
+    wait->drawn_ms = backoff_ms(waits->retry, waits->seed, waits->id, wait->retry, waits->priority);
+    wait->low_sum_ms += range.low_ms;
+    wait->high_sum_ms += range.high_ms;
+}
+
+static void cell_duration(struct table *table, int64_t ms)
+{
+    char text[UNITS_TEXT_BYTES];
+    duration_format(ms, text);
+    table_cell_text(table, text);
+}
+
+static void append_table(const struct cli *cli, const struct waits *waits, struct buffer *out)
+{
+    static const struct table_column columns[] = {
+        { "RETRY", TABLE_RIGHT },   { "BASE", TABLE_RIGHT },       { "LOWEST", TABLE_RIGHT },      { "HIGHEST", TABLE_RIGHT },
+        { "THIS ID", TABLE_RIGHT }, { "SUM LOWEST", TABLE_RIGHT }, { "SUM HIGHEST", TABLE_RIGHT },
+    };
+    struct table table;
+    struct wait wait = { 0 };
+    table_init(&table, columns, sizeof columns / sizeof *columns);
+    for (int64_t i = 0; i < waits->count; i++) {
+        wait_next(waits, &wait);
+        table_cell_int(&table, wait.retry);
+        cell_duration(&table, wait.base_ms);
+        cell_duration(&table, wait.low_ms);
+        cell_duration(&table, wait.high_ms);
+        if (waits->id.len > 0)
+            cell_duration(&table, wait.drawn_ms);
+        else
+            table_cell_text(&table, "-");
+        cell_duration(&table, wait.low_sum_ms);
+        cell_duration(&table, wait.high_sum_ms);
+    }
+    table_append(&table, cli, out);
+    table_release(&table);
+}
+
+static void append_json(const struct waits *waits, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    struct wait wait = { 0 };
+    json_array_begin(&json);
+    for (int64_t i = 0; i < waits->count; i++) {
+        wait_next(waits, &wait);
+        json_object_begin(&json);
+        json_member_int(&json, "retry", wait.retry);
+        json_member_int(&json, "baseMs", wait.base_ms);
+        json_member_int(&json, "lowestMs", wait.low_ms);
+        json_member_int(&json, "highestMs", wait.high_ms);
+        if (waits->id.len > 0)
+            json_member_int(&json, "waitMs", wait.drawn_ms);
+        json_member_int(&json, "sumLowestMs", wait.low_sum_ms);
+        json_member_int(&json, "sumHighestMs", wait.high_sum_ms);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    buffer_append_byte(out, '\n');
+}
+
+struct backoff_options {
+    const char *policy, *config, *retries, *id, *priority, *seed;
+};
+
+static int print_waits(const struct cli *cli, const struct backoff_options *options, struct policy_set *policies)
+{
+    const struct policy *policy;
+    struct waits waits = { .priority = PRIORITY_NORMAL, .id = slice_from(options->id) };
+    int64_t seed = 0;
+    int code = policies_find(policies, "backoff", options->policy, &policy);
+    if (code != EXIT_DONE)
+        return code;
+    waits.retry = &policy->retry;
+    waits.count = waits.retry->retries_max < ROWS_DEFAULT_MAX ? waits.retry->retries_max : ROWS_DEFAULT_MAX;
+    if (options->priority && !priority_from_name(slice_from(options->priority), &waits.priority))
+        return cli_usage("backoff", "--priority is critical, high or normal, not \"%s\"", options->priority);
+    if (options->id && policy_id_problem(policy, waits.id))
+        return cli_usage("backoff", "--id: %s", policy_id_problem(policy, waits.id));
+    code = option_count("backoff", "retries", options->retries, 1, ROWS_MAX, &waits.count);
+    if (code == EXIT_DONE)
+        code = option_count("backoff", "seed", options->seed, 0, INT64_MAX, &seed);
+    if (code != EXIT_DONE)
+        return code;
+    waits.seed = (uint64_t)seed;
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    if (cli->json)
+        append_json(&waits, &out);
+    else
+        append_table(cli, &waits, &out);
+    code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct backoff_options options = { 0 };
+    const struct option_row rows[] = {
+        { "policy", 'p', &options.policy, NULL },   { "config", 'c', &options.config, NULL },
+        { "retries", 'n', &options.retries, NULL }, { "id", '\0', &options.id, NULL },
+        { "priority", '\0', &options.priority, NULL }, { "seed", '\0', &options.seed, NULL },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    struct policy_set policies;
+    int code;
+    if (!command_options(cli, &command_backoff, rows, argc, argv, 0, &arguments, &code))
+        return code;
+    code = policies_open(options.config, &policies);
+    if (code != EXIT_DONE)
+        return code;
+    code = print_waits(cli, &options, &policies);
+    policy_set_release(&policies);
+    return code;
+}
+
+const struct command command_backoff = {
+    .name = "backoff",
+    .summary = "the table of a policy's waits",
+    .help = "usage: insist backoff --policy P [--retries N] [--id ID] [--priority P] [-c FILE]\n\n"
+            "Prints for each retry the wait before it: without the spread, the lowest and highest with it, the one\n"
+            "that ID gets, and the sums from the first failure on.\n\n"
+            "Options:\n"
+            "  -p, --policy P      a preset, or a destination of the file given with -c\n"
+            "  -c, --config FILE   a configuration\n"
+            "  -n, --retries N     how many rows, 1 to 10000 (as many as the policy allows, up to 20)\n"
+            "      --id ID         show the waits of this job\n"
+            "      --priority P    critical, high or normal (normal)\n"
+            "      --seed N        the seed of --id's waits (0)\n"
+            "  -o, --output json   as a JSON array, in milliseconds\n\n"
+            "Examples:\n"
+            "  insist backoff --policy tiss\n"
+            "  insist backoff --policy email --retries 8 --id m-1 -o json\n",
+    .run = run,
+};

@@ -1,0 +1,172 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/offline/configuration.h"
+#include "cli/offline/policies.h"
+#include "cli/options.h"
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void append_json(const struct config *config, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_name(&json, "file");
+    if (config->path)
+        json_put_string(&json, slice_from(config->path));
+    else
+        json_put_null(&json);
+    struct buffer store;
+    buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
+    config_hide(config, config->store, &store);
+    json_member_string(&json, "store", buffer_slice(&store));
+    buffer_release(&store);
+    json_name(&json, "destinations");
+    json_array_begin(&json);
+    for (size_t i = 0; i < config->destination_count; i++)
+        json_put_string(&json, slice_from(config->destinations[i].name));
+    json_array_end(&json);
+    json_name(&json, "warnings");
+    json_array_begin(&json);
+    for (size_t i = 0; i < config->warnings.count; i++)
+        json_put_string(&json, slice_from(config->warnings.items[i]));
+    json_array_end(&json);
+    json_object_end(&json);
+    buffer_append_byte(out, '\n');
+}
+
+static void append_summary(const struct cli *cli, const struct config *config, struct buffer *out)
+{
+    if (cli->json) {
+        append_json(config, out);
+        return;
+    }
+    char address[LISTEN_TEXT_BYTES];
+    listen_format(&config->listen, config->listen.port, address);
+    buffer_printf(out, "%s: valid; %zu destination%s, listens on ", config->path ? config->path : "built-in defaults",
+                  config->destination_count, config->destination_count == 1 ? "" : "s");
+    config_hide(config, address, out);
+    buffer_append_byte(out, '\n');
+}
+
+/* What the file refers to: all that is wrong with it, one line each. */
+static enum status look_around(const struct config *config, const char *path)
+{
+    struct buffer problems;
+    buffer_init(&problems, CLI_OUTPUT_BYTES_MAX);
+    size_t count = daemon_problems(config, store_backends, &problems);
+    for (struct slice rest = buffer_slice(&problems); rest.len > 0;) {
+        size_t end = slice_find(rest, '\n');
+        fprintf(stderr, "%s: %.*s\n", path, (int)end, rest.data);
+        rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);
+    }
+    buffer_release(&problems);
+    return count > 0 ? STATUS_INVALID : STATUS_OK;
+}
+
+/* Another daemon there is no mistake: it may be the one that is to be reloaded. */
+static void warn_of_port(const struct config *config)
+{
+    char port[16];
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found = NULL;
+    const int on = 1;
+    snprintf(port, sizeof port, "%d", config->listen.port);
+    int failure = getaddrinfo(config->listen.host, port, &hints, &found);
+    int fd = failure == 0 ? socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    bool bound = false;
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        bound = bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+    }
+    if (!bound && errno != EADDRINUSE)
+        fprintf(stderr, "warning: cannot listen there on this machine: %s\n",
+                failure ? gai_strerror(failure) : strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+}
+
+/* Allowed, but probably not meant. */
+static void warn(const struct config *config)
+{
+    for (size_t i = 0; i < config->warnings.count; i++)
+        fprintf(stderr, "warning: %s\n", config->warnings.items[i]);
+    if (config->destination_count == 0)
+        fputs("warning: there are no destinations, so that no job can be added\n", stderr);
+    warn_of_port(config);
+}
+
+static int check(const struct cli *cli, const char *path, struct buffer *out)
+{
+    struct config *config = NULL;
+    struct buffer problems;
+    buffer_init(&problems, PROBLEMS_BYTES_MAX);
+    enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
+    problems_print(&problems);
+    if (status == STATUS_OK)
+        status = look_around(config, path ? path : "built-in defaults");
+    int code = EXIT_DONE;
+    if (status == STATUS_OK) {
+        warn(config);
+        append_summary(cli, config, out);
+    } else
+        code = cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid",
+                        path ? path : "the built-in configuration");
+    config_unref(config);
+    buffer_release(&problems);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *path = NULL;
+    bool reference = false;
+    const struct option_row rows[] = {
+        { "config", 'c', &path, NULL },
+        { "reference", '\0', NULL, &reference },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_check, rows, argc, argv, 1, &arguments, &code))
+        return code;
+    if (arguments.count == 1 && path)
+        return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, arguments.items[0]);
+    if (arguments.count == 1)
+        path = arguments.items[0];
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    if (reference)
+        config_reference(&out);
+    else
+        code = check(cli, configuration_path(path), &out);
+    if (code == EXIT_DONE)
+        code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "validate a configuration",
+    .help = "usage: insist check [-c FILE] [--reference]\n\n"
+            "Reads a configuration as `insist serve` would and says what is wrong with it, one problem a line as\n"
+            "file:line:column; looks whether addresses, certificates and tokens can work; and warns of what is\n"
+            "allowed but probably not meant. Without -c: ./insist.yaml, then /etc/insist/insist.yaml, then the\n"
+            "built-in defaults.\n\n"
+            "Options:\n"
+            "  -c, --config FILE   the file\n"
+            "      --reference     print the reference of all settings, as Markdown\n"
+            "  -o, --output json   the summary as a JSON object\n\n"
+            "Exit codes: 0 valid; 2 not valid.\n\n"
+            "Examples:\n"
+            "  insist check -c insist.yaml\n"
+            "  insist check --reference > configuration.md\n",
+    .run = run,
+};

@@ -1,0 +1,111 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/offline/policies.h"
+#include "cli/options.h"
+
+#include <string.h>
+
+/* S1-043, C-16: the three results of the document's function. */
+static const char *document_word(const char *label)
+{
+    return strcmp(label, "UNKNOWN") == 0 ? "UNKNOWN_TRANSIENT" : label;
+}
+
+static void append_result(const struct cli *cli, const struct policy *policy, struct evidence evidence, bool documents,
+                          struct buffer *out)
+{
+    struct classification found = classify(policy->classifier, evidence);
+    bool known = found.outcome != OUTCOME_NONE;
+    enum outcome outcome = known ? found.outcome : policy->unknown;
+    const char *label = outcome_label(outcome, known);
+    if (documents && !cli->json) {
+        buffer_printf(out, "%s\n", document_word(label));
+        return;
+    }
+    if (documents)
+        label = document_word(label);
+    if (!cli->json) {
+        buffer_printf(out, "class  %s\nlabel  %s\nrule   ", outcome_name(outcome), label);
+        buffer_append(out, known ? found.rule : SLICE("none matched"));
+        buffer_append_byte(out, '\n');
+        return;
+    }
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_text(&json, "class", outcome_name(outcome));
+    json_member_text(&json, "label", label);
+    if (known)
+        json_member_string(&json, "rule", found.rule);
+    json_object_end(&json);
+    buffer_append_byte(out, '\n');
+}
+
+static int classify_text(const struct cli *cli, struct policy_set *policies, const char *policy_name, const char *code_text,
+                         struct slice text, bool documents)
+{
+    const struct policy *policy;
+    int code = policies_find(policies, "classify", policy_name, &policy);
+    if (code != EXIT_DONE)
+        return code;
+    if (slice_is_blank(text) && !code_text)
+        return cli_usage("classify", "INVALID_ERROR_MESSAGE: the text is missing or blank");
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    append_result(cli, policy, (struct evidence){ slice_from(code_text), text }, documents, &out);
+    code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *policy_name = NULL, *config = NULL, *code_text = NULL;
+    bool documents = false;
+    const struct option_row rows[] = {
+        { "documents", '\0', NULL, &documents },
+        { "policy", 'p', &policy_name, NULL },
+        { "config", 'c', &config, NULL },
+        { "code", '\0', &code_text, NULL },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    struct policy_set policies;
+    int code;
+    if (!command_options(cli, &command_classify, rows, argc, argv, 1, &arguments, &code))
+        return code;
+    code = policies_open(config, &policies);
+    if (code != EXIT_DONE)
+        return code;
+    struct buffer input;
+    buffer_init(&input, CLI_STDIN_BYTES_MAX * 2);
+    struct slice text = slice_from(arguments.count > 0 ? arguments.items[0] : NULL);
+    if (slice_equal(text, SLICE("-"))) {
+        code = cli_read_stdin(&input);
+        text = buffer_slice(&input);
+    }
+    if (code == EXIT_DONE)
+        code = classify_text(cli, &policies, policy_name, code_text, text, documents);
+    buffer_release(&input);
+    policy_set_release(&policies);
+    return code;
+}
+
+const struct command command_classify = {
+    .name = "classify",
+    .summary = "the class of an error, and the rule that says so",
+    .help = "usage: insist classify --policy P [--code C] [-c FILE] TEXT\n\n"
+            "Prints the class of an error under a policy (transient, permanent, throttled...), its label\n"
+            "(TRANSIENT, PERMANENT, UNKNOWN) and the rule that matched. TEXT may be any bytes; - reads standard\n"
+            "input, up to 1 MB.\n\n"
+            "Options:\n"
+            "  -p, --policy P      a preset, or a destination of the file given with -c\n"
+            "  -c, --config FILE   a configuration\n"
+            "      --code C        the error's code, as http:503; then TEXT may be left out\n"
+            "      --documents     only PERMANENT, TRANSIENT or UNKNOWN_TRANSIENT, as the documents' function answers\n"
+            "  -o, --output json   as a JSON object\n\n"
+            "Examples:\n"
+            "  insist classify --policy tiss 'TIMEOUT - Connection timeout after 30s'\n"
+            "  insist classify --policy email --code smtp:421 -o json\n"
+            "  tail -c 4096 error.log | insist classify --policy tiss -\n",
+    .run = run,
+};

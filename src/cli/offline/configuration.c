@@ -1,0 +1,53 @@
+#include "cli/offline/configuration.h"
+
+#include "cli/offline/policies.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *configuration_path(const char *given)
+{
+    return given ? given : cli_config_path();
+}
+
+void listen_format(const struct listen_address *address, int port, char ret_text[LISTEN_TEXT_BYTES])
+{
+    bool six = strchr(address->host, ':') != NULL;
+    snprintf(ret_text, LISTEN_TEXT_BYTES, "%s%s%s:%d", six ? "[" : "", address->host, six ? "]" : "", port);
+}
+
+int configuration_load(const char *given, struct config **ret_config)
+{
+    struct buffer problems;
+    const char *path = configuration_path(given);
+    buffer_init(&problems, PROBLEMS_BYTES_MAX);
+    enum status status = path ? config_load(path, ret_config, &problems) : config_default(ret_config);
+    problems_print(&problems);
+    buffer_release(&problems);
+    if (status == STATUS_OK)
+        return EXIT_DONE;
+    return cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid",
+                    path ? path : "the built-in configuration");
+}
+
+const char *configuration_sqlite_path(const struct config *config)
+{
+    static const char scheme[] = "sqlite:";
+    return strncmp(config->store, scheme, sizeof scheme - 1) == 0 ? config->store + sizeof scheme - 1 : NULL;
+}
+
+int configuration_store_file(const char *given, char **ret_path)
+{
+    struct config *config = NULL;
+    int code = configuration_load(given, &config);
+    if (code != EXIT_DONE)
+        return code;
+    const char *path = configuration_sqlite_path(config);
+    *ret_path = path ? strdup(path) : NULL;
+    if (!path)
+        code = cli_fail(EXIT_USAGE, "store %s is no file; only sqlite: stores are", config->store);
+    else if (!*ret_path)
+        code = cli_fail(EXIT_FAILED, "no memory for the path");
+    config_unref(config);
+    return code;
+}

@@ -1,0 +1,26 @@
+/*
+ * configuration.h - the configuration that a command is about.
+ */
+#ifndef CLI_OFFLINE_CONFIGURATION_H
+#define CLI_OFFLINE_CONFIGURATION_H
+
+#include "cli/cli.h"
+#include "config/config.h"
+
+/* `given`, or without it ./insist.yaml, then /etc/insist/insist.yaml; NULL: none, the built-in defaults hold. */
+const char *configuration_path(const char *given);
+
+/* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
+int configuration_load(const char *given, struct config **ret_config);
+
+/* The file of the configured SQLite store, pointing into the configuration; NULL: the store is of another kind. */
+const char *configuration_sqlite_path(const struct config *config);
+
+/* As it stands in a URL: "127.0.0.1:7878", "[::1]:7878". `port` is the one that was got, which may not be the address's. */
+enum { LISTEN_TEXT_BYTES = 300 };
+void listen_format(const struct listen_address *address, int port, char ret_text[LISTEN_TEXT_BYTES]);
+
+/* The file of the store in one step. EXIT_DONE, or a code after its message; free the path. */
+int configuration_store_file(const char *given, char **ret_path);
+
+#endif

@@ -1,0 +1,95 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/talk/action.h"
+#include "cli/talk/pages.h"
+
+#include <string.h>
+
+static int acknowledge(const struct cli *cli, const struct arguments *arguments, const char *note)
+{
+    struct buffer body;
+    if (arguments->count < 2)
+        return cli_usage("alerts", "name the alert; insist alerts lists them");
+    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    if (note)
+        json_member_text(&json, "note", note);
+    json_object_end(&json);
+    const struct action action = { .method = "POST", .path = "/v1/alerts", .name = arguments->items[1], .verb = "ack",
+                                   .body = buffer_slice(&body) };
+    int code = buffer_status(&body) == STATUS_OK ? action_run(cli, &action) : cli_fail(EXIT_USAGE, "the note is too long");
+    buffer_release(&body);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct shown columns[] = {
+        { "SEVERITY", "severity", SHOW_TEXT },       { "ALERT", "alert", SHOW_TEXT },
+        { "DESTINATION", "destination", SHOW_TEXT }, { "TENANT", "tenant", SHOW_TEXT },
+        { "RAISED", "raised_at", SHOW_TIME },        { "CLEARED", "cleared_at", SHOW_TIME },
+        { "ACKNOWLEDGED", "acknowledged.at", SHOW_TIME },     { "ID", "id", SHOW_TEXT },
+        { "SUMMARY", "summary", SHOW_BRIEF },
+    };
+    const char *destination = NULL, *severity = NULL, *state = NULL, *name = NULL, *note = NULL;
+    struct pages pages = { .command = "alerts",
+                           .path = "/v1/alerts",
+                           .member = "alerts",
+                           .columns = columns,
+                           .column_count = sizeof columns / sizeof *columns };
+    const struct option_row rows[] = {
+        { "state", 's', &state, NULL },
+        { "destination", 'd', &destination, NULL },
+        { "severity", '\0', &severity, NULL },
+        { "alert", '\0', &name, NULL },
+        { "note", '\0', &note, NULL },
+        PAGES_OPTIONS(pages),
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_alerts, rows, argc, argv, 2, &arguments, &code))
+        return code;
+    const char *what = arguments_action(&arguments);
+    if (strcmp(what, "ack") == 0)
+        return acknowledge(cli, &arguments, note);
+    if (strcmp(what, "list") != 0)
+        return cli_usage("alerts", "say what to do: list or ack, not %s", what);
+    if (note)
+        return cli_usage("alerts", "--note goes with ack");
+    const struct pages_query query[] = {
+        { "state", state }, { "destination", destination }, { "severity", severity }, { "alert", name }, { NULL, NULL },
+    };
+    pages.query = query;
+    return pages_print(cli, &pages);
+}
+
+const struct command command_alerts = {
+    .name = "alerts",
+    .summary = "what needs a person now, and what did before",
+    .help = "usage: insist alerts [list] [options]\n"
+            "       insist alerts ack ID [--note TEXT]\n\n"
+            "One line an alert, newest first: those that stand, or with --state also those that are over. What each\n"
+            "means and what to do is in docs/alerts.md. Who is told is in the configuration, under notify.\n"
+            "ack says that somebody knows: an alert about dead letters ends by it, another is marked and stands\n"
+            "while it is true. The trail has who it was.\n\n"
+            "Options:\n"
+            "  -s, --state STATE        standing, which is the default; cleared; or all\n"
+            "  -d, --destination NAME   about one destination\n"
+            "      --severity S         critical, warning or info\n"
+            "      --alert NAME         of one kind, such as contingency\n"
+            "      --note TEXT          ack: a word for who looks later\n"
+            "  -n, --limit N            how many; 100 without it\n"
+            "  -a, --all                all pages\n"
+            "      --cursor C           go on from where an earlier list ended\n"
+            "  -o, --output json        the daemon's answers as they are, one page a line\n\n"
+            "Examples:\n"
+            "  insist alerts\n"
+            "  insist alerts --severity critical\n"
+            "  insist alerts --state all --destination claims\n"
+            "  insist alerts ack 20250112T104000.060Z-permanent_error-claims --note 'told billing'\n"
+            "  insist alerts -o json | jq -r '.alerts[].summary'\n",
+    .run = run,
+};

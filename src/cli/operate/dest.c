@@ -1,0 +1,265 @@
+#include "api/incident_view.h"
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/talk/action.h"
+#include "cli/talk/pages.h"
+#include "engine/gate_state.h"
+
+#include <string.h>
+
+static int list(const struct cli *cli)
+{
+    static const struct shown columns[] = {
+        { "NAME", "name", SHOW_TEXT },           { "MODE", "mode", SHOW_STATE },
+        { "HELD BY", "held_by", SHOW_TEXT },     { "PENDING", "pending", SHOW_NUMBER },
+        { "RUNNING", "running", SHOW_NUMBER },   { "WAITING", "waiting", SHOW_NUMBER },
+        { "DEAD", "dead", SHOW_NUMBER },         { "TENANTS", "tenants", SHOW_NUMBER },
+        { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
+        { "URL", "url", SHOW_BRIEF },            { "DESCRIPTION", "description", SHOW_BRIEF },
+    };
+    static const struct pages_query query[] = { { NULL, NULL } };
+    const struct pages pages = { .command = "dest",
+                                 .path = "/v1/destinations",
+                                 .member = "destinations",
+                                 .query = query,
+                                 .columns = columns,
+                                 .column_count = sizeof columns / sizeof *columns,
+                                 .all = true };
+    return pages_print(cli, &pages);
+}
+
+/* ---- one, in words ---- */
+
+static json_int_t number_of(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+static void say(json_t *words, const char *name, struct buffer *text)
+{
+    if (text->len > 0)
+        json_object_set_new(words, name, json_stringn(text->data, text->len));
+    buffer_clear(text);
+}
+
+static void append_member(const json_t *answer, const char *before, const char *name, enum show_as as, struct buffer *text)
+{
+    if (!json_object_get(answer, name))
+        return;
+    buffer_append_text(text, before);
+    show_value(json_object_get(answer, name), as, text);
+}
+
+/* "contingency since 2026-11-15 21:24:10Z, because an operator held it: they called" */
+static void say_mode(const json_t *answer, json_t *words, struct buffer *text)
+{
+    const char *cause = member_text(answer, "mode_cause");
+    append_member(answer, "", "mode", SHOW_TEXT, text);
+    append_member(answer, " since ", "mode_since", SHOW_TIME, text);
+    if (cause)
+        buffer_printf(
+            text, ", because %s",
+            cause_words(cause_from_name(slice_from(cause)), mode_from_name(slice_from(member_text(answer, "mode")))));
+    append_member(answer, ": ", "pause_reason", SHOW_TEXT, text);
+    say(words, "mode", text);
+    append_member(answer, "by ", "held_by", SHOW_TEXT, text);
+    append_member(answer, " since ", "held_since", SHOW_TIME, text);
+    append_member(answer, " until ", "held_until", SHOW_TIME, text);
+    append_member(answer, ", the next look at ", "next_look_at", SHOW_TIME, text);
+    if (json_object_get(answer, "held_by"))
+        say(words, "held", text);
+    buffer_clear(text);
+}
+
+static void say_jobs(const json_t *answer, json_t *words, struct buffer *text)
+{
+    static const char *const states[] = { "pending", "running", "waiting", "dead", "completed", "cancelled" };
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        buffer_printf(text, "%s%" JSON_INTEGER_FORMAT " %s", i > 0 ? ", " : "", number_of(answer, states[i]), states[i]);
+    if (json_object_get(answer, "tenants"))
+        buffer_printf(text, "; of %" JSON_INTEGER_FORMAT " tenant%s", number_of(answer, "tenants"),
+                      number_of(answer, "tenants") == 1 ? "" : "s");
+    append_member(answer, "; the next waits since about ", "oldest_at", SHOW_TIME, text);
+    say(words, "jobs", text);
+}
+
+static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
+{
+    if (json_object_get(answer, "under_way")) {
+        buffer_printf(text, "%" JSON_INTEGER_FORMAT " under way", number_of(answer, "under_way"));
+        append_member(answer, ", at most ", "concurrency_why", SHOW_TEXT, text);
+        append_member(answer, "; more is tried from ", "concurrency_rises_at", SHOW_TIME, text);
+        say(words, "sends", text);
+    }
+    if (json_object_get(answer, "delivered_last_minute")) {
+        buffer_printf(text, "%" JSON_INTEGER_FORMAT " delivered, %" JSON_INTEGER_FORMAT " failed",
+                      number_of(answer, "delivered_last_minute"), number_of(answer, "failed_last_minute"));
+        say(words, "minute", text);
+    }
+    append_member(answer, "", "url", SHOW_TEXT, text);
+    append_member(answer, text->len > 0 ? ", over " : "", "transport", SHOW_TEXT, text);
+    append_member(answer, ", preset ", "preset", SHOW_TEXT, text);
+    say(words, "to", text);
+}
+
+static json_t *words_of(const json_t *answer)
+{
+    struct buffer text;
+    json_t *words = json_object();
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    json_object_set(words, "name", json_object_get(answer, "name"));
+    json_object_set(words, "description", json_object_get(answer, "description"));
+    say_pace(answer, words, &text);
+    say_mode(answer, words, &text);
+    say_jobs(answer, words, &text);
+    json_object_set(words, "breaker", json_object_get(answer, "breaker"));
+    if (json_is_false(json_object_get(answer, "configured")))
+        json_object_set_new(words, "configured", json_string("no: its jobs wait until it is in the configuration again"));
+    buffer_release(&text);
+    return words;
+}
+
+static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    static const struct shown facts[] = {
+        { "name", "name", SHOW_TEXT },       { "what it is", "description", SHOW_TEXT },
+        { "sends to", "to", SHOW_TEXT },     { "configured", "configured", SHOW_TEXT },
+        { "mode", "mode", SHOW_STATE },      { "held", "held", SHOW_TEXT },
+        { "jobs", "jobs", SHOW_TEXT },       { "at once", "sends", SHOW_TEXT },
+        { "last minute", "minute", SHOW_TEXT }, { "breaker", "breaker", SHOW_TEXT },
+    };
+    static const struct shown tenants[] = {
+        { "PAUSED TENANT", "tenant", SHOW_TEXT },
+        { "SINCE", "since", SHOW_TIME },
+        { "BECAUSE", "reason", SHOW_BRIEF },
+    };
+    /* What the words above tell; whatever else there is follows as it is. */
+    static const char *const told[] = {
+        "name", "description", "mode", "mode_since", "mode_cause", "pause_reason", "held_by", "held_since", "held_until",
+        "next_look_at", "pending", "running", "waiting", "dead", "completed", "cancelled", "tenants", "oldest_at",
+        "under_way", "concurrency", "concurrency_now", "concurrency_why", "concurrency_rises_at",
+        "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
+        "failed_by_minute", "url", "transport", "preset", "breaker", "configured", "paused", "tenants_paused",
+    };
+    json_t *words = words_of(answer);
+    json_t *paused = json_incref(json_object_get(answer, "paused"));
+    show_facts(cli, words, facts, sizeof facts / sizeof *facts, out);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        json_object_del(answer, told[i]);
+    if (json_object_size(answer) > 0) {
+        buffer_append_byte(out, '\n');
+        show_others(cli, answer, NULL, 0, out);
+    }
+    if (json_array_size(paused) > 0) {
+        buffer_append_byte(out, '\n');
+        show_table(cli, paused, tenants, sizeof tenants / sizeof *tenants, out);
+    }
+    json_decref(paused);
+    json_decref(words);
+    return EXIT_DONE;
+}
+
+static int show(const struct cli *cli, const char *name)
+{
+    struct url url;
+    url_init(&url, "/v1/destinations");
+    url_segment(&url, name);
+    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_one);
+    url_release(&url);
+    return code;
+}
+
+/* `enter`: of contingency, true or false; NULL: none of its. `tenant`: only that one's jobs; NULL: all of it. */
+static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason,
+                const char *tenant)
+{
+    struct buffer body;
+    buffer_init(&body, CLI_STDIN_BYTES_MAX);
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    if (enter)
+        json_member_bool(&json, "enter", *enter);
+    if (reason)
+        json_member_text(&json, "reason", reason);
+    if (tenant)
+        json_member_text(&json, "tenant", tenant);
+    json_object_end(&json);
+    int code = buffer_status(&body) == STATUS_OK ? EXIT_DONE : cli_usage("dest", "--reason is too long");
+    const struct action action = {
+        .method = "POST",
+        .path = "/v1/destinations",
+        .name = name,
+        .verb = verb,
+        .body = buffer_slice(&body),
+    };
+    if (code == EXIT_DONE)
+        code = action_run(cli, &action);
+    buffer_release(&body);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *reason = NULL, *tenant = NULL;
+    bool leave = false;
+    const struct option_row rows[] = {
+        { "reason", '\0', &reason, NULL },
+        { "tenant", 't', &tenant, NULL },
+        { "leave", '\0', NULL, &leave },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_dest, rows, argc, argv, 2, &arguments, &code))
+        return code;
+    const char *what = arguments_action(&arguments);
+    bool pauses = strcmp(what, "pause") == 0;
+    bool resumes = strcmp(what, "resume") == 0;
+    bool lists = strcmp(what, "list") == 0;
+    bool contingency = strcmp(what, "contingency") == 0;
+    bool enter = !leave;
+    if (!pauses && !resumes && !contingency && !lists && strcmp(what, "show") != 0)
+        return cli_usage("dest", "say what to do: list, show, pause, resume or contingency, not %s", what);
+    if (reason && !pauses && !(contingency && enter))
+        return cli_usage("dest", "--reason goes with pause and contingency");
+    if (leave && !contingency)
+        return cli_usage("dest", "--leave goes with contingency");
+    if (tenant && !pauses && !resumes)
+        return cli_usage("dest", "--tenant goes with pause and resume");
+    if (lists && arguments.count == 2)
+        return cli_usage("dest", "unexpected argument \"%s\"", arguments.items[1]);
+    if (lists)
+        return list(cli);
+    if (arguments.count < 2)
+        return cli_usage("dest", "name the destination");
+    if (pauses || resumes || contingency)
+        return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
+    return show(cli, arguments.items[1]);
+}
+
+const struct command command_dest = {
+    .name = "dest",
+    .summary = "destinations: how they stand; hold them and let them go on",
+    .help = "usage: insist dest [list]\n"
+            "       insist dest show NAME\n"
+            "       insist dest pause NAME [--tenant T] [--reason TEXT]\n"
+            "       insist dest resume NAME [--tenant T]\n"
+            "       insist dest contingency NAME [--reason TEXT | --leave]\n\n"
+            "Lists the destinations with their modes and counts, shows one, or holds one: while it is paused its\n"
+            "jobs are kept, none is sent and no attempt is spent. In contingency the same, but the way back is a\n"
+            "ramp: a few jobs first, then more. Both outlive a restart.\n\n"
+            "Options:\n"
+            "  -t, --tenant T      pause, resume: only this tenant's jobs; the others go on\n"
+            "      --reason TEXT   pause, contingency: a sentence for those who ask why\n"
+            "      --leave         contingency: begin the way back\n"
+            "  -o, --output json   the daemon's answer as it is\n\n"
+            "Examples:\n"
+            "  insist dest list\n"
+            "  insist dest pause claims --reason 'certificate is being renewed'\n"
+            "  insist dest resume claims\n"
+            "  insist dest resume claims --tenant hospital-7\n"
+            "  insist dest contingency claims --reason 'they called: down until noon'\n"
+            "  insist dest contingency claims --leave\n",
+    .run = run,
+};

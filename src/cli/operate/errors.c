@@ -1,0 +1,159 @@
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/talk/client.h"
+#include "cli/talk/show.h"
+
+#include <math.h>
+#include <string.h>
+
+static int percent(const json_t *odds, const char *name)
+{
+    return (int)lround(100 * json_number_value(json_object_get(odds, name)));
+}
+
+static int64_t ended_of(const json_t *error)
+{
+    return json_integer_value(json_object_get(error, "recovered")) + json_integer_value(json_object_get(error, "gave_up"));
+}
+
+static void append_row(struct table *table, const json_t *error)
+{
+    const json_t *odds = json_object_get(error, "odds");
+    struct buffer text;
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    table_cell_text(table, member_text(error, "fingerprint"));
+    table_cell_text(table, member_text(error, "destination"));
+    table_cell_int(table, json_integer_value(json_object_get(error, "seen")));
+    table_cell_int(table, json_integer_value(json_object_get(error, "recovered")));
+    table_cell_int(table, json_integer_value(json_object_get(error, "gave_up")));
+    if (ended_of(error) > 0)
+        buffer_printf(&text, "%d%% (%d-%d%%)", percent(odds, "mean"), percent(odds, "low"), percent(odds, "high"));
+    table_cell(table, buffer_slice(&text));
+    buffer_clear(&text);
+    show_value(json_object_get(error, "last_at"), SHOW_TIME, &text);
+    table_cell(table, buffer_slice(&text));
+    table_cell_text(table, member_text(error, "code"));
+    buffer_clear(&text);
+    show_value(json_object_get(error, "sample"), SHOW_TEXT, &text);
+    table_cell(table, buffer_slice(&text));
+    buffer_release(&text);
+}
+
+static void append_proposal(const json_t *error, struct buffer *out)
+{
+    const json_t *proposal = json_object_get(error, "proposal");
+    bool transient = strcmp(member_text(proposal, "class") ? member_text(proposal, "class") : "", "transient") == 0;
+    buffer_append_byte(out, '\n');
+    show_value(json_object_get(error, "fingerprint"), SHOW_TEXT, out);
+    buffer_printf(out, ": of %lld jobs that ended after it, %lld were delivered: ", (long long)ended_of(error),
+                  (long long)json_integer_value(json_object_get(error, "recovered")));
+    buffer_append_text(out, transient ? "it passes. To say so, add:\n" : "it does not pass. To give up at once, add:\n");
+    show_lines(slice_from(member_text(proposal, "yaml")), "    ", out);
+}
+
+static void append_known(const json_t *error, struct buffer *out)
+{
+    buffer_append_byte(out, '\n');
+    show_value(json_object_get(error, "fingerprint"), SHOW_TEXT, out);
+    buffer_append_text(out, ": known by now as ");
+    show_value(json_object_get(error, "known_as"), SHOW_TEXT, out);
+    buffer_append_text(out, ", by the rule ");
+    show_value(json_object_get(error, "rule"), SHOW_TEXT, out);
+    buffer_append_byte(out, '\n');
+}
+
+static int show_list(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    static const struct table_column columns[] = {
+        { "FINGERPRINT", TABLE_LEFT }, { "DESTINATION", TABLE_LEFT }, { "SEEN", TABLE_RIGHT },      { "RECOVERED", TABLE_RIGHT }, { "GAVE UP", TABLE_RIGHT },
+        { "RECOVERS", TABLE_RIGHT },     { "LAST SEEN", TABLE_LEFT },   { "CODE", TABLE_LEFT }, { "ERROR", TABLE_LEFT },
+    };
+    const json_t *errors = json_object_get(answer, "errors"), *error;
+    size_t i;
+    if (!json_is_array(errors))
+        return cli_fail(EXIT_FAILED, "the daemon's answer has no \"errors\"; is it of another version?");
+    if (json_array_size(errors) == 0) {
+        buffer_append_text(out, "No unknown errors: every failure so far was known by a rule.\n");
+        return EXIT_DONE;
+    }
+    struct table table;
+    table_init(&table, columns, sizeof columns / sizeof *columns);
+    json_array_foreach(errors, i, error)
+        append_row(&table, error);
+    table_append(&table, cli, out);
+    table_release(&table);
+    json_array_foreach(errors, i, error)
+        if (json_is_object(json_object_get(error, "proposal")))
+            append_proposal(error, out);
+        else if (member_text(error, "known_as"))
+            append_known(error, out);
+    return EXIT_DONE;
+}
+
+static int show_forgotten(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    (void)cli;
+    show_value(json_object_get(answer, "fingerprint"), SHOW_TEXT, out);
+    buffer_append_text(out, ": forgotten\n");
+    return EXIT_DONE;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const char *destination = NULL, *limit = NULL;
+    const struct option_row rows[] = {
+        { "destination", 'd', &destination, NULL },
+        { "limit", 'n', &limit, NULL },
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int64_t wanted = 0;
+    int code;
+    if (!command_options(cli, &command_errors, rows, argc, argv, 2, &arguments, &code))
+        return code;
+    const char *what = arguments_action(&arguments);
+    bool forgets = strcmp(what, "forget") == 0;
+    if (!forgets && strcmp(what, "list") != 0)
+        return cli_usage("errors", "say what to do: list or forget, not %s", what);
+    if (!forgets && arguments.count > 1)
+        return cli_usage("errors", "unexpected argument \"%s\"", arguments.items[1]);
+    if (forgets && arguments.count < 2)
+        return cli_usage("errors", "name the fingerprint");
+    if (forgets && limit)
+        return cli_usage("errors", "--limit goes with the list");
+    code = option_count("errors", "limit", limit, 1, CLIENT_PAGE_MAX, &wanted);
+    if (code != EXIT_DONE)
+        return code;
+    struct url url;
+    url_init(&url, "/v1/errors");
+    if (forgets)
+        url_segment(&url, arguments.items[1]);
+    url_query(&url, "destination", destination);
+    url_query(&url, "limit", limit);
+    code = client_show(cli, &(struct request){ .method = forgets ? "DELETE" : "GET", .url = &url },
+                       forgets ? show_forgotten : show_list);
+    url_release(&url);
+    return code;
+}
+
+const struct command command_errors = {
+    .name = "errors",
+    .summary = "errors that no rule knows, and the rules that their past speaks for",
+    .help = "usage: insist errors [list] [options]\n"
+            "       insist errors forget FINGERPRINT [--destination NAME]\n\n"
+            "Lists the errors that no rule knows, the most often seen first. Texts that differ in numbers, ids and\n"
+            "addresses only are one error. RECOVERED are the jobs that a later try delivered, GAVE UP those that\n"
+            "died of it after a retry; RECOVERS is the chance of recovery, with the range that holds it with 90 %.\n"
+            "Where the evidence is clear, the rule to add to the configuration is shown. Nothing is changed by\n"
+            "itself: until a rule says otherwise, an unknown error is treated as the policy's `unknown` says.\n\n"
+            "Options:\n"
+            "  -d, --destination NAME   of one destination\n"
+            "  -n, --limit N            how many; 100 without it\n"
+            "  -o, --output json        the daemon's answer as it is\n\n"
+            "Examples:\n"
+            "  insist errors\n"
+            "  insist errors --destination claims\n"
+            "  insist errors -o json | jq -r '.errors[].proposal.yaml // empty'\n"
+            "  insist errors forget bbe095fcdd2cc0f7\n",
+    .run = run,
+};

@@ -1,0 +1,302 @@
+#include "cli/commands.h"
+#include "cli/operate/follow.h"
+#include "cli/options.h"
+#include "cli/talk/client.h"
+#include "cli/talk/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { LIMIT_DEFAULT = 100, POLL_MS = 500, NUMBER_MAX = INT32_MAX, REACH_FACTOR = 8 };
+
+struct events {
+    const struct cli *cli;
+    const char *job, *tenant;
+    bool follow;
+    int64_t after; /* negative: not given */
+    int64_t left;  /* events still wanted; negative: no limit */
+    int code;      /* of what the stream brought */
+    struct client client;
+    struct table table;
+    struct table_column columns[TABLE_COLUMNS_MAX];
+    struct buffer out;
+};
+
+static const struct shown columns[] = {
+    { "NUMBER", "number", SHOW_NUMBER },
+    { "AT", "at", SHOW_TIME },
+    { "TYPE", "type", SHOW_TEXT },
+    { "DESTINATION", "destination", SHOW_TEXT },
+    { "TENANT", "tenant", SHOW_TEXT },
+    { "JOB", "job", SHOW_TEXT },
+    { "STATE", "state", SHOW_STATE },
+    { "TRY", "attempt", SHOW_NUMBER },
+    { "CODE", "data.code", SHOW_TEXT },
+    { "NEXT", "data.next_at", SHOW_TIME },
+    { "WHAT", "data.error|data.note|data.change", SHOW_BRIEF },
+};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
+
+/* One page of events after `after`. */
+static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply,
+               json_t **ret_page)
+{
+    struct url url;
+    char number[24], count[24];
+    snprintf(number, sizeof number, "%" PRId64, after);
+    snprintf(count, sizeof count, "%" PRId64, limit);
+    url_init(&url, "/v1/events");
+    url_query(&url, "after", number);
+    url_query(&url, "limit", count);
+    if (filtered) {
+        url_query(&url, "job", events->job);
+        url_query(&url, "tenant", events->tenant);
+    }
+    int code = client_call(&events->client, &(struct request){ .method = "GET", .url = &url }, ret_reply);
+    if (code == EXIT_DONE)
+        code = reply_json(&events->client, ret_reply, ret_page);
+    url_release(&url);
+    return code;
+}
+
+/* Whether there are events after that number. */
+static int probe(struct events *events, int64_t after, bool *ret_more)
+{
+    struct reply reply = { 0 };
+    json_t *page = NULL;
+    int code = ask(events, after, 1, false, &reply, &page);
+    if (code == EXIT_DONE)
+        *ret_more = json_integer_value(json_object_get(page, "last")) > after;
+    json_decref(page);
+    reply_release(&reply);
+    return code;
+}
+
+/* The number of the newest event: they have no gaps, so a few questions find it among any number. */
+static int find_newest(struct events *events, int64_t *ret_newest)
+{
+    int64_t low = 0, high = 1; /* the newest is at least `low`; once nothing follows `high`, at most that */
+    bool more = true;
+    int code = probe(events, 0, &more);
+    while (code == EXIT_DONE && more && high < INT64_MAX / 4) {
+        low = high;
+        high *= 2;
+        code = probe(events, high, &more);
+    }
+    while (code == EXIT_DONE && low < high) {
+        int64_t middle = low + (high - low) / 2;
+        code = probe(events, middle, &more);
+        if (more)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_newest = low;
+    return code;
+}
+
+static bool page_has_next(const json_t *page)
+{
+    const json_t *next = json_object_get(page, "next");
+    return json_is_string(next) || json_is_integer(next);
+}
+
+/* How many there are for us after that number; *ret_number is the number of the `nth` of them, where there is one. */
+static int count_after(struct events *events, int64_t after, int64_t nth, int64_t *ret_count, int64_t *ret_number)
+{
+    bool more = true;
+    int code = EXIT_DONE;
+    *ret_count = 0;
+    while (code == EXIT_DONE && more) {
+        struct reply reply = { 0 };
+        json_t *page = NULL;
+        code = ask(events, after, CLIENT_PAGE_MAX, true, &reply, &page);
+        const json_t *rows = json_object_get(page, "events");
+        int64_t count = (int64_t)json_array_size(rows);
+        if (nth > *ret_count && nth <= *ret_count + count)
+            *ret_number =
+                json_integer_value(json_object_get(json_array_get(rows, (size_t)(nth - *ret_count - 1)), "number"));
+        *ret_count += count;
+        int64_t last = json_integer_value(json_object_get(page, "last"));
+        more = page_has_next(page) && last > after;
+        after = last;
+        json_decref(page);
+        reply_release(&reply);
+    }
+    return code;
+}
+
+/* Puts us before the newest `limit`: of a tenant, by --tenant or by the token, they may lie far back among others'. */
+static int place_before_newest(struct events *events, int64_t newest, int64_t limit)
+{
+    int64_t count = 0, reach = limit;
+    int code = EXIT_DONE;
+    for (;; reach *= REACH_FACTOR) {
+        events->after = newest > reach ? newest - reach : 0;
+        code = count_after(events, events->after, 0, &count, &events->after);
+        if (code != EXIT_DONE || count >= limit || events->after == 0)
+            break;
+    }
+    return code == EXIT_DONE && count > limit
+               ? count_after(events, events->after, count - limit, &count, &events->after)
+               : code;
+}
+
+static void append_json_lines(const json_t *rows, struct buffer *out)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        show_value(json_array_get(rows, i), SHOW_TEXT, out);
+        buffer_append_byte(out, '\n');
+    }
+}
+
+/* `reply` is what they came in; NULL: they came one by one. */
+static int take_rows(struct events *events, const struct reply *reply, const json_t *rows)
+{
+    size_t count = json_array_size(rows);
+    if (events->cli->json && events->follow)
+        append_json_lines(rows, &events->out);
+    else if (events->cli->json)
+        reply_append(reply, &events->out);
+    for (size_t i = 0; !events->cli->json && i < count; i++)
+        show_row(&events->table, json_array_get(rows, i), columns, COLUMN_COUNT);
+    if (!events->cli->json && (count > 0 || !events->follow))
+        table_append(&events->table, events->cli, &events->out);
+    if (events->left > 0)
+        events->left -= (int64_t)count < events->left ? (int64_t)count : events->left;
+    int code = cli_print(&events->out, EXIT_DONE);
+    buffer_clear(&events->out);
+    return code;
+}
+
+static int take_page(struct events *events, const struct reply *reply, const json_t *page)
+{
+    const json_t *last = json_object_get(page, "last");
+    if (json_is_integer(last))
+        events->after = json_integer_value(last);
+    return take_rows(events, reply, json_object_get(page, "events"));
+}
+
+/* Prints one page; *ret_more says whether the next can be asked for at once. */
+static int next_page(struct events *events, bool *ret_more)
+{
+    struct reply reply = { 0 };
+    json_t *page = NULL;
+    int64_t limit = events->left < 0 || events->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : events->left;
+    int code = ask(events, events->after, limit, true, &reply, &page);
+    if (code == EXIT_DONE)
+        code = take_page(events, &reply, page);
+    *ret_more = page_has_next(page);
+    json_decref(page);
+    reply_release(&reply);
+    return code;
+}
+
+/* What the stream brings; false: enough, or it cannot be printed. */
+static bool take_news(void *context, const json_t *rows)
+{
+    struct events *events = context;
+    json_t *wanted = json_array();
+    size_t count = json_array_size(rows);
+    for (size_t i = 0; i < count && (events->left < 0 || (int64_t)i < events->left); i++)
+        json_array_append(wanted, json_array_get(rows, i));
+    events->code = take_rows(events, NULL, wanted);
+    json_decref(wanted);
+    return events->code == EXIT_DONE && events->left != 0;
+}
+
+/* *ret_refused: too many follow already, so it goes on by asking. */
+static int follow(struct events *events, bool *ret_refused)
+{
+    struct follow stream = { .client = &events->client, .job = events->job, .tenant = events->tenant,
+                             .after = events->after, .take = take_news, .context = events };
+    int code = follow_events(&stream, ret_refused);
+    events->after = stream.after > 0 ? stream.after : 0;
+    return code == EXIT_DONE ? events->code : code;
+}
+
+/* Page by page up to now, then as it comes. */
+static int walk(struct events *events)
+{
+    bool more = true, refused = false;
+    int code = EXIT_DONE;
+    while (code == EXIT_DONE && more && events->left != 0)
+        code = next_page(events, &more);
+    if (code != EXIT_DONE || !events->follow || events->left == 0)
+        return code;
+    code = follow(events, &refused);
+    more = refused;
+    while (code == EXIT_DONE && refused && events->left != 0) {
+        code = next_page(events, &more);
+        if (code == EXIT_DONE && !more)
+            nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000L }, NULL);
+    }
+    return code;
+}
+
+/* Without --after: the newest; of one job all that are kept. */
+static int begin(struct events *events, int64_t limit)
+{
+    int64_t newest = 0;
+    if (events->after >= 0 || events->job) {
+        events->after = events->after >= 0 ? events->after : 0;
+        return EXIT_DONE;
+    }
+    int code = find_newest(events, &newest);
+    events->after = newest;
+    return code == EXIT_DONE && !events->follow ? place_before_newest(events, newest, limit) : code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct events events = { .cli = cli, .after = -1 };
+    const char *after = NULL, *limit_text = NULL;
+    const struct option_row rows[] = {
+        { "after", '\0', &after, NULL },         { "job", 'j', &events.job, NULL },
+        { "tenant", 't', &events.tenant, NULL }, { "limit", 'n', &limit_text, NULL },
+        { "follow", 'f', NULL, &events.follow }, { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int64_t limit = LIMIT_DEFAULT;
+    int code;
+    if (!command_options(cli, &command_events, rows, argc, argv, 0, &arguments, &code))
+        return code;
+    code = option_count("events", "after", after, 0, INT64_MAX, &events.after);
+    if (code == EXIT_DONE)
+        code = option_count("events", "limit", limit_text, 1, NUMBER_MAX, &limit);
+    if (code != EXIT_DONE)
+        return code;
+    events.left = events.follow && !limit_text ? -1 : limit;
+    buffer_init(&events.out, CLI_OUTPUT_BYTES_MAX);
+    show_table_init(&events.table, events.columns, columns, COLUMN_COUNT);
+    code = client_open(cli, &events.client);
+    if (code == EXIT_DONE)
+        code = begin(&events, limit);
+    if (code == EXIT_DONE)
+        code = walk(&events);
+    client_close(&events.client);
+    table_release(&events.table);
+    buffer_release(&events.out);
+    return code;
+}
+
+const struct command command_events = {
+    .name = "events",
+    .summary = "what happened, event by event; --follow goes on",
+    .help = "usage: insist events [--after N] [--job ID] [--follow] [options]\n\n"
+            "Shows the newest events, or those after a number, or those of one job; oldest first, times in UTC.\n\n"
+            "Options:\n"
+            "      --after N       only events with a higher number; 0: from the first that is kept\n"
+            "  -j, --job ID        only those of one job\n"
+            "  -t, --tenant T      only those of one tenant; of a job with a tenant, that tenant\n"
+            "  -n, --limit N       how many; 100 without it, with --follow all\n"
+            "  -f, --follow        go on and show new ones as they come, until Ctrl-C\n"
+            "  -o, --output json   the daemon's answers as they are; with --follow one event a line\n\n"
+            "Examples:\n"
+            "  insist events --follow\n"
+            "  insist events --job CLM-2025-001 --tenant hospital-7\n"
+            "  insist events --after 0 --limit 1000000 -o json > trail.json\n",
+    .run = run,
+};

@@ -1,0 +1,226 @@
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/talk/download.h"
+#include "cli/talk/pages.h"
+
+#include <string.h>
+
+struct incident_options {
+    const char *destination, *out;
+};
+
+static int list(const struct cli *cli, const struct incident_options *options, struct pages *pages)
+{
+    static const struct shown columns[] = {
+        { "ID", "id", SHOW_TEXT },           { "DESTINATION", "destination", SHOW_TEXT },
+        { "BEGAN", "entered_at", SHOW_TIME }, { "LASTED", "lasted_ms", SHOW_SPAN },
+        { "CAUSE", "cause", SHOW_TEXT },     { "HELD", "held_max", SHOW_NUMBER },
+        { "UNSPENT", "unspent", SHOW_NUMBER }, { "STATE", "state", SHOW_TEXT },
+    };
+    const struct pages_query query[] = { { "destination", options->destination }, { NULL, NULL } };
+    pages->columns = columns;
+    pages->column_count = sizeof columns / sizeof *columns;
+    pages->query = query;
+    return pages_print(cli, pages);
+}
+
+/* ---- one ---- */
+
+static void append_text(const json_t *object, const char *name, struct buffer *out)
+{
+    show_value(json_object_get(object, name), SHOW_TEXT, out);
+}
+
+static void append_tables(const struct cli *cli, const json_t *answer, struct buffer *out)
+{
+    static const struct shown steps[] = { { "TIME", "at", SHOW_TIME }, { "JOBS AT ONCE", "level", SHOW_NUMBER } };
+    static const struct shown columns[] = {
+        { "TIME", "at", SHOW_TIME }, { "MODE", "mode", SHOW_TEXT }, { "BECAUSE", "text", SHOW_TEXT },
+        { "SIGN", "criterion", SHOW_TEXT },
+    };
+    buffer_append_byte(out, '\n');
+    show_table(cli, json_object_get(answer, "changes"), columns, sizeof columns / sizeof *columns, out);
+    buffer_append_byte(out, '\n');
+    show_table(cli, json_object_get(answer, "curve"), steps, sizeof steps / sizeof *steps, out);
+}
+
+static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    static const struct shown facts[] = {
+        { "destination", "destination", SHOW_TEXT },
+        { "state", "state", SHOW_TEXT },
+        { "first sign", "first_sign_at", SHOW_TIME },
+        { "contingency since", "entered_at", SHOW_TIME },
+        { "on the way back since", "recovering_at", SHOW_TIME },
+        { "restored", "restored_at", SHOW_TIME },
+        { "lasted", "lasted_ms", SHOW_SPAN },
+        { "cause", "cause", SHOW_TEXT },
+        { "sign", "criterion", SHOW_TEXT },
+        { "the operator said", "reason", SHOW_TEXT },
+        { "failed sends: timeout", "signs.timeout", SHOW_TEXT },
+        { "failed sends: connectivity", "signs.connectivity", SHOW_TEXT },
+        { "failed sends: service error", "signs.service_error", SHOW_TEXT },
+        { "failed sends: maintenance", "signs.maintenance", SHOW_TEXT },
+        { "failed sends: busy", "signs.busy", SHOW_TEXT },
+        { "failed health checks", "checks_failed", SHOW_TEXT },
+        { "the last of them saw", "health_reason", SHOW_TEXT },
+        { "relapses", "relapses", SHOW_TEXT },
+        { "jobs sent to look", "probes", SHOW_TEXT },
+        { "held when it began", "held_first", SHOW_TEXT },
+        { "held at most", "held_max", SHOW_TEXT },
+        { "held", "held", SHOW_TEXT },
+        { "tries not spent", "unspent", SHOW_TEXT },
+        { "processed", "processed", SHOW_TEXT },
+        { "pending when it began", "pending_first", SHOW_TEXT },
+        { "pending", "pending", SHOW_TEXT },
+        { "dead when it began", "dead_first", SHOW_TEXT },
+        { "dead", "dead", SHOW_TEXT },
+    };
+    const char *lessons = member_text(answer, "lessons_learned");
+    append_text(answer, "summary", out);
+    buffer_append_text(out, "\n\n");
+    show_facts(cli, answer, facts, sizeof facts / sizeof *facts, out);
+    append_tables(cli, answer, out);
+    if (lessons) {
+        buffer_append_text(out, "\nlessons learned:\n");
+        show_lines(slice_from(lessons), "  ", out);
+    }
+    return EXIT_DONE;
+}
+
+static int show(const struct cli *cli, const char *id)
+{
+    struct url url;
+    url_init(&url, "/v1/incidents");
+    url_segment(&url, id);
+    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_one);
+    url_release(&url);
+    return code;
+}
+
+static int report(const struct cli *cli, const char *id, const char *path)
+{
+    struct url url;
+    url_init(&url, "/v1/incidents");
+    url_segment(&url, id);
+    url_segment(&url, "report");
+    int code = download(cli, &url, path);
+    url_release(&url);
+    return code;
+}
+
+/* ---- what was learned ---- */
+
+static int show_noted(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    (void)cli;
+    append_text(answer, "id", out);
+    buffer_append_text(out, member_text(answer, "lessons_learned") ? ": noted\n" : ": the note is taken away\n");
+    return EXIT_DONE;
+}
+
+static int send_note(const struct cli *cli, const char *id, struct slice text)
+{
+    struct buffer body;
+    struct url url;
+    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    url_init(&url, "/v1/incidents");
+    url_segment(&url, id);
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_string(&json, "lessons_learned", text);
+    json_object_end(&json);
+    const struct request request = { .method = "PATCH", .url = &url, .body = buffer_slice(&body) };
+    int code = buffer_status(&body) == STATUS_OK ? client_show(cli, &request, show_noted)
+                                                 : cli_fail(EXIT_USAGE, "the text is too long");
+    buffer_release(&body);
+    url_release(&url);
+    return code;
+}
+
+static int note(const struct cli *cli, const char *id, const char *text)
+{
+    struct buffer read;
+    buffer_init(&read, CLI_STDIN_BYTES_MAX * 2);
+    if (strcmp(text, "-") != 0)
+        return send_note(cli, id, slice_from(text));
+    int code = cli_read_stdin(&read);
+    if (code == EXIT_DONE && !utf8_is_valid(buffer_slice(&read)))
+        code = cli_fail(EXIT_USAGE, "standard input is not UTF-8 text");
+    if (code == EXIT_DONE)
+        code = send_note(cli, id, slice_trim(buffer_slice(&read)));
+    buffer_release(&read);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int run_one(const struct cli *cli, const char *what, const struct arguments *arguments,
+                   const struct incident_options *options)
+{
+    if (arguments->count < 2)
+        return cli_usage("incidents", "name the incident; insist incidents lists them");
+    if (strcmp(what, "note") == 0 && arguments->count < 3)
+        return cli_usage("incidents", "give the text, or - to read it from standard input");
+    if (strcmp(what, "note") != 0 && arguments->count == 3)
+        return cli_usage("incidents", "unexpected argument \"%s\"", arguments->items[2]);
+    if (strcmp(what, "note") == 0)
+        return note(cli, arguments->items[1], arguments->items[2]);
+    return strcmp(what, "report") == 0 ? report(cli, arguments->items[1], options->out) : show(cli, arguments->items[1]);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct incident_options options = { 0 };
+    struct pages pages = { .command = "incidents", .path = "/v1/incidents", .member = "incidents" };
+    const struct option_row rows[] = {
+        { "destination", 'd', &options.destination, NULL },
+        { "out", '\0', &options.out, NULL },
+        PAGES_OPTIONS(pages),
+        { NULL, '\0', NULL, NULL },
+    };
+    struct arguments arguments;
+    int code;
+    if (!command_options(cli, &command_incidents, rows, argc, argv, 3, &arguments, &code))
+        return code;
+    const char *what = arguments_action(&arguments);
+    bool lists = strcmp(what, "list") == 0;
+    bool known = lists || strcmp(what, "show") == 0 || strcmp(what, "report") == 0 || strcmp(what, "note") == 0;
+    if (!known)
+        return cli_usage("incidents", "say what to do: list, show, report or note, not %s", what);
+    if (options.out && strcmp(what, "report") != 0)
+        return cli_usage("incidents", "--out goes with report");
+    if (!lists && (options.destination || pages.limit || pages.cursor || pages.all))
+        return cli_usage("incidents", "--destination, --limit, --cursor and --all go with list");
+    if (lists && arguments.count > 1)
+        return cli_usage("incidents", "unexpected argument \"%s\"", arguments.items[1]);
+    return lists ? list(cli, &options, &pages) : run_one(cli, what, &arguments, &options);
+}
+
+const struct command command_incidents = {
+    .name = "incidents",
+    .summary = "contingencies: when, why, what they did to jobs; their reports",
+    .help = "usage: insist incidents [list] [options]\n"
+            "       insist incidents show ID\n"
+            "       insist incidents report ID [--out FILE]\n"
+            "       insist incidents note ID TEXT|-\n\n"
+            "An incident is one contingency of a destination from its first sign to full restore. Lists them, newest\n"
+            "first, shows one in plain words, prints its report in Markdown, or writes down what was learned from it;\n"
+            "an empty text takes that away. HELD counts the jobs that were held at most, UNSPENT the sends that failed\n"
+            "without costing a job one of its tries.\n\n"
+            "Options:\n"
+            "  -d, --destination NAME   list: of one destination\n"
+            "  -n, --limit N            list: how many; 100 without it\n"
+            "  -a, --all                list: all of them\n"
+            "      --cursor C           list: go on from where an earlier list ended\n"
+            "      --out FILE           report: into this file, which is there only when it is whole\n"
+            "  -o, --output json        list, show, note: the daemon's answers as they are\n\n"
+            "Examples:\n"
+            "  insist incidents --destination claims\n"
+            "  insist incidents show 20250112T104000.060Z-claims\n"
+            "  insist incidents report 20250112T104000.060Z-claims --out incident.md\n"
+            "  insist incidents note 20250112T104000.060Z-claims 'their status page knew it first: watch it'\n"
+            "  insist incidents note 20250112T104000.060Z-claims - <lessons.txt\n",
+    .run = run,
+};

@@ -1,0 +1,374 @@
+#include "cli/talk/client.h"
+
+#include "cli/talk/table.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    URL_BYTES_MAX = 64 << 10,
+    CONNECT_TIMEOUT_MS = 10 * 1000,
+    STALL_TIMEOUT_S = 60, /* without a byte in either direction */
+};
+
+/* ---- Addresses ---- */
+
+void url_init(struct url *url, const char *path)
+{
+    url->queried = false;
+    buffer_init(&url->text, URL_BYTES_MAX);
+    buffer_append_text(&url->text, path);
+}
+
+void url_release(struct url *url)
+{
+    buffer_release(&url->text);
+}
+
+static void append_escaped(struct buffer *out, const char *text)
+{
+    for (; *text; text++) {
+        if (ascii_is_alnum(*text) || strchr("-._~", *text))
+            buffer_append_byte(out, *text);
+        else
+            buffer_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
+void url_segment(struct url *url, const char *text)
+{
+    buffer_append_byte(&url->text, '/');
+    /* A segment of dots alone would be taken for a folder on the way. */
+    if (strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+        buffer_append_text(&url->text, text[1] ? "%2E%2E" : "%2E");
+    else
+        append_escaped(&url->text, text);
+}
+
+void url_query(struct url *url, const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    buffer_append_byte(&url->text, url->queried ? '&' : '?');
+    url->queried = true;
+    buffer_append_text(&url->text, name);
+    buffer_append_byte(&url->text, '=');
+    append_escaped(&url->text, value);
+}
+
+/* ---- Opening ---- */
+
+static bool is_loopback(const char *base)
+{
+    struct slice host = slice_from(strstr(base, "://") + 3);
+    host.len = strcspn(host.data, "/");
+    size_t colon = slice_find(host, ':');
+    if (slice_has_prefix(host, SLICE("[::1]")))
+        return true;
+    host.len = colon;
+    return slice_equal_nocase(host, SLICE("localhost")) || slice_has_prefix(host, SLICE("127."));
+}
+
+static int set_base(struct client *client, const char *server)
+{
+    struct slice text = slice_trim(slice_from(server ? server : CLIENT_SERVER_DEFAULT));
+    bool http = slice_has_prefix(text, SLICE("http://"));
+    bool https = slice_has_prefix(text, SLICE("https://"));
+    if (!http && !https && slice_search(text, SLICE("://")) < text.len)
+        return cli_usage(NULL, "--server is an address as %s, not \"%s\"", CLIENT_SERVER_DEFAULT, server);
+    while (text.len > 0 && text.data[text.len - 1] == '/')
+        text.len--;
+    if (asprintf(&client->base, "%s%.*s", http || https ? "" : "http://", SLICE_ARG(text)) < 0) {
+        client->base = NULL;
+        return cli_fail(EXIT_FAILED, "no memory for the request");
+    }
+    return EXIT_DONE;
+}
+
+static bool add_header(struct client *client, const char *text)
+{
+    struct curl_slist *grown = curl_slist_append(client->headers, text);
+    if (grown)
+        client->headers = grown;
+    return grown != NULL;
+}
+
+static int set_token(struct client *client, const char *token)
+{
+    char *line = NULL;
+    for (const char *c = token; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f)
+            return cli_usage(NULL, "the token has a space or a control character in it");
+    bool added = asprintf(&line, "Authorization: Bearer %s", token) >= 0 && add_header(client, line);
+    free(line);
+    return added ? EXIT_DONE : cli_fail(EXIT_FAILED, "no memory for the request");
+}
+
+int client_open(const struct cli *cli, struct client *ret_client)
+{
+    *ret_client = (struct client){ .cli = cli };
+    int code = set_base(ret_client, cli->server);
+    if (code == EXIT_DONE && cli->token)
+        code = set_token(ret_client, cli->token);
+    if (code != EXIT_DONE)
+        return code;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+        return cli_fail(EXIT_FAILED, "cannot set up the HTTP client");
+    ret_client->curl = curl_easy_init();
+    if (!ret_client->curl || !add_header(ret_client, "Expect:"))
+        return cli_fail(EXIT_FAILED, "no memory for the request");
+    return EXIT_DONE;
+}
+
+void client_close(struct client *client)
+{
+    curl_easy_cleanup(client->curl);
+    curl_slist_free_all(client->headers);
+    free(client->base);
+    *client = (struct client){ 0 };
+}
+
+/* ---- Calling ---- */
+
+/* Where the answer's bytes go. */
+struct receiving {
+    CURL *curl;
+    struct reply *reply;
+    const struct request *request;
+    int failure; /* errno of the sink */
+    bool enough; /* who takes it wants no more */
+};
+
+static size_t receive(char *data, size_t size, size_t count, void *context)
+{
+    struct receiving *receiving = context;
+    struct slice bytes = { data, size * count };
+    long status = 0;
+    curl_easy_getinfo(receiving->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (receiving->request->take && status / 100 == 2) {
+        receiving->enough = !receiving->request->take(receiving->request->context, bytes);
+        return receiving->enough ? 0 : bytes.len;
+    }
+    if (receiving->request->sink == 0 || status / 100 != 2) {
+        buffer_append(&receiving->reply->body, bytes);
+        return buffer_status(&receiving->reply->body) == STATUS_OK ? bytes.len : 0;
+    }
+    if (cli_write(receiving->request->sink, bytes) == STATUS_OK)
+        return bytes.len;
+    receiving->failure = errno;
+    return 0;
+}
+
+static struct curl_slist *request_headers(const struct client *client, const struct request *request)
+{
+    struct curl_slist *headers = NULL;
+    char line[128];
+    snprintf(line, sizeof line, "Content-Type: %s", request->content_type ? request->content_type : "application/json");
+    for (const struct curl_slist *item = client->headers; item; item = item->next) {
+        struct curl_slist *grown = curl_slist_append(headers, item->data);
+        if (!grown)
+            goto fail;
+        headers = grown;
+    }
+    struct curl_slist *whole = curl_slist_append(headers, line);
+    if (whole)
+        return whole;
+fail:
+    curl_slist_free_all(headers);
+    return NULL;
+}
+
+static void set_options(CURL *curl, const struct client *client, const struct request *request, struct curl_slist *headers,
+                        struct receiving *receiving, char *message)
+{
+    curl_easy_reset(curl);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receiving);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALL_TIMEOUT_S);
+    if (is_loopback(client->base)) /* no proxy knows this machine's own addresses */
+        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    if (request->body.data) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.data);
+    }
+}
+
+static enum status explain(const struct client *client, CURLcode result, const struct receiving *receiving,
+                           const char *message, struct error *err)
+{
+    long number = 0;
+    curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
+    if (result == CURLE_COULDNT_CONNECT)
+        return error_set(err, STATUS_IO, "cannot reach %s: %s; is the daemon running? start it with: insist serve",
+                         client->base, number != 0 ? strerror((int)number) : message);
+    if (result == CURLE_WRITE_ERROR && receiving->failure != 0)
+        return error_set(err, STATUS_IO, "cannot write the answer: %s", strerror(receiving->failure));
+    if (result == CURLE_WRITE_ERROR && buffer_status(&receiving->reply->body) == STATUS_LIMIT)
+        return error_set(err, STATUS_LIMIT, "the answer of %s is longer than %d bytes; ask for less with --limit",
+                         client->base, CLI_OUTPUT_BYTES_MAX);
+    if (result == CURLE_URL_MALFORMAT)
+        return error_set(err, STATUS_INVALID, "--server \"%s\" is not an address; it looks like %s", client->base,
+                         CLIENT_SERVER_DEFAULT);
+    return error_set(err, STATUS_IO, "cannot talk to %s: %s", client->base, *message ? message : curl_easy_strerror(result));
+}
+
+enum status client_try(struct client *client, const struct request *request, struct reply *ret_reply, struct error *err)
+{
+    char message[CURL_ERROR_SIZE] = "";
+    CURL *curl = client->curl;
+    struct receiving receiving = { .curl = curl, .reply = ret_reply, .request = request };
+    *ret_reply = (struct reply){ 0 };
+    buffer_init(&ret_reply->body, CLI_OUTPUT_BYTES_MAX);
+
+    struct buffer url;
+    buffer_init(&url, URL_BYTES_MAX);
+    buffer_append_text(&url, client->base);
+    buffer_append(&url, buffer_slice(&request->url->text));
+    struct curl_slist *headers = request_headers(client, request);
+    enum status status =
+        buffer_status(&request->url->text) != STATUS_OK ? buffer_status(&request->url->text) : buffer_status(&url);
+    if (status != STATUS_OK || !headers) {
+        status =
+            error_set(err, status == STATUS_LIMIT ? STATUS_INVALID : STATUS_NO_MEMORY, "the request's address is too long");
+    } else {
+        set_options(curl, client, request, headers, &receiving, message);
+        curl_easy_setopt(curl, CURLOPT_URL, url.data);
+        CURLcode result = curl_easy_perform(curl);
+        if (result != CURLE_OK && !receiving.enough)
+            status = explain(client, result, &receiving, message, err);
+    }
+    if (status == STATUS_OK) {
+        long code = 0;
+        curl_off_t after = 0;
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+        curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
+        ret_reply->status = (int)code;
+        ret_reply->retry_after_s = after;
+    }
+    curl_slist_free_all(headers);
+    buffer_release(&url);
+    return status;
+}
+
+void reply_release(struct reply *reply)
+{
+    buffer_release(&reply->body);
+}
+
+/* ---- Answers ---- */
+
+void reply_append(const struct reply *reply, struct buffer *out)
+{
+    struct slice body = buffer_slice(&reply->body);
+    buffer_append(out, body);
+    if (!slice_has_suffix(body, SLICE("\n")))
+        buffer_append_byte(out, '\n');
+}
+
+/* What a problem document says; of any other answer its status. */
+static void append_reason(const struct reply *reply, struct buffer *out)
+{
+    struct slice body = buffer_slice(&reply->body);
+    json_t *problem = json_loadb(body.data, body.len, JSON_ALLOW_NUL, NULL);
+    const json_t *detail = json_object_get(problem, "detail");
+    if (!json_is_string(detail))
+        detail = json_object_get(problem, "title");
+    if (json_is_string(detail))
+        plain_append((struct slice){ json_string_value(detail), json_string_length(detail) }, out);
+    else
+        buffer_printf(out, "the daemon answered with HTTP status %d", reply->status);
+    json_decref(problem);
+}
+
+int client_refused(const struct client *client, const struct reply *reply)
+{
+    bool invalid = reply->status == 400 || reply->status == 413 || reply->status == 422;
+    int code = invalid ? EXIT_USAGE : EXIT_FAILED;
+    struct buffer text;
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    append_reason(reply, &text);
+    if (reply->status == 401 || reply->status == 403)
+        buffer_append_text(&text, client->cli->token ? "; another token is given with --token or INSIST_TOKEN"
+                                                     : "; give a token with --token or INSIST_TOKEN");
+    if (reply->retry_after_s > 0)
+        buffer_printf(&text, "; try again in %lld s", (long long)reply->retry_after_s);
+    cli_fail(code, "%s", buffer_status(&text) == STATUS_OK ? text.data : "the daemon refused");
+    buffer_release(&text);
+    if (!client->cli->json || reply->body.len == 0)
+        return code;
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    reply_append(reply, &out);
+    code = cli_print(&out, code);
+    buffer_release(&out);
+    return code;
+}
+
+int client_call(struct client *client, const struct request *request, struct reply *ret_reply)
+{
+    struct error err;
+    enum status status = client_try(client, request, ret_reply, &err);
+    if (status != STATUS_OK)
+        return cli_fail(status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED, "%s", err.text);
+    return ret_reply->status / 100 == 2 ? EXIT_DONE : client_refused(client, ret_reply);
+}
+
+int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json)
+{
+    struct slice body = buffer_slice(&reply->body);
+    json_t *json = json_loadb(body.data, body.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
+    if (!json)
+        return cli_fail(EXIT_FAILED, "%s answered with something that is not JSON; is it an insist daemon?", client->base);
+    *ret_json = json;
+    return EXIT_DONE;
+}
+
+void warning_tell(const json_t *answer)
+{
+    struct buffer text;
+    const char *warning = json_string_value(json_object_get(answer, "warning"));
+    if (!warning)
+        return;
+    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
+    plain_append(slice_from(warning), &text);
+    if (buffer_status(&text) == STATUS_OK)
+        fprintf(stderr, "insist: warning: %s\n", text.data);
+    buffer_release(&text);
+}
+
+int client_show(const struct cli *cli, const struct request *request,
+                int (*show)(const struct cli *cli, json_t *answer, struct buffer *out))
+{
+    struct client client;
+    struct reply reply = { 0 };
+    struct buffer out;
+    json_t *json = NULL;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    int code = client_open(cli, &client);
+    if (code == EXIT_DONE)
+        code = client_call(&client, request, &reply);
+    if (code == EXIT_DONE && cli->json) {
+        reply_append(&reply, &out);
+        code = cli_print(&out, EXIT_DONE);
+    } else if (code == EXIT_DONE) {
+        code = reply_json(&client, &reply, &json);
+        if (code == EXIT_DONE)
+            code = cli_print(&out, show(cli, json, &out));
+    }
+    json_decref(json);
+    buffer_release(&out);
+    reply_release(&reply);
+    client_close(&client);
+    return code;
+}

@@ -1,0 +1,88 @@
+/*
+ * client.h - talking to the daemon over its HTTP API.
+ *
+ * One call is one request. What goes wrong is told to the person at once, so that commands
+ * only pass exit codes on: 1 when it could not be done, 2 when the input was refused.
+ */
+#ifndef CLI_TALK_CLIENT_H
+#define CLI_TALK_CLIENT_H
+
+#include "cli/cli.h"
+
+#include <jansson.h>
+
+#define CLIENT_SERVER_DEFAULT "http://127.0.0.1:7878"
+
+enum { CLIENT_PAGE_MAX = 1000 }; /* rows of a list that the daemon gives at once */
+
+/* A path with its query, made piece by piece; pieces are escaped. Failures show when it is used. */
+struct url {
+    struct buffer text;
+    bool queried; /* the first ? is there */
+};
+
+/* `path` is plain and starts with a slash. */
+void url_init(struct url *url, const char *path);
+void url_release(struct url *url);
+/* "/" and the text, escaped as one segment. */
+void url_segment(struct url *url, const char *text);
+/* Left out when `value` is NULL or empty. */
+void url_query(struct url *url, const char *name, const char *value);
+
+struct reply {
+    int status;            /* of HTTP */
+    int64_t retry_after_s; /* 0: not said */
+    struct buffer body;
+};
+
+struct client {
+    const struct cli *cli;
+    char *base; /* the server without a slash at its end */
+    void *curl;
+    void *headers;
+};
+
+/* EXIT_DONE, or EXIT_USAGE or EXIT_FAILED after a message. Close it in any case. */
+int client_open(const struct cli *cli, struct client *ret_client);
+void client_close(struct client *client);
+
+struct request {
+    const char *method;
+    struct url *url;
+    const char *content_type; /* NULL: application/json */
+    struct slice body;        /* .data NULL: none */
+    int sink; /* a descriptor that a good answer's body is written to as it comes; 0: it is kept in the reply */
+    /* Is given a good answer's body as it comes; false: that was enough, and the connection is closed. NULL: as `sink` says.
+     */
+    bool (*take)(void *context, struct slice bytes);
+    void *context;
+};
+
+/* STATUS_OK when there was an answer, of whatever status. The reply is the caller's to release. */
+enum status client_try(struct client *client, const struct request *request, struct reply *ret_reply,
+                       struct error *err) MUST_CHECK;
+void reply_release(struct reply *reply);
+
+/* The message and the exit code of an answer that is not 2xx. With --output json its body is printed, too. */
+int client_refused(const struct client *client, const struct reply *reply);
+
+/* As client_try, with messages: EXIT_DONE only for a good answer. */
+int client_call(struct client *client, const struct request *request, struct reply *ret_reply);
+
+/* The body as JSON; EXIT_FAILED after its message when it is none. */
+int reply_json(const struct client *client, const struct reply *reply, json_t **ret_json);
+
+/* The daemon's warning about what it did, where there is one, on standard error. */
+void warning_tell(const json_t *answer);
+
+/* Appends the body with one line end. */
+void reply_append(const struct reply *reply, struct buffer *out);
+
+/*
+ * A whole command: one call, and its answer on standard output. With --output json as it came; else as `show` puts it,
+ * which returns the exit code.
+ */
+int client_show(const struct cli *cli, const struct request *request,
+                int (*show)(const struct cli *cli, json_t *answer, struct buffer *out));
+
+#endif

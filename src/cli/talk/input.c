@@ -1,0 +1,76 @@
+#include "cli/talk/input.h"
+
+#include "base/log.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_all(int descriptor, const char *name, struct buffer *ret_bytes)
+{
+    enum { STEP_BYTES = 64 << 10 };
+    for (;;) {
+        char *room = buffer_reserve(ret_bytes, STEP_BYTES);
+        if (!room && buffer_status(ret_bytes) == STATUS_LIMIT)
+            return cli_fail(EXIT_USAGE, "%s is longer than the limit of %d bytes", name, INPUT_BYTES_MAX);
+        if (!room)
+            return cli_fail(EXIT_FAILED, "no memory for %s", name);
+        ssize_t got = read(descriptor, room, STEP_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return cli_fail(EXIT_FAILED, "cannot read %s: %s", name, strerror(errno));
+        if (got == 0)
+            return EXIT_DONE;
+        buffer_commit(ret_bytes, (size_t)got);
+    }
+}
+
+int input_read(const char *path, struct buffer *ret_bytes)
+{
+    buffer_init(ret_bytes, INPUT_BYTES_MAX + (64 << 10));
+    if (strcmp(path, "-") == 0)
+        return read_all(STDIN_FILENO, "standard input", ret_bytes);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return cli_fail(EXIT_USAGE, "cannot open %s: %s", path, strerror(errno));
+    int code = read_all(descriptor, path, ret_bytes);
+    close(descriptor);
+    return code;
+}
+
+/* A NUL is allowed in JSON, but many a reader stops there. */
+static bool can_be_string(struct slice bytes)
+{
+    return utf8_is_valid(bytes) && slice_find(bytes, '\0') == bytes.len;
+}
+
+void input_payload(struct json_writer *json, struct slice bytes)
+{
+    if (can_be_string(bytes)) {
+        json_member_string(json, "payload", bytes);
+        return;
+    }
+    json_name(json, "payload_base64");
+    json_put_base64(json, bytes);
+}
+
+int input_time(const char *command, const char *option, const char *text, instant *ret_at)
+{
+    struct error err;
+    int64_t delay_ms;
+    *ret_at = INSTANT_NONE;
+    if (!text)
+        return EXIT_DONE;
+    if (text[0] == '+') {
+        if (duration_parse(slice_from(text + 1), &delay_ms, &err) != STATUS_OK)
+            return cli_usage(command, "--%s %s: %s", option, text, err.text);
+        *ret_at = instant_add(clock_now(), delay_ms);
+        return EXIT_DONE;
+    }
+    if (instant_parse(slice_from(text), ret_at, &err) != STATUS_OK)
+        return cli_usage(command, "--%s is a time as 2025-01-12T10:51:41Z, or as +5m from now on: %s", option, err.text);
+    return EXIT_DONE;
+}

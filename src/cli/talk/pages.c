@@ -1,0 +1,126 @@
+#include "cli/talk/pages.h"
+
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000000 };
+
+/* Where a list stands. */
+struct walk {
+    const struct cli *cli;
+    const struct pages *pages;
+    struct client client;
+    struct table table;
+    struct table_column columns[TABLE_COLUMNS_MAX];
+    struct buffer out;
+    bool any;     /* row was there */
+    int64_t left; /* rows still wanted; negative: all */
+    char *cursor; /* of the next page; NULL: it was the last */
+};
+
+static char *cursor_of(const json_t *page)
+{
+    const json_t *next = json_object_get(page, "next");
+    char *text = NULL;
+    if (json_is_integer(next) && asprintf(&text, "%" PRId64, (int64_t)json_integer_value(next)) < 0)
+        text = NULL;
+    else if (json_is_string(next) && json_string_length(next) > 0)
+        text = strdup(json_string_value(next));
+    return text;
+}
+
+static int take_page(struct walk *walk, const struct reply *reply)
+{
+    json_t *page = NULL;
+    int code = reply_json(&walk->client, reply, &page);
+    if (code != EXIT_DONE)
+        return code;
+    const json_t *rows = json_object_get(page, walk->pages->member);
+    if (!json_is_array(rows)) {
+        json_decref(page);
+        return cli_fail(EXIT_FAILED, "the daemon's answer has no \"%s\"; is it of another version?", walk->pages->member);
+    }
+    if (walk->cli->json)
+        reply_append(reply, &walk->out);
+    for (size_t i = 0; !walk->cli->json && i < json_array_size(rows); i++)
+        show_row(&walk->table, json_array_get(rows, i), walk->pages->columns, walk->pages->column_count);
+    walk->any = walk->any || json_array_size(rows) > 0;
+    if (!walk->cli->json && walk->any)
+        table_append(&walk->table, walk->cli, &walk->out);
+    if (walk->left > 0)
+        walk->left -= (int64_t)json_array_size(rows) < walk->left ? (int64_t)json_array_size(rows) : walk->left;
+    free(walk->cursor);
+    walk->cursor = cursor_of(page);
+    json_decref(page);
+    return EXIT_DONE;
+}
+
+static int next_page(struct walk *walk)
+{
+    struct url url;
+    struct reply reply = { 0 };
+    char limit[24];
+    int64_t wanted = walk->left < 0 || walk->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : walk->left;
+    snprintf(limit, sizeof limit, "%" PRId64, wanted);
+    url_init(&url, walk->pages->path);
+    for (size_t i = 0; walk->pages->query[i].name; i++)
+        url_query(&url, walk->pages->query[i].name, walk->pages->query[i].value);
+    url_query(&url, "limit", limit);
+    url_query(&url, "cursor", walk->cursor);
+    int code = client_call(&walk->client, &(struct request){ .method = "GET", .url = &url }, &reply);
+    if (code == EXIT_DONE)
+        code = take_page(walk, &reply);
+    reply_release(&reply);
+    url_release(&url);
+    if (code == EXIT_DONE)
+        code = cli_print(&walk->out, EXIT_DONE);
+    buffer_clear(&walk->out);
+    return code;
+}
+
+/* A page may have fewer rows than asked for although more follow. With JSON, who asks for one page gets one. */
+static bool wants_more(const struct walk *walk)
+{
+    if (!walk->cursor || walk->left == 0)
+        return false;
+    return !walk->cli->json || walk->left < 0 || walk->left > CLIENT_PAGE_MAX;
+}
+
+/* In words, and not on standard output: for a program there is nothing. */
+static void say_none(const struct pages *pages)
+{
+    bool chosen = false;
+    for (size_t i = 0; pages->query[i].name; i++)
+        chosen = chosen || (pages->query[i].value && *pages->query[i].value);
+    fprintf(stderr, "There are no %s%s.\n", pages->what ? pages->what : pages->member, chosen ? " like that" : "");
+}
+
+int pages_print(const struct cli *cli, const struct pages *pages)
+{
+    int64_t limit = LIMIT_DEFAULT;
+    int code = option_count(pages->command, "limit", pages->limit, 1, LIMIT_MAX, &limit);
+    if (code != EXIT_DONE)
+        return code;
+    struct walk walk = { .cli = cli, .pages = pages, .left = pages->all ? -1 : limit };
+    walk.cursor = pages->cursor ? strdup(pages->cursor) : NULL;
+    buffer_init(&walk.out, CLI_OUTPUT_BYTES_MAX);
+    show_table_init(&walk.table, walk.columns, pages->columns, pages->column_count);
+    code = client_open(cli, &walk.client);
+    if (code == EXIT_DONE)
+        code = next_page(&walk);
+    while (code == EXIT_DONE && wants_more(&walk))
+        code = next_page(&walk);
+    if (code == EXIT_DONE && !walk.cursor && !walk.any && !cli->json)
+        say_none(pages);
+    if (code == EXIT_DONE && walk.cursor && !cli->json)
+        fprintf(stderr, "There are more: --all, or go on with --cursor %s\n", walk.cursor);
+    client_close(&walk.client);
+    table_release(&walk.table);
+    buffer_release(&walk.out);
+    free(walk.cursor);
+    return code;
+}

@@ -1,0 +1,38 @@
+/*
+ * pages.h - lists of the daemon, page by page: `insist jobs`, `insist dead list` and their like.
+ */
+#ifndef CLI_TALK_PAGES_H
+#define CLI_TALK_PAGES_H
+
+#include "cli/talk/client.h"
+#include "cli/talk/show.h"
+
+struct pages_query {
+    const char *name;  /* NULL ends a list */
+    const char *value; /* NULL: left out */
+};
+
+struct pages {
+    const char *command; /* for messages */
+    const char *path;
+    const struct pages_query *query;
+    const char *member; /* that has the rows */
+    const char *what;   /* they are, in words; NULL: as the member is called */
+    const struct shown *columns;
+    size_t column_count;
+    const char *limit;  /* as given; NULL: 100 */
+    const char *cursor; /* as given, or NULL */
+    bool all;
+};
+
+/* The rows of a command's options that every list has. */
+#define PAGES_OPTIONS(pages) \
+    { "limit", 'n', &(pages).limit, NULL }, { "cursor", '\0', &(pages).cursor, NULL }, { "all", 'a', NULL, &(pages).all }
+
+/*
+ * Prints the rows as a table, or with --output json the daemon's answers as they came, one page a line. What is left over
+ * is told on standard error with the cursor to go on from.
+ */
+int pages_print(const struct cli *cli, const struct pages *pages);
+
+#endif

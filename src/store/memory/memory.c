@@ -1,0 +1,663 @@
+#include "store/memory/memory.h"
+
+#include "store/memory/state.h"
+#include "store/trail.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEED 0x696e73697374u /* fixed: equal calls give equal results, in every run */
+
+static struct memory_store *store_of(struct store *base)
+{
+    assert(base->ops == &memory_store_ops);
+    return CONTAINER_OF(base, struct memory_store, store);
+}
+
+static bool is_due(instant at, instant now)
+{
+    return at <= now; /* INSTANT_NONE is before everything */
+}
+
+/* Ends every change of a job: it goes to its new place, and the event is written. */
+static enum status job_changed(struct memory_store *store, struct memory_job *job, instant now, enum event_type type,
+                               struct slice data)
+{
+    job->job.updated_at = now;
+    memory_job_placed(store, job);
+    return memory_event_add(store, now, type, job, SLICE(""), data);
+}
+
+static enum status id_made(struct memory_store *store, instant now, int64_t seq, struct slice tenant, struct arena *memory,
+                           struct slice *ret_id)
+{
+    char text[JOB_ID_MADE_BYTES + 1];
+    struct memory_name *taken;
+    uint64_t number = (uint64_t)seq;
+    do {
+        job_id_make(now, number++, text);
+        taken = memory_name_find(store, tenant, slice_from(text));
+    } while (taken && taken->job); /* somebody chose the same text for an id of his own */
+    *ret_id = arena_copy(memory, slice_from(text));
+    return ret_id->data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status insert_again(struct op_insert *insert, const struct memory_job *job, struct arena *memory)
+{
+    unsigned char digest[sizeof job->digest];
+    job_digest(insert, digest);
+    if (memcmp(digest, job->digest, sizeof digest) != 0)
+        return STATUS_CONFLICT;
+    insert->ret_id = arena_copy(memory, insert->id);
+    insert->ret_seq = job->job.seq;
+    insert->ret_lane = job->lane->id;
+    insert->ret_existed = true;
+    return insert->ret_id.data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* Whether the queue is, or its tenant's share of it. */
+static bool is_full(const struct memory_store *store, struct op_insert *insert)
+{
+    insert->ret_tenant_full = false;
+    if (insert->beyond_limit)
+        return false;
+    if (store->settings.pending_max > 0 && store->backlog >= store->settings.pending_max)
+        return true;
+    int64_t share = pending_share(&store->settings, store->tenant_count);
+    insert->ret_tenant_full = share > 0 && store->backlog >= share && memory_tenant_waiting(store, insert->tenant) >= share;
+    return insert->ret_tenant_full;
+}
+
+static enum status apply_insert(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
+{
+    struct op_insert *insert = &op->insert;
+    struct memory_lane *lane;
+    struct memory_job *job;
+    struct slice id;
+    if (insert->destination.len == 0 || insert->priority >= PRIORITY_COUNT)
+        return STATUS_INVALID;
+    struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
+    if (name && name->job)
+        return insert_again(insert, name->job, memory);
+    if (is_full(store, insert))
+        return STATUS_FULL;
+
+    int64_t seq = ++store->numbers.seq;
+    if (insert->id.len > 0)
+        id = arena_copy(memory, insert->id);
+    else if (id_made(store, now, seq, insert->tenant, memory, &id) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK ||
+        memory_job_add(store, insert, id, seq, lane, &job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    if (job->job.run_at == INSTANT_NONE)
+        job->job.run_at = now;
+    job->job.created_at = now;
+    job->ready = is_due(insert->run_at, now);
+    insert->ret_id = id;
+    insert->ret_seq = seq;
+    insert->ret_lane = lane->id;
+    insert->ret_existed = false;
+    return job_changed(store, job, now, EVENT_TYPE_ACCEPTED, op->data);
+}
+
+static enum status claim_one(struct memory_store *store, instant now, const struct store_op *op, struct memory_job *job,
+                             struct arena *memory, struct job *ret_job)
+{
+    if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->owner, op->claim.owner) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    assert(job_state_after(job->job.state, EVENT_CLAIM) == STATE_RUNNING);
+    job->ready = false;
+    job->job.state = STATE_RUNNING;
+    job->job.lease_token = ++store->numbers.token;
+    job->job.lease_until = op->claim.lease_until;
+    if (job->job.first_at == INSTANT_NONE)
+        job->job.first_at = now;
+    if (job->job.step == STEP_SEND) {
+        job->job.attempts++;
+        job->job.attempts_total++;
+    }
+    if (job_changed(store, job, now, EVENT_TYPE_CLAIMED, op->data) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    return memory_job_copy(job, true, memory, ret_job);
+}
+
+/* The one that a claim takes next; NULL: none of those that are wanted. */
+static struct memory_job *claim_next(const struct memory_lane *lane, const struct op_claim *claim, size_t looks)
+{
+    instant failed_last = claim->failed_last;
+    struct tree_node *node = tree_first(&lane->ready);
+    struct memory_job *first = CONTAINER_OF(node, struct memory_job, by_place), *longest_ago = NULL;
+    for (size_t i = 0; failed_last != 0 && node && i < looks; i++) {
+        struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
+        if (job->job.look_failed_at < failed_last)
+            return job; /* INSTANT_NONE is before everything */
+        if (!longest_ago || job->job.look_failed_at < longest_ago->job.look_failed_at)
+            longest_ago = job;
+        node = tree_after(&lane->ready, node->key, node->tie);
+    }
+    if (longest_ago)
+        return claim->unfailed_only ? NULL : longest_ago;
+    return first;
+}
+
+static enum status apply_claim(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
+{
+    struct op_claim *claim = &op->claim;
+    size_t bytes = 0;
+    claim->ret_jobs = NULL;
+    claim->ret_count = claim->ret_left = 0;
+    if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
+        return STATUS_OK; /* a lane that never was has nothing ready */
+    struct memory_lane *lane = store->lane_list[claim->lane - 1];
+    size_t count = (size_t)lane->counts.ready < claim->max ? (size_t)lane->counts.ready : claim->max;
+    if (count == 0)
+        return STATUS_OK;
+    claim->ret_jobs = arena_alloc_array(memory, count, sizeof *claim->ret_jobs);
+    if (!claim->ret_jobs)
+        return STATUS_NO_MEMORY;
+    for (; claim->ret_count < count; claim->ret_count++) {
+        size_t looks = count > CLAIM_LOOKS_MAX ? count : CLAIM_LOOKS_MAX;
+        struct memory_job *job = claim_next(lane, claim, looks - claim->ret_count);
+        if (!job)
+            break;
+        bytes += job->job.payload.len;
+        if (claim->bytes_max > 0 && claim->ret_count > 0 && bytes > claim->bytes_max)
+            break;
+        if (claim_one(store, now, op, job, memory, &claim->ret_jobs[claim->ret_count]) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    claim->ret_left = count - claim->ret_count;
+    return STATUS_OK;
+}
+
+/* The running job that the lease is of; NULL: the lease is over. */
+static struct memory_job *leased(const struct memory_store *store, int64_t seq, int64_t token)
+{
+    struct memory_job *job = memory_job_find(store, seq);
+    bool holds = job && job->job.state == STATE_RUNNING && job->job.lease_token == token;
+    return holds ? job : NULL;
+}
+
+static enum status settle_texts(struct memory_store *store, struct memory_job *job, const struct op_settle *settle)
+{
+    struct slice error = error_text_cut(settle->error);
+    bool happened = settle->outcome != OUTCOME_NONE; /* else there is nothing new to say about the last attempt */
+    enum status status = STATUS_OK;
+    if (happened)
+        status = memory_text_set(store, &job->job.last_code, settle->code);
+    if (status == STATUS_OK && (happened || error.len > 0))
+        status = memory_text_set(store, &job->job.last_error, error);
+    if (status == STATUS_OK && settle->reference.len > 0)
+        status = memory_text_set(store, &job->job.reference, settle->reference);
+    if (status == STATUS_OK && job->job.state == STATE_DEAD) {
+        bool unnamed = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0;
+        status = memory_text_set(store, &job->job.dead_code, unnamed ? SLICE("EXPIRED") : settle->dead_code);
+    }
+    return status;
+}
+
+static void settle_numbers(struct memory_job *job, instant now, const struct op_settle *settle)
+{
+    if (settle->attempt_undone && job->job.step == STEP_SEND) {
+        assert(job->job.attempts > 0);
+        job->job.attempts--;
+        job->job.attempts_total--;
+    }
+    job->job.state = job_state_after(job->job.state, settle->event);
+    job->job.lease_token = 0;
+    job->job.lease_until = INSTANT_NONE;
+    job->job.retry_count = settle->retry_count;
+    job->job.step_count = settle->step_count;
+    job->job.doubted = settle->doubted;
+    job_note_failure(&job->job, settle);
+    if (settle->outcome != OUTCOME_NONE)
+        job->job.last_class = settle->outcome;
+    if (job->job.state == STATE_WAITING) {
+        job->job.step = settle->step;
+        job->job.run_at = settle->run_at;
+        job->job.rank = settle->rank;
+        job->ready = is_due(settle->run_at, now);
+    } else if (job->job.state == STATE_DEAD) {
+        job->job.dead_at = now;
+        job->job.expires_at = dead_expires_at(now, settle->dead_ttl_ms);
+    } else {
+        assert(job->job.state == STATE_COMPLETED);
+        job->forget_at = settle->forget_at;
+        job->lane->counts.completed++;
+    }
+}
+
+static enum status apply_settle(struct memory_store *store, instant now, struct store_op *op)
+{
+    struct op_settle *settle = &op->settle;
+    enum event_type type = settle_event_type(settle->event);
+    bool dies = settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE;
+    if (type == EVENT_TYPE_NONE || settle->step > STEP_POLL || settle->outcome >= OUTCOME_COUNT)
+        return STATUS_INVALID;
+    struct memory_job *job = leased(store, settle->seq, settle->token);
+    if (!job)
+        return STATUS_CONFLICT;
+    if (dies && settle->error.len == 0)
+        return STATUS_INVALID;
+    if (memory_job_change(store, job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    settle_numbers(job, now, settle);
+    settle->ret_lane = job->lane->id;
+    if (settle_texts(store, job, settle) != STATUS_OK || memory_text_set(store, &job->owner, SLICE("")) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    return job_changed(store, job, now, type, op->data);
+}
+
+static enum status apply_extend(struct memory_store *store, instant now, struct store_op *op)
+{
+    struct memory_job *job = leased(store, op->extend.seq, op->extend.token);
+    if (!job)
+        return STATUS_CONFLICT;
+    if (memory_job_change(store, job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    job->job.lease_until = op->extend.lease_until;
+    return job_changed(store, job, now, EVENT_TYPE_LEASE_EXTENDED, op->data);
+}
+
+/* The job of that name, and in the operation what is known of it; NULL when there is none. */
+static struct memory_job *job_named(const struct memory_store *store, struct op_job *by_name)
+{
+    struct memory_name *name = memory_name_find(store, by_name->tenant, by_name->id);
+    if (!name || !name->job)
+        return NULL;
+    by_name->ret_seq = name->job->job.seq;
+    by_name->ret_lane = name->job->lane->id;
+    by_name->ret_state = name->job->job.state;
+    return name->job;
+}
+
+static enum status apply_cancel(struct memory_store *store, instant now, struct store_op *op)
+{
+    struct memory_job *job = job_named(store, &op->job);
+    if (!job)
+        return STATUS_NOT_FOUND;
+    if (job_state_after(job->job.state, EVENT_CANCEL) == STATE_NONE)
+        return STATUS_CONFLICT;
+    if (memory_job_change(store, job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    job->ready = false;
+    job->job.state = job_state_after(job->job.state, EVENT_CANCEL);
+    job->forget_at = op->job.forget_at;
+    job->lane->counts.cancelled++;
+    op->job.ret_state = job->job.state;
+    return job_changed(store, job, now, EVENT_TYPE_CANCELLED, op->data);
+}
+
+static enum status apply_prioritize(struct memory_store *store, instant now, struct store_op *op)
+{
+    if (op->job.priority >= PRIORITY_COUNT)
+        return STATUS_INVALID;
+    struct memory_job *job = job_named(store, &op->job);
+    if (!job)
+        return STATUS_NOT_FOUND;
+    enum job_state state = job->job.state;
+    if (state != STATE_PENDING && state != STATE_WAITING && state != STATE_RUNNING)
+        return STATUS_CONFLICT;
+    if (memory_job_change(store, job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    job->job.priority = op->job.priority;
+    job->job.rank = op->job.rank;
+    return job_changed(store, job, now, EVENT_TYPE_PRIORITIZED, op->data);
+}
+
+/* A dead job starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
+static void start_over(struct memory_job *job, instant now)
+{
+    job->job.generation++;
+    job->job.attempts = 0;
+    job->job.retry_count = 0;
+    job->job.step_count = 0;
+    job->job.step = STEP_SEND;
+    job->job.doubted = false;
+    job->job.first_at = INSTANT_NONE;
+    job->job.failed_at = INSTANT_NONE;
+    job->job.look_failed_at = INSTANT_NONE;
+    job->job.dead_at = INSTANT_NONE;
+    job->job.expires_at = INSTANT_NONE;
+    if (is_due(job->job.deadline, now))
+        job->job.deadline = INSTANT_NONE;
+}
+
+/* A waiting job is only hurried: what is in doubt or accepted is not sent twice because somebody was impatient. */
+static enum status apply_redrive(struct memory_store *store, instant now, struct store_op *op)
+{
+    struct memory_job *job = job_named(store, &op->job);
+    if (!job)
+        return STATUS_NOT_FOUND;
+    enum job_event event = op->job.resend ? EVENT_RESEND : EVENT_REDRIVE;
+    if (job_state_after(job->job.state, event) == STATE_NONE || (op->job.automatic && job->job.state != STATE_DEAD))
+        return STATUS_CONFLICT;
+    if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    op->job.ret_was_dead = job->job.state == STATE_DEAD;
+    if (job->job.state == STATE_DEAD || job->job.state == STATE_COMPLETED)
+        start_over(job, now);
+    job->forget_at = INSTANT_NONE;
+    if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    job->job.state = STATE_PENDING;
+    job->job.run_at = now;
+    job->job.rank = op->job.rank;
+    job->job.redrives_auto += op->job.automatic ? 1 : 0;
+    job->ready = true;
+    op->job.ret_state = job->job.state;
+    return job_changed(store, job, now, EVENT_TYPE_REDRIVEN, op->data);
+}
+
+static enum status apply_purge(struct memory_store *store, instant now, struct store_op *op)
+{
+    struct memory_job *job = job_named(store, &op->job);
+    if (!job)
+        return STATUS_NOT_FOUND;
+    if (job->job.state != STATE_DEAD)
+        return STATUS_CONFLICT;
+    if (memory_event_add(store, now, EVENT_TYPE_PURGED, job, SLICE(""), op->data) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    return memory_job_delete(store, job);
+}
+
+/* Where the lanes that get something ready are counted; grows in the caller's memory. */
+struct ready_list {
+    struct lane_ready *lanes;
+    size_t count, capacity;
+    uint64_t mark;
+    struct arena *memory;
+};
+
+static enum status ready_count(struct ready_list *list, struct memory_lane *lane, int ready, int dead)
+{
+    if (lane->mark == list->mark) {
+        list->lanes[lane->mark_index].count += ready;
+        list->lanes[lane->mark_index].dead += dead;
+        return STATUS_OK;
+    }
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 8;
+        struct lane_ready *lanes = arena_alloc_array(list->memory, capacity, sizeof *lanes);
+        if (!lanes)
+            return STATUS_NO_MEMORY;
+        if (list->count > 0)
+            memcpy(lanes, list->lanes, list->count * sizeof *lanes);
+        list->lanes = lanes;
+        list->capacity = capacity;
+    }
+    lane->mark = list->mark;
+    lane->mark_index = list->count;
+    struct lane_ready *told = &list->lanes[list->count++];
+    *told = (struct lane_ready){ .lane = lane->id, .count = ready, .dead = dead,
+                                 .destination = arena_copy(list->memory, lane->link.first),
+                                 .tenant = arena_copy(list->memory, lane->link.second) };
+    return told->destination.data && told->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status expire(struct memory_store *store, instant now, const struct store_op *op, struct memory_job *job)
+{
+    if (memory_job_change(store, job) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    job->ready = false;
+    job->job.state = job_state_after(job->job.state, EVENT_EXPIRE);
+    assert(job->job.state == STATE_DEAD);
+    job->job.dead_at = now;
+    job->job.expires_at = promote_expires_at(&op->promote, job->job.destination, now);
+    enum status status = memory_text_set(store, &job->job.dead_code, SLICE("EXPIRED"));
+    if (status == STATUS_OK && job->job.last_error.len == 0)
+        status = memory_text_set(store, &job->job.last_error, SLICE("the deadline passed before it was delivered"));
+    return status == STATUS_OK ? job_changed(store, job, now, EVENT_TYPE_EXPIRED, op->data) : status;
+}
+
+static enum status promote_one(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job,
+                               struct ready_list *list)
+{
+    struct op_promote *promote = &op->promote;
+    enum status status;
+    switch (job->job.state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        if (job->job.deadline != INSTANT_NONE && is_due(job->job.deadline, now)) {
+            promote->ret_expired++;
+            status = ready_count(list, job->lane, 0, 1);
+            return status == STATUS_OK ? expire(store, now, op, job) : status;
+        }
+        promote->ret_promoted++;
+        status = memory_job_ready(store, job);
+        return status == STATUS_OK ? ready_count(list, job->lane, 1, 0) : status;
+    case STATE_DEAD:
+        promote->ret_dead_deleted++;
+        if (ready_count(list, job->lane, 0, -1) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        status = memory_event_add(store, now, EVENT_TYPE_DEAD_EXPIRED, job, SLICE(""), op->data);
+        return status == STATUS_OK ? memory_job_delete(store, job) : status;
+    default:
+        assert(job->job.state == STATE_COMPLETED || job->job.state == STATE_CANCELLED);
+        promote->ret_forgotten++;
+        return memory_job_delete(store, job);
+    }
+}
+
+static enum status apply_promote(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
+{
+    struct op_promote *promote = &op->promote;
+    struct ready_list list = { .mark = ++store->mark, .memory = memory };
+    promote->ret_promoted = promote->ret_expired = promote->ret_dead_deleted = promote->ret_forgotten = 0;
+    struct tree_node *first = tree_first(&store->timers);
+    for (size_t i = 0; i < promote->max && first && first->key <= now; i++) {
+        struct memory_job *job = CONTAINER_OF(first, struct memory_job, by_time);
+        if (promote_one(store, now, op, job, &list) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        first = tree_first(&store->timers);
+    }
+    promote->ret_ready = list.lanes;
+    promote->ret_ready_count = list.count;
+    promote->ret_next_at = first ? first->key : INSTANT_NONE;
+    return STATUS_OK;
+}
+
+/* The next lease, in order of its end, that the caller asks for; NULL at the end. */
+static struct memory_job *orphan_next(const struct memory_store *store, const struct op_orphans *orphans,
+                                      const struct memory_job *last)
+{
+    struct tree_node *node = last ? tree_after(&store->leases, last->job.lease_until, last->job.seq)
+                             : orphans->after_until != INSTANT_NONE
+                                 ? tree_after(&store->leases, orphans->after_until, orphans->after_seq)
+                                 : tree_first(&store->leases);
+    for (; node && (node->key <= orphans->until || orphans->until == INSTANT_MAX);
+         node = tree_after(&store->leases, node->key, node->tie)) {
+        struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
+        if (orphans->owner.len == 0 || slice_equal(job->owner, orphans->owner))
+            return job;
+    }
+    return NULL;
+}
+
+static enum status apply_orphans(struct memory_store *store, struct store_op *op, struct arena *memory)
+{
+    struct op_orphans *orphans = &op->orphans;
+    size_t count = 0;
+    for (struct memory_job *job = NULL; count < orphans->max && (job = orphan_next(store, orphans, job));)
+        count++;
+    orphans->ret_jobs = arena_alloc_array(memory, count, sizeof *orphans->ret_jobs);
+    if (!orphans->ret_jobs)
+        return STATUS_NO_MEMORY;
+    orphans->ret_count = 0;
+    for (struct memory_job *job = NULL; orphans->ret_count < count; orphans->ret_count++) {
+        job = orphan_next(store, orphans, job);
+        if (memory_job_copy(job, false, memory, &orphans->ret_jobs[orphans->ret_count]) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static enum status apply_keep(struct memory_store *store, struct slice space, struct slice name, struct slice value)
+{
+    struct memory_kept *kept;
+    if (space.len == 0 || name.len == 0)
+        return STATUS_INVALID;
+    enum status status = memory_kept_get(store, space, name, &kept);
+    return status == STATUS_OK ? memory_text_set(store, &kept->value, value) : status;
+}
+
+static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
+{
+    enum status status = apply_keep(store, SPACE_DESTINATION, op->keep.name, op->keep.value);
+    if (status != STATUS_OK)
+        return status;
+    struct slice name = names_find(&store->kept, SPACE_DESTINATION, op->keep.name)->second;
+    return memory_event_add(store, now, EVENT_TYPE_DESTINATION, NULL, name, op->data);
+}
+
+/* Only from the oldest on: what is kept has no gaps. */
+static enum status apply_trim(struct memory_store *store, instant now, struct store_op *op)
+{
+    size_t *trimmed = &store->numbers.trimmed;
+    op->trim.ret_deleted = 0;
+    while (op->trim.ret_deleted < op->trim.max && *trimmed < store->events_count &&
+           store->events[store->events_start + *trimmed]->at < op->trim.before) {
+        ++*trimmed;
+        op->trim.ret_deleted++;
+    }
+    if (op->trim.ret_deleted < TRIM_LEAST) {
+        *trimmed -= op->trim.ret_deleted;
+        op->trim.ret_deleted = 0;
+        return STATUS_OK;
+    }
+    const struct memory_event *last = store->events[store->events_start + *trimmed - 1];
+    struct trail_head newest = { .number = memory_event_first(store) + (int64_t)*trimmed - 1 };
+    char data[TRAIL_TRIMMED_BYTES];
+    memcpy(newest.hash, last->hash, EVENT_HASH_BYTES);
+    trail_trimmed_format(&newest, data);
+    return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), slice_from(data));
+}
+
+/* STATUS_NO_MEMORY is the store's failure, anything else the operation's own. */
+static enum status apply_one(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
+{
+    if (op->data.len > EVENT_DATA_BYTES_MAX)
+        return STATUS_LIMIT;
+    switch (op->kind) {
+    case OP_INSERT:
+        return apply_insert(store, now, op, memory);
+    case OP_CLAIM:
+        return apply_claim(store, now, op, memory);
+    case OP_SETTLE:
+        return apply_settle(store, now, op);
+    case OP_EXTEND:
+        return apply_extend(store, now, op);
+    case OP_CANCEL:
+        return apply_cancel(store, now, op);
+    case OP_PRIORITIZE:
+        return apply_prioritize(store, now, op);
+    case OP_REDRIVE:
+        return apply_redrive(store, now, op);
+    case OP_PURGE:
+        return apply_purge(store, now, op);
+    case OP_PROMOTE:
+        return apply_promote(store, now, op, memory);
+    case OP_ORPHANS:
+        return apply_orphans(store, op, memory);
+    case OP_DESTINATION:
+        return apply_destination(store, now, op);
+    case OP_KEEP:
+        return apply_keep(store, op->keep.space, op->keep.name, op->keep.value);
+    case OP_NOTE:
+        return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
+    case OP_TRIM:
+        return apply_trim(store, now, op);
+    }
+    return STATUS_UNSUPPORTED;
+}
+
+static enum status memory_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                                struct error *err)
+{
+    struct memory_store *store = store_of(base);
+    if (count > STORE_BATCH_OPS_MAX)
+        return error_set(err, STATUS_LIMIT, "a batch has %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&store->mutex);
+    memory_begin(store);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        ops[i].status = apply_one(store, now, &ops[i], memory);
+        if (ops[i].status == STATUS_NO_MEMORY)
+            status = error_set(err, STATUS_NO_MEMORY, "memory ran out in operation %zu of %zu", i + 1, count);
+    }
+    if (status == STATUS_OK)
+        memory_commit(store);
+    else
+        memory_rollback(store);
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+static enum status memory_sync(struct store *base, struct error *err)
+{
+    (void)base;
+    (void)err;
+    return STATUS_OK; /* nothing here survives the process, and nobody was told otherwise */
+}
+
+static enum status memory_backup(struct store *base, const char *path, struct error *err)
+{
+    (void)base;
+    return error_set(err, STATUS_UNSUPPORTED, "a store in memory cannot be backed up to %s; use a sqlite: store", path);
+}
+
+static void memory_close(struct store *base)
+{
+    if (!base)
+        return;
+    struct memory_store *store = store_of(base);
+    memory_clear(store);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+const struct store_ops memory_store_ops = {
+    .name = "memory",
+    .close = memory_close,
+    .apply = memory_apply,
+    .sync = memory_sync,
+    .backup = memory_backup,
+    .reader = memory_reader,
+    .reader_close = memory_reader_close,
+    .reader_job = memory_reader_job,
+    .reader_job_seq = memory_reader_job_seq,
+    .reader_jobs = memory_reader_jobs,
+    .reader_events = memory_reader_events,
+    .reader_history = memory_reader_history,
+    .reader_lanes = memory_reader_lanes,
+    .reader_ahead = memory_reader_ahead,
+    .reader_kept = memory_reader_kept,
+    .reader_kept_list = memory_reader_kept_list,
+};
+
+enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,
+                              struct error *err)
+{
+    (void)ignored;
+    struct memory_store *store = calloc(1, sizeof *store);
+    if (!store || pthread_mutex_init(&store->mutex, NULL) != 0) {
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
+    store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED, .newest_at = INSTANT_NONE };
+    store->settings = *settings;
+    store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
+    map_init(&store->tenants, SEED);
+    if (!store->own_tenant) {
+        pthread_mutex_destroy(&store->mutex);
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
+    names_init(&store->names);
+    names_init(&store->lanes);
+    names_init(&store->kept);
+    *ret_store = &store->store;
+    return STATUS_OK;
+}

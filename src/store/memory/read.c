@@ -1,0 +1,288 @@
+#include "store/memory/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_LOOKED_AT_MAX = 20 * STORE_PAGE_MAX };
+
+struct memory_reader {
+    struct store_reader reader; /* first */
+    struct memory_store *store;
+};
+
+static struct memory_store *reader_lock(struct store_reader *base)
+{
+    assert(base->ops == &memory_store_ops);
+    struct memory_store *store = CONTAINER_OF(base, struct memory_reader, reader)->store;
+    pthread_mutex_lock(&store->mutex);
+    return store;
+}
+
+/* Ends every read, good or bad. */
+static enum status reader_unlock(struct memory_store *store, enum status status, struct error *err)
+{
+    pthread_mutex_unlock(&store->mutex);
+    if (status == STATUS_NO_MEMORY)
+        return error_set(err, status, "memory ran out while reading");
+    if (status == STATUS_NOT_FOUND)
+        return error_set(err, status, "nothing has that name");
+    return status;
+}
+
+enum status memory_reader(struct store *base, struct store_reader **ret_reader, struct error *err)
+{
+    assert(base->ops == &memory_store_ops);
+    struct memory_reader *reader = malloc(sizeof *reader);
+    if (!reader)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
+    *reader = (struct memory_reader){ .reader = { base->ops }, .store = CONTAINER_OF(base, struct memory_store, store) };
+    *ret_reader = &reader->reader;
+    return STATUS_OK;
+}
+
+void memory_reader_close(struct store_reader *base)
+{
+    if (base)
+        free(CONTAINER_OF(base, struct memory_reader, reader));
+}
+
+enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
+                              struct arena *memory, struct job *ret_job, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    struct memory_name *name = memory_name_find(store, tenant, id);
+    enum status status = STATUS_NOT_FOUND;
+    if (name && name->job)
+        status = memory_job_copy(name->job, with_payload, memory, ret_job);
+    return reader_unlock(store, status, err);
+}
+
+enum status memory_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    const struct memory_job *job = memory_job_find(store, seq);
+    return reader_unlock(store, job ? memory_job_copy(job, with_payload, memory, ret_job) : STATUS_NOT_FOUND, err);
+}
+
+static bool matches(const struct job *job, const struct job_filter *filter)
+{
+    if (filter->state != STATE_NONE && filter->state != job->state)
+        return false;
+    if (filter->destination.len > 0 && !slice_equal(filter->destination, job->destination))
+        return false;
+    if (filter->tenant.len > 0 && !slice_equal(filter->tenant, job->tenant))
+        return false;
+    return filter->code.len == 0 || slice_equal(filter->code, job->last_code) || slice_equal(filter->code, job->dead_code);
+}
+
+static size_t page_size(size_t max)
+{
+    return max < STORE_PAGE_MAX ? max : STORE_PAGE_MAX;
+}
+
+enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
+                               struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
+                               struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    max = page_size(max);
+    struct job *jobs = arena_alloc_array(memory, max, sizeof *jobs);
+    if (!jobs)
+        return reader_unlock(store, STATUS_NO_MEMORY, err);
+    size_t count = 0;
+    int64_t cursor = filter->before_seq > 0 ? filter->before_seq : INT64_MAX;
+    struct tree_node *node = tree_before(&store->jobs, cursor, cursor);
+    for (size_t rows = 0; node && count < max && rows < ROWS_LOOKED_AT_MAX; rows++) {
+        const struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_seq);
+        if (matches(&job->job, filter) && memory_job_copy(job, with_payload, memory, &jobs[count++]) != STATUS_OK)
+            return reader_unlock(store, STATUS_NO_MEMORY, err);
+        cursor = node->key;
+        node = tree_before(&store->jobs, cursor, cursor);
+    }
+    *ret_jobs = jobs;
+    *ret_count = count;
+    *ret_next_seq = node ? cursor : 0;
+    return reader_unlock(store, STATUS_OK, err);
+}
+
+static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
+                              struct event *ret_event)
+{
+    struct slice data = { event->data, event->data_len };
+    struct event copy = {
+        .number = number,
+        .at = event->at,
+        .type = event->type,
+        .state = event->state,
+        .attempt = event->attempt,
+        .destination = arena_copy(memory, event->destination),
+        .tenant = arena_copy(memory, event->tenant),
+        .job = arena_copy(memory, event->name ? event->name->link.second : SLICE("")),
+        .data = arena_copy(memory, data),
+        .previous = memory_event_previous(event->type, event->before),
+        .form = EVENT_FORM_SALTED,
+    };
+    if (!copy.destination.data || !copy.tenant.data || !copy.job.data || !copy.data.data)
+        return STATUS_NO_MEMORY;
+    memory_event_salt(&copy);
+    memcpy(copy.hash, event->hash, sizeof copy.hash);
+    *ret_event = copy;
+    return STATUS_OK;
+}
+
+static enum status events_after(const struct memory_store *store, int64_t after, size_t max, struct arena *memory,
+                                struct event **ret_events, size_t *ret_count)
+{
+    int64_t number = memory_event_first(store);
+    if (after >= number)
+        number = after < store->numbers.event ? after + 1 : store->numbers.event + 1;
+    uint64_t left = (uint64_t)(store->numbers.event - number + 1);
+    size_t count = page_size(left < max ? (size_t)left : max);
+    struct event *events = arena_alloc_array(memory, count, sizeof *events);
+    if (!events)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < count; i++, number++)
+        if (event_copy(memory_event_find(store, number), number, memory, &events[i]) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    *ret_events = events;
+    *ret_count = count;
+    return STATUS_OK;
+}
+
+enum status memory_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                 struct event **ret_events, size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    return reader_unlock(store, events_after(store, after, max, memory, ret_events, ret_count), err);
+}
+
+static enum status events_of(const struct memory_store *store, const struct memory_name *name, size_t max,
+                             struct arena *memory, struct event **ret_events, size_t *ret_count)
+{
+    const struct memory_event *event;
+    int64_t last = name ? name->last_event : 0;
+    size_t count = 0;
+    for (int64_t number = last; count < max && (event = memory_event_find(store, number)); number = event->before)
+        count++;
+    struct event *events = arena_alloc_array(memory, count, sizeof *events);
+    if (!events)
+        return STATUS_NO_MEMORY;
+    int64_t number = last;
+    for (size_t i = count; i-- > 0; number = event->before) {
+        event = memory_event_find(store, number);
+        if (event_copy(event, number, memory, &events[i]) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    *ret_events = events;
+    *ret_count = count;
+    return STATUS_OK;
+}
+
+enum status memory_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
+                                  struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    const struct memory_name *name = memory_name_find(store, tenant, id);
+    return reader_unlock(store, events_of(store, name, page_size(max), memory, ret_events, ret_count), err);
+}
+
+static enum status lanes_after(const struct memory_store *store, size_t first, size_t max, struct arena *memory,
+                               struct lane **ret_lanes, size_t *ret_count)
+{
+    size_t left = first < store->lane_count ? store->lane_count - first : 0;
+    size_t count = left < max ? left : max;
+    struct lane *lanes = arena_alloc_array(memory, count, sizeof *lanes);
+    if (!lanes)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        const struct memory_lane *lane = store->lane_list[first + i];
+        lanes[i] = (struct lane){ .id = lane->id,
+                                  .destination = arena_copy(memory, lane->link.first),
+                                  .tenant = arena_copy(memory, lane->link.second),
+                                  .counts = lane->counts };
+        if (!lanes[i].destination.data || !lanes[i].tenant.data)
+            return STATUS_NO_MEMORY;
+    }
+    *ret_lanes = lanes;
+    *ret_count = count;
+    return STATUS_OK;
+}
+
+enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                struct lane **ret_lanes, size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    size_t first = after > 0 ? (size_t)after : 0; /* ids are 1, 2, 3... */
+    return reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
+}
+
+enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    size_t count = 0;
+    if (lane > 0 && (uint64_t)lane <= store->lane_count) {
+        const struct tree *ready = &store->lane_list[lane - 1]->ready;
+        const struct tree_node *node = tree_first(ready);
+        while (node && count < page_size(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {
+            count++;
+            node = tree_after(ready, node->key, node->tie);
+        }
+    }
+    *ret_count = count;
+    return reader_unlock(store, STATUS_OK, err);
+}
+
+enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    struct names_link *link = names_find(&store->kept, space, name);
+    const struct memory_kept *kept = link ? CONTAINER_OF(link, struct memory_kept, link) : NULL;
+    enum status status = STATUS_NOT_FOUND;
+    if (kept && kept->value.len > 0) {
+        struct slice value = arena_copy(memory, kept->value);
+        status = value.data ? STATUS_OK : STATUS_NO_MEMORY;
+        if (value.data)
+            *ret_value = value;
+    }
+    return reader_unlock(store, status, err);
+}
+
+static int last_name_first(const void *a, const void *b)
+{
+    return slice_compare(((const struct kept *)b)->name, ((const struct kept *)a)->name);
+}
+
+static enum status kept_before(const struct memory_store *store, struct slice space, struct slice before, size_t max,
+                               struct arena *memory, struct kept **ret_kept, size_t *ret_count)
+{
+    struct kept *kept = arena_alloc_array(memory, store->kept.count, sizeof *kept);
+    size_t count = 0, cursor = 0;
+    if (!kept)
+        return STATUS_NO_MEMORY;
+    for (struct names_link *link = NULL; (link = names_next(&store->kept, &cursor, link));) {
+        struct slice value = CONTAINER_OF(link, struct memory_kept, link)->value;
+        if (slice_equal(link->first, space) && value.len > 0 && (before.len == 0 || slice_compare(link->second, before) < 0))
+            kept[count++] = (struct kept){ link->second, value };
+    }
+    qsort(kept, count, sizeof *kept, last_name_first);
+    count = count < max ? count : max;
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = (struct kept){ arena_copy(memory, kept[i].name), arena_copy(memory, kept[i].value) };
+        if (!kept[i].name.data || !kept[i].value.data)
+            return STATUS_NO_MEMORY;
+    }
+    *ret_kept = kept;
+    *ret_count = count;
+    return STATUS_OK;
+}
+
+enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    return reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_kept, ret_count), err);
+}

@@ -1,0 +1,657 @@
+#include "store/memory/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNDOS_KEPT_MAX = 64 * 1024, LIST_FIRST = 64 };
+
+/* What a change of a job may alter besides its texts, which have undos of their own. */
+struct job_saved {
+    struct job job;
+    instant forget_at;
+    bool ready;
+    int64_t lane_completed, lane_cancelled;
+};
+
+/* Appends to `at` a terminated copy of `text`. */
+static struct slice text_put(char **at, struct slice text)
+{
+    char *copy = *at;
+    if (text.len > 0)
+        memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
+    *at += text.len + 1;
+    return (struct slice){ copy, text.len };
+}
+
+/* Texts that are owned singly: an empty one owns nothing. */
+static void text_free(struct slice text)
+{
+    if (text.len > 0)
+        free((void *)(uintptr_t)text.data);
+}
+
+static enum status text_copy(struct slice value, struct slice *ret_text)
+{
+    *ret_text = SLICE("");
+    if (value.len == 0)
+        return STATUS_OK;
+    char *copy = malloc(value.len + 1);
+    if (!copy)
+        return STATUS_NO_MEMORY;
+    *ret_text = text_put(&copy, value);
+    return STATUS_OK;
+}
+
+static void name_release(struct memory_store *store, struct memory_name *name)
+{
+    if (--name->references > 0)
+        return;
+    names_remove(&store->names, &name->link);
+    free(name);
+}
+
+/* The job is in no tree any more. */
+static void job_free(struct memory_store *store, struct memory_job *job)
+{
+    text_free(job->job.payload);
+    text_free(job->job.last_code);
+    text_free(job->job.last_error);
+    text_free(job->job.dead_code);
+    text_free(job->job.reference);
+    text_free(job->owner);
+    name_release(store, job->name);
+    free(job);
+}
+
+/* When time does something to this job; a running job belongs to whoever has the lease. */
+static instant job_due(const struct memory_job *job)
+{
+    switch (job->job.state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        return job->ready ? job->job.deadline : instant_earlier(job->job.run_at, job->job.deadline);
+    case STATE_DEAD:
+        return job->job.expires_at;
+    case STATE_COMPLETED:
+    case STATE_CANCELLED:
+        return job->forget_at;
+    default:
+        return INSTANT_NONE;
+    }
+}
+
+/* Among its tenant's: the first one stands for the tenant. */
+static enum status tenant_link(struct memory_store *store, struct memory_lane *lane)
+{
+    struct slice tenant = lane->link.second;
+    struct memory_lane *first = map_get(&store->tenants, tenant);
+    if (!first) {
+        if (map_put(&store->tenants, tenant, lane) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        store->tenant_count += !slice_equal(tenant, slice_from(store->own_tenant));
+        return STATUS_OK;
+    }
+    lane->next_of_tenant = first->next_of_tenant;
+    first->next_of_tenant = lane;
+    return STATUS_OK;
+}
+
+/* The newest lane: the first of its tenant is the last of them to go. */
+static void tenant_unlink(struct memory_store *store, const struct memory_lane *lane)
+{
+    struct slice tenant = lane->link.second;
+    struct memory_lane *first = map_get(&store->tenants, tenant);
+    if (first == lane) {
+        map_remove(&store->tenants, tenant);
+        store->tenant_count -= !slice_equal(tenant, slice_from(store->own_tenant));
+        return;
+    }
+    while (first->next_of_tenant != lane)
+        first = first->next_of_tenant;
+    first->next_of_tenant = lane->next_of_tenant;
+}
+
+int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant)
+{
+    int64_t waiting = 0;
+    for (const struct memory_lane *lane = map_get(&store->tenants, tenant); lane; lane = lane->next_of_tenant)
+        waiting += lane->counts.pending + lane->counts.waiting;
+    return waiting;
+}
+
+static void job_count(struct memory_store *store, const struct memory_job *job, int64_t step)
+{
+    struct lane_counts *counts = &job->lane->counts;
+    switch (job->job.state) {
+    case STATE_PENDING:
+        counts->pending += step;
+        store->backlog += step;
+        break;
+    case STATE_WAITING:
+        counts->waiting += step;
+        store->backlog += step;
+        break;
+    case STATE_RUNNING:
+        counts->running += step;
+        break;
+    case STATE_DEAD:
+        counts->dead += step;
+        break;
+    default: /* completed and cancelled are counted when it happens, for ever */
+        break;
+    }
+    counts->ready += job->ready ? step : 0;
+}
+
+void memory_job_placed(struct memory_store *store, struct memory_job *job)
+{
+    assert(!job->placed);
+    if (job->ready)
+        tree_add(&job->lane->ready, &job->by_place, job->job.rank, job->job.seq);
+    else if (job->job.state == STATE_RUNNING)
+        tree_add(&store->leases, &job->by_place, job->job.lease_until, job->job.seq);
+    instant due = job_due(job);
+    job->timed = due != INSTANT_NONE;
+    if (job->timed)
+        tree_add(&store->timers, &job->by_time, due, job->job.seq);
+    job_count(store, job, 1);
+    job->placed = true;
+}
+
+static void job_displace(struct memory_store *store, struct memory_job *job)
+{
+    if (!job->placed)
+        return;
+    if (job->ready)
+        tree_remove(&job->lane->ready, &job->by_place);
+    else if (job->job.state == STATE_RUNNING)
+        tree_remove(&store->leases, &job->by_place);
+    if (job->timed)
+        tree_remove(&store->timers, &job->by_time);
+    job_count(store, job, -1);
+    job->placed = false;
+}
+
+/* Room first, so that a change is never made that could not be written down. */
+static struct undo *undo_new(struct memory_store *store, enum undo_kind kind)
+{
+    if (store->undo_count == store->undo_capacity) {
+        size_t capacity = store->undo_capacity ? store->undo_capacity * 2 : LIST_FIRST;
+        struct undo *undos = realloc(store->undos, capacity * sizeof *undos);
+        if (!undos)
+            return NULL;
+        store->undos = undos;
+        store->undo_capacity = capacity;
+    }
+    struct undo *undo = &store->undos[store->undo_count++];
+    *undo = (struct undo){ .kind = kind };
+    return undo;
+}
+
+void memory_begin(struct memory_store *store)
+{
+    assert(store->undo_count == 0);
+    store->numbers.trimmed = 0;
+    store->numbers_before = store->numbers;
+}
+
+static void undo_change(struct memory_store *store, struct memory_job *job, const struct job_saved *saved)
+{
+    job_displace(store, job);
+    job->job = saved->job;
+    job->forget_at = saved->forget_at;
+    job->ready = saved->ready;
+    memory_job_placed(store, job);
+    job->lane->counts.completed = saved->lane_completed;
+    job->lane->counts.cancelled = saved->lane_cancelled;
+}
+
+static void undo_one(struct memory_store *store, struct undo *undo)
+{
+    switch (undo->kind) {
+    case UNDO_JOB_NEW:
+        job_displace(store, undo->job);
+        tree_remove(&store->jobs, &undo->job->by_seq);
+        undo->job->name->job = NULL;
+        job_free(store, undo->job);
+        break;
+    case UNDO_JOB_CHANGED:
+        undo_change(store, undo->job, undo->saved);
+        free(undo->saved);
+        break;
+    case UNDO_JOB_READY:
+        job_displace(store, undo->job);
+        undo->job->ready = false;
+        memory_job_placed(store, undo->job);
+        break;
+    case UNDO_JOB_GONE:
+        tree_add(&store->jobs, &undo->job->by_seq, undo->job->job.seq, undo->job->job.seq);
+        undo->job->name->job = undo->job;
+        undo->job->job.last_event = undo->job->name->last_event; /* the event of its deletion is undone already */
+        memory_job_placed(store, undo->job);
+        break;
+    case UNDO_TEXT:
+        text_free(*undo->text);
+        *undo->text = undo->text_before;
+        break;
+    case UNDO_LANE_NEW:
+        names_remove(&store->lanes, &undo->lane->link);
+        tenant_unlink(store, undo->lane);
+        store->lane_count--;
+        free(undo->lane);
+        break;
+    case UNDO_KEPT_NEW:
+        names_remove(&store->kept, &undo->kept->link);
+        free(undo->kept);
+        break;
+    }
+}
+
+static void undos_clear(struct memory_store *store)
+{
+    store->undo_count = 0;
+    if (store->undo_capacity > UNDOS_KEPT_MAX) {
+        free(store->undos);
+        store->undos = NULL;
+        store->undo_capacity = 0;
+    }
+}
+
+void memory_rollback(struct memory_store *store)
+{
+    /* Events first: the jobs' undos may free the names that they refer to. */
+    for (; store->numbers.event > store->numbers_before.event; store->numbers.event--) {
+        struct memory_event *event = store->events[store->events_start + --store->events_count];
+        if (event->name) {
+            event->name->last_event = event->before;
+            name_release(store, event->name);
+        }
+        free(event);
+    }
+    while (store->undo_count > 0)
+        undo_one(store, &store->undos[--store->undo_count]);
+    store->numbers = store->numbers_before;
+    undos_clear(store);
+}
+
+void memory_commit(struct memory_store *store)
+{
+    for (size_t i = 0; i < store->undo_count; i++) {
+        struct undo *undo = &store->undos[i];
+        if (undo->kind == UNDO_JOB_GONE)
+            job_free(store, undo->job);
+        else if (undo->kind == UNDO_JOB_CHANGED)
+            free(undo->saved);
+        else if (undo->kind == UNDO_TEXT)
+            text_free(undo->text_before);
+    }
+    for (; store->numbers.trimmed > 0; store->numbers.trimmed--) {
+        struct memory_event *event = store->events[store->events_start++];
+        store->events_count--;
+        if (event->name)
+            name_release(store, event->name);
+        free(event);
+    }
+    undos_clear(store);
+}
+
+enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
+                            struct memory_lane **ret_lane)
+{
+    struct names_link *link = names_find(&store->lanes, destination, tenant);
+    if (link) {
+        *ret_lane = CONTAINER_OF(link, struct memory_lane, link);
+        return STATUS_OK;
+    }
+    if (store->lane_count == store->lane_capacity) {
+        size_t capacity = store->lane_capacity ? store->lane_capacity * 2 : LIST_FIRST;
+        struct memory_lane **list = realloc(store->lane_list, capacity * sizeof *list);
+        if (!list)
+            return STATUS_NO_MEMORY;
+        store->lane_list = list;
+        store->lane_capacity = capacity;
+    }
+    struct memory_lane *lane = calloc(1, sizeof *lane + destination.len + tenant.len + 2);
+    struct undo *undo = lane ? undo_new(store, UNDO_LANE_NEW) : NULL;
+    if (!undo) {
+        free(lane);
+        return STATUS_NO_MEMORY;
+    }
+    char *at = lane->text;
+    lane->link.first = text_put(&at, destination);
+    lane->link.second = text_put(&at, tenant);
+    if (tenant_link(store, lane) != STATUS_OK) {
+        store->undo_count--;
+        free(lane);
+        return STATUS_NO_MEMORY;
+    }
+    names_add(&store->lanes, &lane->link);
+    store->lane_list[store->lane_count++] = lane;
+    lane->id = (int64_t)store->lane_count;
+    undo->lane = lane;
+    *ret_lane = lane;
+    return STATUS_OK;
+}
+
+/* With one reference, for the caller's job. */
+static struct memory_name *name_get(struct memory_store *store, struct slice tenant, struct slice id)
+{
+    struct memory_name *name = memory_name_find(store, tenant, id);
+    if (!name) {
+        name = calloc(1, sizeof *name + tenant.len + id.len + 2);
+        if (!name)
+            return NULL;
+        char *at = name->text;
+        name->link.first = text_put(&at, tenant);
+        name->link.second = text_put(&at, id);
+        names_add(&store->names, &name->link);
+    }
+    name->references++;
+    return name;
+}
+
+static void job_fill(struct memory_job *job, const struct op_insert *insert, int64_t seq)
+{
+    char *at = job->text;
+    job->job = (struct job){
+        .seq = seq,
+        .lane = job->lane->id,
+        .destination = job->lane->link.first,
+        .tenant = job->name->link.first,
+        .id = job->name->link.second,
+        .state = STATE_PENDING,
+        .priority = insert->priority,
+        .step = STEP_SEND,
+        .rank = insert->rank,
+        .generation = 1,
+        .first_at = INSTANT_NONE,
+        .failed_at = INSTANT_NONE,
+        .look_failed_at = INSTANT_NONE,
+        .run_at = insert->run_at,
+        .deadline = insert->deadline,
+        .dead_at = INSTANT_NONE,
+        .expires_at = INSTANT_NONE,
+        .lease_until = INSTANT_NONE,
+        .last_code = SLICE(""),
+        .last_error = SLICE(""),
+        .dead_code = SLICE(""),
+        .reference = SLICE(""),
+        .payload = job->job.payload,
+        .content_type = text_put(&at, insert->content_type),
+        .headers = text_put(&at, insert->headers),
+        .correlation_id = text_put(&at, insert->correlation_id),
+        .metadata = text_put(&at, insert->metadata),
+    };
+    job->owner = SLICE("");
+    job->forget_at = INSTANT_NONE;
+    job_digest(insert, job->digest);
+}
+
+enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, struct slice id, int64_t seq,
+                           struct memory_lane *lane, struct memory_job **ret_job)
+{
+    size_t text_bytes =
+        insert->content_type.len + insert->headers.len + insert->correlation_id.len + insert->metadata.len + 4;
+    struct memory_job *job = calloc(1, sizeof *job + text_bytes);
+    if (!job || text_copy(insert->payload, &job->job.payload) != STATUS_OK) {
+        free(job);
+        return STATUS_NO_MEMORY;
+    }
+    struct undo *undo = undo_new(store, UNDO_JOB_NEW);
+    job->name = undo ? name_get(store, insert->tenant, id) : NULL;
+    if (!job->name) {
+        store->undo_count -= undo ? 1 : 0;
+        text_free(job->job.payload);
+        free(job);
+        return STATUS_NO_MEMORY;
+    }
+    assert(!job->name->job);
+    job->name->job = job;
+    job->lane = lane;
+    job_fill(job, insert, seq);
+    tree_add(&store->jobs, &job->by_seq, seq, seq);
+    undo->job = job;
+    *ret_job = job;
+    return STATUS_OK;
+}
+
+enum status memory_job_change(struct memory_store *store, struct memory_job *job)
+{
+    assert(job->placed);
+    struct job_saved *saved = malloc(sizeof *saved);
+    struct undo *undo = saved ? undo_new(store, UNDO_JOB_CHANGED) : NULL;
+    if (!undo) {
+        free(saved);
+        return STATUS_NO_MEMORY;
+    }
+    *saved = (struct job_saved){ .job = job->job,
+                                 .forget_at = job->forget_at,
+                                 .ready = job->ready,
+                                 .lane_completed = job->lane->counts.completed,
+                                 .lane_cancelled = job->lane->counts.cancelled };
+    undo->job = job;
+    undo->saved = saved;
+    job_displace(store, job);
+    return STATUS_OK;
+}
+
+enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value)
+{
+    struct slice copy;
+    if (slice_equal(*text, value))
+        return STATUS_OK;
+    if (text_copy(value, &copy) != STATUS_OK)
+        return STATUS_NO_MEMORY;
+    struct undo *undo = undo_new(store, UNDO_TEXT);
+    if (!undo) {
+        text_free(copy);
+        return STATUS_NO_MEMORY;
+    }
+    undo->text = text;
+    undo->text_before = *text;
+    *text = copy;
+    return STATUS_OK;
+}
+
+enum status memory_job_ready(struct memory_store *store, struct memory_job *job)
+{
+    assert(job->placed && !job->ready);
+    struct undo *undo = undo_new(store, UNDO_JOB_READY);
+    if (!undo)
+        return STATUS_NO_MEMORY;
+    undo->job = job;
+    job_displace(store, job);
+    job->ready = true;
+    memory_job_placed(store, job);
+    return STATUS_OK;
+}
+
+enum status memory_job_delete(struct memory_store *store, struct memory_job *job)
+{
+    struct undo *undo = undo_new(store, UNDO_JOB_GONE);
+    if (!undo)
+        return STATUS_NO_MEMORY;
+    undo->job = job;
+    job_displace(store, job);
+    tree_remove(&store->jobs, &job->by_seq);
+    job->name->job = NULL;
+    return STATUS_OK;
+}
+
+enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_kept **ret_kept)
+{
+    struct names_link *link = names_find(&store->kept, space, name);
+    if (link) {
+        *ret_kept = CONTAINER_OF(link, struct memory_kept, link);
+        return STATUS_OK;
+    }
+    struct memory_kept *kept = calloc(1, sizeof *kept + space.len + name.len + 2);
+    struct undo *undo = kept ? undo_new(store, UNDO_KEPT_NEW) : NULL;
+    if (!undo) {
+        free(kept);
+        return STATUS_NO_MEMORY;
+    }
+    char *at = kept->text;
+    kept->link.first = text_put(&at, space);
+    kept->link.second = text_put(&at, name);
+    kept->value = SLICE("");
+    names_add(&store->kept, &kept->link);
+    undo->kept = kept;
+    *ret_kept = kept;
+    return STATUS_OK;
+}
+
+static enum status events_reserve(struct memory_store *store)
+{
+    if (store->events_start + store->events_count < store->events_capacity)
+        return STATUS_OK;
+    if (store->events_start > store->events_count) {
+        memmove(store->events, store->events + store->events_start, store->events_count * sizeof *store->events);
+        store->events_start = 0;
+        return STATUS_OK;
+    }
+    size_t capacity = store->events_capacity ? store->events_capacity * 2 : LIST_FIRST;
+    struct memory_event **events = realloc(store->events, capacity * sizeof *events);
+    if (!events)
+        return STATUS_NO_MEMORY;
+    store->events = events;
+    store->events_capacity = capacity;
+    return STATUS_OK;
+}
+
+/* By its number: what is forgotten with the process needs no secret, and a run can be repeated. */
+void memory_event_salt(struct event *event)
+{
+    uint64_t salt = event->data.len > 0 ? (uint64_t)event->number : 0;
+    memcpy(event->salt, &salt, sizeof salt);
+}
+
+int64_t memory_event_previous(enum event_type type, int64_t before)
+{
+    return type == EVENT_TYPE_ACCEPTED ? 0 : before;
+}
+
+enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
+                             struct slice destination, struct slice data)
+{
+    assert(data.len <= EVENT_DATA_BYTES_MAX);
+    struct memory_event *kept = events_reserve(store) == STATUS_OK ? malloc(sizeof *kept + data.len + 1) : NULL;
+    if (!kept)
+        return STATUS_NO_MEMORY;
+    struct memory_name *name = job ? job->name : NULL;
+    struct event event = {
+        .number = store->numbers.event + 1,
+        .at = now,
+        .type = type,
+        .state = job ? job->job.state : STATE_NONE,
+        .attempt = job ? job->job.attempts : 0,
+        .destination = job ? job->lane->link.first : destination,
+        .tenant = job ? job->lane->link.second : SLICE(""),
+        .job = job ? name->link.second : SLICE(""),
+        .data = data,
+        .previous = memory_event_previous(type, name ? name->last_event : 0),
+        .form = EVENT_FORM_SALTED,
+    };
+    memory_event_salt(&event);
+    event_chain(store->numbers.hash, &event);
+    *kept = (struct memory_event){ .at = now,
+                                   .before = name ? name->last_event : 0,
+                                   .attempt = event.attempt,
+                                   .name = name,
+                                   .destination = event.destination,
+                                   .tenant = event.tenant,
+                                   .type = type,
+                                   .state = event.state,
+                                   .data_len = (uint32_t)data.len };
+    char *at = kept->data;
+    text_put(&at, data);
+    memcpy(kept->hash, event.hash, sizeof kept->hash);
+    memcpy(store->numbers.hash, event.hash, sizeof event.hash);
+    store->events[store->events_start + store->events_count++] = kept;
+    store->numbers.event = event.number;
+    if (job) {
+        name->last_event = event.number;
+        name->references++;
+        job->job.last_event = event.number;
+    }
+    return STATUS_OK;
+}
+
+struct memory_name *memory_name_find(const struct memory_store *store, struct slice tenant, struct slice id)
+{
+    struct names_link *link = names_find(&store->names, tenant, id);
+    return link ? CONTAINER_OF(link, struct memory_name, link) : NULL;
+}
+
+struct memory_job *memory_job_find(const struct memory_store *store, int64_t seq)
+{
+    struct tree_node *node = tree_find(&store->jobs, seq, seq);
+    return node ? CONTAINER_OF(node, struct memory_job, by_seq) : NULL;
+}
+
+int64_t memory_event_first(const struct memory_store *store)
+{
+    return store->numbers.event - (int64_t)store->events_count + 1;
+}
+
+struct memory_event *memory_event_find(const struct memory_store *store, int64_t number)
+{
+    int64_t first = memory_event_first(store);
+    if (number < first || number > store->numbers.event)
+        return NULL;
+    return store->events[store->events_start + (size_t)(number - first)];
+}
+
+enum status memory_job_copy(const struct memory_job *job, bool with_payload, struct arena *memory, struct job *ret_job)
+{
+    struct job copy = job->job;
+    if (!with_payload)
+        copy.payload = SLICE("");
+    struct slice *texts[] = { &copy.destination, &copy.tenant,       &copy.id,      &copy.last_code,      &copy.last_error,
+                              &copy.dead_code,   &copy.reference,    &copy.headers, &copy.correlation_id, &copy.metadata,
+                              &copy.payload,     &copy.content_type };
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        bytes += texts[i]->len + 1;
+    char *at = arena_alloc(memory, bytes);
+    if (!at)
+        return STATUS_NO_MEMORY;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = text_put(&at, *texts[i]);
+    *ret_job = copy;
+    return STATUS_OK;
+}
+
+void memory_clear(struct memory_store *store)
+{
+    for (size_t i = 0; i < store->events_count; i++)
+        free(store->events[store->events_start + i]);
+    size_t cursor = 0;
+    for (struct names_link *link; (link = names_pop(&store->names, &cursor));) {
+        struct memory_name *name = CONTAINER_OF(link, struct memory_name, link);
+        struct memory_job *job = name->job;
+        name->references = 2; /* the events are gone and the table does not have it any more */
+        if (job)
+            job_free(store, job);
+        free(name);
+    }
+    cursor = 0;
+    for (struct names_link *link; (link = names_pop(&store->kept, &cursor));) {
+        struct memory_kept *kept = CONTAINER_OF(link, struct memory_kept, link);
+        text_free(kept->value);
+        free(kept);
+    }
+    for (size_t i = 0; i < store->lane_count; i++)
+        free(store->lane_list[i]);
+    map_release(&store->tenants);
+    free(store->own_tenant);
+    names_release(&store->names);
+    names_release(&store->lanes);
+    names_release(&store->kept);
+    free(store->lane_list);
+    free(store->events);
+    free(store->undos);
+}

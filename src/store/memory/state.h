@@ -1,0 +1,202 @@
+/*
+ * state.h - what the memory store holds, and how a batch is undone.
+ *
+ * Inside store_memory*.c only. A batch changes things in place and writes down how to undo each
+ * change before it makes it. Undoing allocates nothing, so it cannot fail: that is what makes a batch
+ * atomic when memory runs out in its middle. What a batch deletes is freed when it is committed.
+ */
+#ifndef STORE_MEMORY_STATE_H
+#define STORE_MEMORY_STATE_H
+
+#include "base/map.h"
+#include "store/memory/names.h"
+#include "store/memory/tree.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+struct memory_lane {
+    struct names_link link; /* destination, tenant */
+    int64_t id;
+    struct tree ready; /* by (rank, seq) */
+    struct lane_counts counts;
+    struct memory_lane *next_of_tenant; /* at another destination */
+    uint64_t mark; /* of the promotion that last made something ready here */
+    size_t mark_index;
+    char text[];
+};
+
+/* A job's name. It outlives the job for as long as an event of it is kept. */
+struct memory_name {
+    struct names_link link; /* tenant, id */
+    struct memory_job *job; /* NULL: deleted */
+    int64_t last_event;
+    size_t references; /* jobs not yet freed, and events */
+    char text[];
+};
+
+struct memory_job {
+    struct tree_node by_seq;   /* in memory_store.jobs */
+    struct tree_node by_place; /* in its lane's ready, or in memory_store.leases */
+    struct tree_node by_time;  /* in memory_store.timers, when timed */
+    struct memory_lane *lane;
+    struct memory_name *name;
+    struct job job;
+    struct slice owner; /* of the lease */
+    instant forget_at;
+    bool ready;
+    bool placed; /* counted, and in the trees of its state */
+    bool timed;
+    unsigned char digest[16];
+    char text[];
+};
+
+struct memory_event {
+    instant at;
+    int64_t before; /* of the same name, which may be of an earlier job; 0: none */
+    int64_t attempt;
+    struct memory_name *name; /* NULL: of no job */
+    struct slice destination, tenant;
+    enum event_type type;
+    enum job_state state;
+    uint32_t data_len;
+    unsigned char hash[EVENT_HASH_BYTES];
+    char data[];
+};
+
+struct memory_kept {
+    struct names_link link; /* space, name */
+    struct slice value;     /* empty: taken away */
+    char text[];
+};
+
+enum undo_kind {
+    UNDO_JOB_NEW,
+    UNDO_JOB_CHANGED,
+    UNDO_JOB_READY,
+    UNDO_JOB_GONE,
+    UNDO_TEXT,
+    UNDO_LANE_NEW,
+    UNDO_KEPT_NEW,
+};
+
+struct job_saved;
+
+struct undo {
+    enum undo_kind kind;
+    union {
+        struct {
+            struct memory_job *job;
+            struct job_saved *saved;
+        };
+        struct {
+            struct slice *text;
+            struct slice text_before;
+        };
+        struct memory_lane *lane;
+        struct memory_kept *kept;
+    };
+};
+
+/* All but the trees and tables, which are undone change by change. */
+struct memory_numbers {
+    int64_t seq, token, event;
+    unsigned char hash[EVENT_HASH_BYTES]; /* of the last event */
+    size_t trimmed;                       /* events at the front that the commit frees */
+};
+
+struct memory_store {
+    struct store store; /* first */
+    pthread_mutex_t mutex;
+    struct store_settings settings; /* without names */
+    char *own_tenant;
+    int64_t tenant_count; /* but for the daemon's own */
+    struct map tenants;   /* tenant -> its first lane */
+    int64_t backlog; /* pending + waiting, all lanes */
+    struct memory_numbers numbers, numbers_before;
+    struct names names, lanes, kept;
+    struct memory_lane **lane_list; /* by id - 1 */
+    size_t lane_capacity, lane_count;
+    struct tree jobs, leases, timers;
+    struct memory_event **events; /* from events_start on */
+    size_t events_start, events_count, events_capacity;
+    struct undo *undos;
+    size_t undo_count, undo_capacity;
+    uint64_t mark;
+};
+
+#define CONTAINER_OF(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
+
+/* A batch: begin, changes, then one of the other two. */
+void memory_begin(struct memory_store *store);
+void memory_commit(struct memory_store *store);
+void memory_rollback(struct memory_store *store);
+/* Frees everything but the store itself. */
+void memory_clear(struct memory_store *store);
+
+/*
+ * The changes. Those that return a status return STATUS_OK or STATUS_NO_MEMORY; after the latter the batch
+ * must be rolled back.
+ */
+/* Pending and waiting jobs of the tenant, at all destinations. */
+int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant);
+enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
+                            struct memory_lane **ret_lane) MUST_CHECK;
+/* A job that has its name, lane and texts, and no event yet; memory_job_placed is still to be called. */
+enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, struct slice id, int64_t seq,
+                           struct memory_lane *lane, struct memory_job **ret_job) MUST_CHECK;
+/* Takes a job out of its place, to be changed; memory_job_placed puts it in the new one. */
+enum status memory_job_change(struct memory_store *store, struct memory_job *job) MUST_CHECK;
+void memory_job_placed(struct memory_store *store, struct memory_job *job);
+/* Changes one of the texts that a job or a note owns. */
+enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value) MUST_CHECK;
+/* A scheduled job's time has come. */
+enum status memory_job_ready(struct memory_store *store, struct memory_job *job) MUST_CHECK;
+enum status memory_job_delete(struct memory_store *store, struct memory_job *job) MUST_CHECK;
+enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_kept **ret_kept) MUST_CHECK;
+/* `job` NULL: an event of no job, of `destination` or of nothing. */
+enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
+                             struct slice destination, struct slice data) MUST_CHECK;
+
+/* Fills in what its data is salted with. */
+void memory_event_salt(struct event *event);
+/* What an event says is the one before of its job: an id that is used again starts anew. */
+int64_t memory_event_previous(enum event_type type, int64_t before);
+
+/* Lookups; NULL when there is none. */
+struct memory_name *memory_name_find(const struct memory_store *store, struct slice tenant, struct slice id);
+struct memory_job *memory_job_find(const struct memory_store *store, int64_t seq);
+struct memory_event *memory_event_find(const struct memory_store *store, int64_t number);
+int64_t memory_event_first(const struct memory_store *store);
+
+/* A copy whose texts live in `memory`; STATUS_NO_MEMORY. */
+enum status memory_job_copy(const struct memory_job *job, bool with_payload, struct arena *memory,
+                            struct job *ret_job) MUST_CHECK;
+
+extern const struct store_ops memory_store_ops;
+
+/* The readers' half of the table, in store_memory_read.c. */
+enum status memory_reader(struct store *base, struct store_reader **ret_reader, struct error *err);
+void memory_reader_close(struct store_reader *base);
+enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
+                              struct arena *memory, struct job *ret_job, struct error *err);
+enum status memory_reader_job_seq(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
+                                  struct job *ret_job, struct error *err);
+enum status memory_reader_jobs(struct store_reader *base, const struct job_filter *filter, size_t max, bool with_payload,
+                               struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
+                               struct error *err);
+enum status memory_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                 struct event **ret_events, size_t *ret_count, struct error *err);
+enum status memory_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
+                                  struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
+enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
+                                struct lane **ret_lanes, size_t *ret_count, struct error *err);
+enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
+                                size_t *ret_count, struct error *err);
+enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+                               struct slice *ret_value, struct error *err);
+enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
+
+#endif

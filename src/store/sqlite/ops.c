@@ -1,0 +1,741 @@
+#include "base/hash.h"
+#include "store/sqlite/private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PROMOTE_STEP = 256,          /* timers looked up at once */
+    VALUE_BYTES_MAX = 500000000, /* SQLite refuses a row of twice this */
+    TOKENS_RESERVED = 1 << 20,   /* lease tokens given to this process by one write of the meta row */
+};
+
+static enum status no_memory(struct sqlite_batch *batch)
+{
+    return error_set(batch->err, STATUS_NO_MEMORY, "no memory for the results of a batch");
+}
+
+static enum status refuse(struct store_op *op, enum status status)
+{
+    op->status = status;
+    return STATUS_OK;
+}
+
+/* ---- OP_INSERT ---- */
+
+static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *row)
+{
+    struct op_insert *insert = &op->insert;
+    unsigned char digest[JOB_DIGEST_BYTES];
+    job_digest(insert, digest);
+    if (memcmp(digest, row->digest, JOB_DIGEST_BYTES) != 0)
+        return refuse(op, STATUS_CONFLICT);
+    insert->ret_id = arena_copy(batch->memory, row->job.id);
+    if (!insert->ret_id.data)
+        return no_memory(batch);
+    insert->ret_seq = row->job.seq;
+    insert->ret_lane = row->job.lane;
+    insert->ret_existed = true;
+    return STATUS_OK;
+}
+
+/*
+ * An id of our own. Nobody else has it and nobody need look: it holds the time, the job's number, and bits that only this
+ * installation's seed gives, so a caller cannot have chosen it before.
+ */
+static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
+{
+    uint64_t seq = (uint64_t)batch->store->progress.seq_last + 1;
+    uint64_t secret = hash_slice(batch->store->base.seed, seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
+    char *text = arena_alloc(batch->memory, JOB_ID_MADE_BYTES + 1);
+    if (!text)
+        return no_memory(batch);
+    job_id_make(batch->now, seq << MADE_ID_SECRET_BITS | secret, text);
+    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
+    return STATUS_OK;
+}
+
+/* The texts are the caller's. */
+static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const struct op_insert *insert)
+{
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_PAYLOAD);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(seq);
+    row[1] = value_text(insert->content_type);
+    row[2] = value_text(insert->headers);
+    row[3] = value_text(insert->correlation_id);
+    row[4] = value_text(insert->metadata);
+    row[5] = value_blob(insert->payload.data, insert->payload.len);
+    return STATUS_OK;
+}
+
+static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, struct slice id)
+{
+    struct op_insert *insert = &op->insert;
+    struct sqlite_lane *lane;
+    enum status status = sqlite_lane_get(batch, insert->destination, insert->tenant, &lane);
+    if (status != STATUS_OK)
+        return status;
+    struct sqlite_row row = {
+        .job = {
+            .seq = batch->store->progress.seq_last + 1,
+            .lane = lane->lane.id,
+            .destination = lane->lane.destination,
+            .tenant = lane->lane.tenant,
+            .id = id,
+            .state = STATE_PENDING,
+            .priority = insert->priority,
+            .rank = insert->rank,
+            .generation = 1,
+            .created_at = batch->now,
+            .first_at = INSTANT_NONE,
+            .run_at = insert->run_at == INSTANT_NONE ? batch->now : insert->run_at,
+            .deadline = insert->deadline,
+            .updated_at = batch->now,
+            .failed_at = INSTANT_NONE,
+            .look_failed_at = INSTANT_NONE,
+            .dead_at = INSTANT_NONE,
+            .expires_at = INSTANT_NONE,
+        },
+        .key = insert->id.len > 0 ? (int64_t)job_key(insert->tenant, id) : 0,
+        .ready = insert->run_at <= batch->now,
+        .forget_at = INSTANT_NONE,
+    };
+    sqlite_digest_make(insert, &row);
+    batch->store->progress.seq_last = row.job.seq;
+    status = sqlite_row_change(batch, NULL, &row, EVENT_TYPE_ACCEPTED, op->data);
+    if (status == STATUS_OK)
+        status = payload_insert(batch, row.job.seq, insert);
+    insert->ret_seq = row.job.seq;
+    insert->ret_lane = row.job.lane;
+    insert->ret_id = id;
+    insert->ret_existed = false;
+    return status;
+}
+
+/* Whether the queue is, or its tenant's share of it; only a queue that is as long as a share can hold a whole one. */
+static bool is_full(const struct sqlite_store *store, struct op_insert *insert)
+{
+    const struct store_settings *settings = &store->settings;
+    insert->ret_tenant_full = false;
+    if (insert->beyond_limit)
+        return false;
+    if (settings->pending_max > 0 && store->progress.waiting >= settings->pending_max)
+        return true;
+    int64_t share = pending_share(settings, store->progress.tenant_count);
+    insert->ret_tenant_full =
+        share > 0 && store->progress.waiting >= share && sqlite_tenant_waiting(store, insert->tenant) >= share;
+    return insert->ret_tenant_full;
+}
+
+static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct op_insert *insert = &op->insert;
+    const struct sqlite_store *store = batch->store;
+    struct slice id = SLICE("");
+    if (insert->destination.len == 0 || insert->priority < 0 || insert->priority >= PRIORITY_COUNT)
+        return refuse(op, STATUS_INVALID);
+    if (insert->payload.len > VALUE_BYTES_MAX || insert->headers.len + insert->metadata.len > VALUE_BYTES_MAX / 2)
+        return refuse(op, STATUS_LIMIT);
+    if (insert->id.len > 0) {
+        struct sqlite_row row;
+        bool found;
+        enum status status = sqlite_row_by_name(batch, insert->tenant, insert->id, &row, &found);
+        if (status != STATUS_OK)
+            return status;
+        if (found)
+            return insert_existing(batch, op, &row);
+    }
+    if (is_full(store, insert))
+        return refuse(op, STATUS_FULL);
+    enum status status = STATUS_OK;
+    if (insert->id.len == 0)
+        status = id_make(batch, &id);
+    else
+        id = arena_copy(batch->memory, insert->id);
+    if (status != STATUS_OK || !id.data)
+        return status != STATUS_OK ? status : no_memory(batch);
+    return insert_new(batch, op, id);
+}
+
+/* ---- OP_CLAIM ---- */
+
+/* Numbers are taken from the meta row in blocks, before the first of them is used: they only grow, over crashes too. */
+static enum status token_next(struct sqlite_batch *batch, int64_t *ret_token)
+{
+    struct sqlite_progress *progress = &batch->store->progress;
+    if (progress->token_last == progress->token_limit) {
+        enum status status = sqlite_meta_set(batch, "token", progress->token_limit + TOKENS_RESERVED);
+        if (status != STATUS_OK)
+            return status;
+        progress->token_limit += TOKENS_RESERVED;
+    }
+    *ret_token = ++progress->token_last;
+    return STATUS_OK;
+}
+
+static enum status claim_one(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before,
+                             struct job *ret_job)
+{
+    struct sqlite_row after = *before;
+    enum job_state state = job_state_after(before->job.state, EVENT_CLAIM);
+    if (state == STATE_NONE)
+        return error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)before->job.seq,
+                         job_state_name(before->job.state));
+    after.job.state = state;
+    after.ready = false;
+    after.job.updated_at = batch->now;
+    after.job.lease_until = op->claim.lease_until;
+    after.lease_owner = op->claim.owner;
+    if (after.job.first_at == INSTANT_NONE)
+        after.job.first_at = batch->now;
+    if (after.job.step == STEP_SEND) {
+        after.job.attempts++;
+        after.job.attempts_total++;
+    }
+    enum status status = token_next(batch, &after.job.lease_token);
+    if (status == STATUS_OK)
+        status = sqlite_row_change(batch, before, &after, EVENT_TYPE_CLAIMED, op->data);
+    *ret_job = after.job;
+    return status;
+}
+
+/*
+ * All are read before the first is changed: a statement is not stepped over rows that move. Of `max` rows fewer come only
+ * where bytes_max is reached, and *ret_more tells.
+ */
+static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_lane *lane, size_t max,
+                              const struct op_claim *claim, struct sqlite_row *rows, size_t *ret_count, bool *ret_more)
+{
+    enum statement which = claim->failed_last != 0 ? STATEMENT_JOB_CLAIM_FAILED_LAST : STATEMENT_JOB_CLAIM;
+    sqlite3_stmt *statement = batch->store->statements[which];
+    size_t count = 0, bytes = 0, bytes_max = claim->bytes_max;
+    bool more;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_JOB | 1 << ROWS_PAYLOAD | 1 << ROWS_READY);
+    *ret_count = 0;
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, lane->lane.id);
+    sqlite3_bind_int64(statement, 2, (int64_t)max);
+    if (claim->failed_last != 0) {
+        sqlite3_bind_int64(statement, 3, claim->failed_last);
+        sqlite3_bind_int(statement, 5, claim->unfailed_only);
+        sqlite3_bind_int64(statement, 4, max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX);
+    }
+    status = sqlite_next(batch, which, &more);
+    while (status == STATUS_OK && more) {
+        assert(count < max);
+        bytes += (size_t)sqlite3_column_bytes(statement, COLUMN_PAYLOAD);
+        if (bytes_max > 0 && count > 0 && bytes > bytes_max)
+            break;
+        status = sqlite_row_read(statement, batch->memory, &rows[count], batch->err);
+        rows[count].job.destination = lane->lane.destination;
+        rows[count].job.tenant = lane->lane.tenant;
+        rows[count].job.damaged =
+            status == STATUS_OK && rows[count].job.step == STEP_SEND && sqlite_digest_differs(&rows[count]);
+        count++;
+        if (status == STATUS_OK)
+            status = sqlite_next(batch, which, &more);
+    }
+    sqlite3_reset(statement);
+    *ret_count = count;
+    *ret_more = more;
+    return status;
+}
+
+/* A lane's names live with the store; results live in the caller's memory. */
+static enum status names_copy(struct sqlite_batch *batch, struct job *job)
+{
+    job->destination = arena_copy(batch->memory, job->destination);
+    job->tenant = arena_copy(batch->memory, job->tenant);
+    return job->destination.data && job->tenant.data ? STATUS_OK : no_memory(batch);
+}
+
+static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct op_claim *claim = &op->claim;
+    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, claim->lane);
+    claim->ret_jobs = NULL;
+    claim->ret_count = claim->ret_left = 0;
+    if (!lane)
+        return STATUS_OK; /* a lane that never was has nothing ready */
+    size_t max = (uint64_t)lane->lane.counts.ready < claim->max ? (size_t)lane->lane.counts.ready : claim->max;
+    if (max == 0)
+        return STATUS_OK;
+    struct sqlite_row *rows = arena_alloc_array(&batch->scratch, max, sizeof *rows);
+    struct job *jobs = arena_alloc_array(batch->memory, max, sizeof *jobs);
+    if (!rows || !jobs)
+        return no_memory(batch);
+    size_t count;
+    bool more;
+    enum status status = claim_read(batch, lane, max, claim, rows, &count, &more);
+    if (status == STATUS_OK && count < max && !more && !claim->unfailed_only)
+        status =
+            error_set(batch->err, STATUS_CORRUPT, "lane %lld counts more ready jobs than it has", (long long)lane->lane.id);
+    bool in_order = claim->failed_last == 0; /* else each is taken out for itself */
+    if (status == STATUS_OK && in_order)
+        status = sqlite_ready_take(batch, &rows[count - 1].job);
+    batch->ready_taken = in_order;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = claim_one(batch, op, &rows[i], &jobs[i]);
+        if (status == STATUS_OK)
+            status = names_copy(batch, &jobs[i]);
+    }
+    batch->ready_taken = false;
+    claim->ret_jobs = jobs;
+    claim->ret_count = count;
+    claim->ret_left = max - count;
+    return status;
+}
+
+/* ---- OP_SETTLE, OP_EXTEND ---- */
+
+/* Invariant 3: only the holder of the lease. */
+static enum status leased_row(struct sqlite_batch *batch, struct store_op *op, int64_t seq, int64_t token,
+                              struct sqlite_row *ret_row)
+{
+    bool found;
+    enum status status = sqlite_row_by_seq(batch, seq, ret_row, &found);
+    if (status == STATUS_OK && (!found || ret_row->job.state != STATE_RUNNING || ret_row->job.lease_token != token))
+        op->status = STATUS_CONFLICT;
+    return status;
+}
+
+/* A job given back untried has no outcome; what the last real attempt said stays. */
+static void outcome_keep(struct job *job, const struct op_settle *settle)
+{
+    bool happened = settle->outcome != OUTCOME_NONE;
+    if (happened) {
+        job->last_class = settle->outcome;
+        job->last_code = settle->code;
+    }
+    if (happened || settle->error.len > 0)
+        job->last_error = error_text_cut(settle->error);
+    if (settle->reference.len > 0)
+        job->reference = settle->reference;
+}
+
+static void settled_row(const struct op_settle *settle, enum job_state state, instant now, struct sqlite_row *row)
+{
+    struct job *job = &row->job;
+    outcome_keep(job, settle);
+    if (settle->attempt_undone && job->step == STEP_SEND && job->attempts > 0) {
+        job->attempts--;
+        job->attempts_total--;
+    }
+    job->state = state;
+    job->updated_at = now;
+    job->retry_count = settle->retry_count;
+    job->step_count = settle->step_count;
+    job->doubted = settle->doubted;
+    job_note_failure(job, settle);
+    job->lease_token = 0;
+    job->lease_until = INSTANT_NONE;
+    row->lease_owner = SLICE("");
+    if (state == STATE_WAITING) {
+        job->step = settle->step;
+        job->run_at = settle->run_at;
+        job->rank = settle->rank;
+        row->ready = settle->run_at <= now;
+    } else if (state == STATE_DEAD) {
+        job->dead_at = now;
+        job->dead_code = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0 ? SLICE("EXPIRED") : settle->dead_code;
+        job->expires_at = dead_expires_at(now, settle->dead_ttl_ms);
+    } else {
+        row->forget_at = settle->forget_at;
+    }
+}
+
+static enum status settle_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    const struct op_settle *settle = &op->settle;
+    struct sqlite_row before;
+    enum event_type type = settle_event_type(settle->event);
+    if (type == EVENT_TYPE_NONE || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
+        settle->step < STEP_SEND || settle->step > STEP_POLL)
+        return refuse(op, STATUS_INVALID);
+    enum status status = leased_row(batch, op, settle->seq, settle->token, &before);
+    if (status != STATUS_OK || op->status != STATUS_OK)
+        return status;
+    enum job_state state = job_state_after(before.job.state, settle->event);
+    if (state == STATE_NONE || (state == STATE_DEAD && settle->error.len == 0))
+        return refuse(op, STATUS_INVALID);
+    op->settle.ret_lane = before.job.lane;
+    struct sqlite_row after = before;
+    settled_row(settle, state, batch->now, &after);
+    return sqlite_row_change(batch, &before, &after, type, op->data);
+}
+
+static enum status extend_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct sqlite_row before;
+    enum status status = leased_row(batch, op, op->extend.seq, op->extend.token, &before);
+    if (status != STATUS_OK || op->status != STATUS_OK)
+        return status;
+    struct sqlite_row after = before;
+    after.job.lease_until = op->extend.lease_until;
+    after.job.updated_at = batch->now;
+    return sqlite_row_change(batch, &before, &after, EVENT_TYPE_LEASE_EXTENDED, op->data);
+}
+
+/* ---- OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+
+static void cancelled_row(struct sqlite_row *row, instant forget_at)
+{
+    row->job.state = STATE_CANCELLED;
+    row->ready = false;
+    row->forget_at = forget_at;
+}
+
+/* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
+static void start_over(struct job *job, instant now)
+{
+    job->generation++;
+    job->attempts = 0;
+    job->retry_count = 0;
+    job->step_count = 0;
+    job->step = STEP_SEND;
+    job->doubted = false;
+    job->first_at = INSTANT_NONE;
+    job->failed_at = INSTANT_NONE;
+    job->look_failed_at = INSTANT_NONE;
+    job->dead_at = INSTANT_NONE;
+    job->expires_at = INSTANT_NONE;
+    job->dead_code = SLICE("");
+    if (job->deadline <= now)
+        job->deadline = INSTANT_NONE;
+}
+
+/* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
+static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, instant now)
+{
+    if (row->job.state == STATE_DEAD || row->job.state == STATE_COMPLETED)
+        start_over(&row->job, now);
+    row->job.state = STATE_PENDING;
+    row->forget_at = INSTANT_NONE;
+    row->job.run_at = now;
+    row->job.rank = redrive->rank;
+    row->job.redrives_auto += redrive->automatic ? 1 : 0;
+    row->ready = true;
+}
+
+static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_PAYLOAD_UPDATE];
+    sqlite3_bind_int64(statement, 1, row->job.seq);
+    sqlite3_bind_blob64(statement, 2, payload.len ? payload.data : "", payload.len, SQLITE_STATIC);
+    enum status status = sqlite_run(batch, STATEMENT_PAYLOAD_UPDATE);
+    return status == STATUS_OK ? sqlite_digest_correct(batch, row, payload) : status;
+}
+
+static enum status job_deleted(struct sqlite_batch *batch, const struct sqlite_row *row, enum event_type type,
+                               struct slice data)
+{
+    return sqlite_row_change(batch, row, NULL, type, data);
+}
+
+static enum status named_change(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
+{
+    struct sqlite_row after = *before;
+    enum event_type type = EVENT_TYPE_PRIORITIZED;
+    after.job.updated_at = batch->now;
+    if (op->kind == OP_CANCEL) {
+        type = EVENT_TYPE_CANCELLED;
+        cancelled_row(&after, op->job.forget_at);
+    } else if (op->kind == OP_REDRIVE) {
+        type = EVENT_TYPE_REDRIVEN;
+        redriven_row(&after, &op->job, batch->now);
+    } else {
+        after.job.priority = op->job.priority;
+        after.job.rank = op->job.rank;
+    }
+    op->job.ret_state = after.job.state;
+    op->job.ret_was_dead = before->job.state == STATE_DEAD;
+    enum status status = STATUS_OK;
+    if (op->kind == OP_REDRIVE && op->job.payload_given)
+        status = payload_replace(batch, &after, op->job.payload);
+    return status == STATUS_OK ? sqlite_row_change(batch, before, &after, type, op->data) : status;
+}
+
+static bool named_allowed(const struct store_op *op, enum job_state state)
+{
+    switch (op->kind) {
+    case OP_CANCEL:
+        return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
+    case OP_REDRIVE:
+        return op->job.automatic ? state == STATE_DEAD
+                                 : job_state_after(state, op->job.resend ? EVENT_RESEND : EVENT_REDRIVE) != STATE_NONE;
+    case OP_PURGE:
+        return state == STATE_DEAD;
+    default:
+        return state == STATE_PENDING || state == STATE_WAITING || state == STATE_RUNNING;
+    }
+}
+
+static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct sqlite_row row;
+    bool found;
+    if (op->kind == OP_PRIORITIZE && (op->job.priority < 0 || op->job.priority >= PRIORITY_COUNT))
+        return refuse(op, STATUS_INVALID);
+    if (op->job.payload_given && op->job.payload.len > VALUE_BYTES_MAX)
+        return refuse(op, STATUS_LIMIT);
+    enum status status = sqlite_row_by_name(batch, op->job.tenant, op->job.id, &row, &found);
+    if (status != STATUS_OK)
+        return status;
+    if (!found)
+        return refuse(op, STATUS_NOT_FOUND);
+    op->job.ret_seq = row.job.seq;
+    op->job.ret_lane = row.job.lane;
+    op->job.ret_state = row.job.state;
+    if (!named_allowed(op, row.job.state))
+        return refuse(op, STATUS_CONFLICT);
+    return op->kind == OP_PURGE ? job_deleted(batch, &row, EVENT_TYPE_PURGED, op->data) : named_change(batch, op, &row);
+}
+
+/* ---- OP_PROMOTE ---- */
+
+static enum status promote_expire(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before)
+{
+    struct sqlite_row after = *before;
+    char text[INSTANT_TEXT_BYTES + 64], at[INSTANT_TEXT_BYTES];
+    after.job.state = job_state_after(before->job.state, EVENT_EXPIRE);
+    assert(after.job.state == STATE_DEAD);
+    after.ready = false;
+    after.job.updated_at = batch->now;
+    after.job.dead_at = batch->now;
+    after.job.dead_code = SLICE("EXPIRED");
+    after.job.expires_at =
+        promote_expires_at(&op->promote, sqlite_lane_by_id(batch->store, before->job.lane)->lane.destination, batch->now);
+    if (after.job.last_error.len == 0) {
+        instant_format(before->job.deadline, at);
+        snprintf(text, sizeof text, "not delivered by its deadline %s", at);
+        after.job.last_error = slice_from(text);
+    }
+    return sqlite_row_change(batch, before, &after, EVENT_TYPE_EXPIRED, op->data);
+}
+
+static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, int64_t seq)
+{
+    struct op_promote *promote = &op->promote;
+    struct sqlite_row row;
+    bool found;
+    enum status status = sqlite_row_by_seq(batch, seq, &row, &found);
+    if (status != STATUS_OK)
+        return status;
+    if (!found || row.job.state == STATE_RUNNING)
+        return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed",
+                         (long long)seq);
+    if (row.job.state == STATE_DEAD) {
+        promote->ret_dead_deleted++;
+        sqlite_lane_by_id(batch->store, row.job.lane)->died--;
+        return job_deleted(batch, &row, EVENT_TYPE_DEAD_EXPIRED, op->data);
+    }
+    if (row.job.state == STATE_COMPLETED || row.job.state == STATE_CANCELLED) {
+        promote->ret_forgotten++;
+        return job_deleted(batch, &row, EVENT_TYPE_NONE, SLICE(""));
+    }
+    if (row.job.deadline != INSTANT_NONE && row.job.deadline <= batch->now) {
+        promote->ret_expired++;
+        sqlite_lane_by_id(batch->store, row.job.lane)->died++;
+        return promote_expire(batch, op, &row);
+    }
+    promote->ret_promoted++;
+    status = sqlite_row_make_ready(batch, &row);
+    if (status == STATUS_OK)
+        sqlite_lane_by_id(batch->store, row.job.lane)->promoted++;
+    return status;
+}
+
+static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret_seqs, size_t *ret_count)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DUE];
+    bool more;
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    *ret_count = 0;
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, batch->now);
+    sqlite3_bind_int64(statement, 2, (int64_t)max);
+    status = sqlite_next(batch, STATEMENT_TIMER_DUE, &more);
+    while (status == STATUS_OK && more) {
+        ret_seqs[(*ret_count)++] = sqlite3_column_int64(statement, 0);
+        status = sqlite_next(batch, STATEMENT_TIMER_DUE, &more);
+    }
+    return status;
+}
+
+static enum status lane_told(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_told)
+{
+    *ret_told = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
+                                     .destination = arena_copy(batch->memory, lane->lane.destination),
+                                     .tenant = arena_copy(batch->memory, lane->lane.tenant) };
+    return ret_told->destination.data && ret_told->tenant.data ? STATUS_OK : no_memory(batch);
+}
+
+/* Lanes in which something changed have been touched: those are looked through. */
+static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote *promote)
+{
+    const struct sqlite_store *store = batch->store;
+    size_t count = 0;
+    for (size_t i = 0; i < store->touched_count; i++)
+        count += store->touched[i]->promoted > 0 || store->touched[i]->died != 0;
+    promote->ret_ready = arena_alloc_array(batch->memory, count, sizeof *promote->ret_ready);
+    if (!promote->ret_ready)
+        return no_memory(batch);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < store->touched_count && status == STATUS_OK; i++) {
+        struct sqlite_lane *lane = store->touched[i];
+        if (lane->promoted > 0 || lane->died != 0)
+            status = lane_told(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
+        lane->promoted = lane->died = 0;
+    }
+    return status;
+}
+
+static enum status next_read(struct sqlite_batch *batch, instant *ret_at)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_NEXT];
+    bool row = false;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_TIMER);
+    if (status == STATUS_OK)
+        status = sqlite_next(batch, STATEMENT_TIMER_NEXT, &row);
+    if (status == STATUS_OK && row)
+        *ret_at = sqlite_column_instant(statement, 0);
+    sqlite3_reset(statement);
+    return status;
+}
+
+static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct op_promote *promote = &op->promote;
+    *promote = (struct op_promote){ .max = promote->max, .dead_ttl_ms = promote->dead_ttl_ms,
+                                    .dead_ttls = promote->dead_ttls, .dead_ttl_count = promote->dead_ttl_count,
+                                    .ret_next_at = INSTANT_NONE };
+    enum status status = STATUS_OK;
+    size_t left = promote->max, count = 1;
+    while (status == STATUS_OK && left > 0 && count > 0) {
+        int64_t seqs[PROMOTE_STEP];
+        status = due_read(batch, left < PROMOTE_STEP ? left : PROMOTE_STEP, seqs, &count);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+            status = promote_one(batch, op, seqs[i]);
+        left -= count;
+    }
+    if (status == STATUS_OK)
+        status = promoted_lanes(batch, promote);
+    return status == STATUS_OK ? next_read(batch, &promote->ret_next_at) : status;
+}
+
+/* ---- OP_ORPHANS, OP_KEEP, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
+
+static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *statement, struct job *ret_job)
+{
+    struct sqlite_row row;
+    enum status status = sqlite_row_read(statement, batch->memory, &row, batch->err);
+    if (status != STATUS_OK)
+        return status;
+    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, row.job.lane);
+    if (!lane)
+        return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane", (long long)row.job.seq);
+    row.job.destination = lane->lane.destination;
+    row.job.tenant = lane->lane.tenant;
+    *ret_job = row.job;
+    return names_copy(batch, ret_job);
+}
+
+static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct op_orphans *orphans = &op->orphans;
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_ORPHANS];
+    uint64_t running = (uint64_t)batch->store->progress.running;
+    size_t max = running < orphans->max ? (size_t)running : orphans->max;
+    bool more = false;
+    orphans->ret_count = 0;
+    orphans->ret_jobs = arena_alloc_array(batch->memory, max, sizeof *orphans->ret_jobs);
+    if (!orphans->ret_jobs)
+        return no_memory(batch);
+    sqlite3_bind_int64(statement, 1, orphans->until);
+    sqlite_bind_slice(statement, 2, orphans->owner);
+    sqlite3_bind_int64(statement, 3, (int64_t)max);
+    sqlite3_bind_int64(statement, 4, orphans->after_until);
+    sqlite3_bind_int64(statement, 5, orphans->after_seq);
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    if (status == STATUS_OK)
+        status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);
+    while (status == STATUS_OK && more) {
+        status = orphan_read(batch, statement, &orphans->ret_jobs[orphans->ret_count++]);
+        if (status == STATUS_OK)
+            status = sqlite_next(batch, STATEMENT_JOB_ORPHANS, &more);
+    }
+    sqlite3_reset(statement);
+    return status;
+}
+
+static enum status keep(struct sqlite_batch *batch, struct slice space, struct slice name, struct slice value)
+{
+    enum statement write = value.len > 0 ? STATEMENT_KEPT_WRITE : STATEMENT_KEPT_DELETE;
+    sqlite3_stmt *statement = batch->store->statements[write];
+    sqlite_bind_slice(statement, 1, space);
+    sqlite_bind_slice(statement, 2, name);
+    if (value.len > 0)
+        sqlite_bind_slice(statement, 3, value);
+    return sqlite_run(batch, write);
+}
+
+static enum status keep_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    if (op->keep.space.len == 0 || op->keep.name.len == 0)
+        return refuse(op, STATUS_INVALID);
+    return keep(batch, op->keep.space, op->keep.name, op->keep.value);
+}
+
+static enum status destination_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct event event = {
+        .type = EVENT_TYPE_DESTINATION,
+        .destination = op->keep.name,
+        .tenant = SLICE(""),
+        .job = SLICE(""),
+        .data = op->data,
+    };
+    if (op->keep.name.len == 0)
+        return refuse(op, STATUS_INVALID);
+    enum status status = keep(batch, SPACE_DESTINATION, op->keep.name, op->keep.value);
+    return status == STATUS_OK ? sqlite_event_append(batch, &event, 0) : status;
+}
+
+static enum status note_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    struct event event = {
+        .type = EVENT_TYPE_NOTE,
+        .destination = SLICE(""),
+        .tenant = SLICE(""),
+        .job = SLICE(""),
+        .data = op->data,
+    };
+    return sqlite_event_append(batch, &event, 0);
+}
+
+enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    static enum status (*const table[])(struct sqlite_batch *, struct store_op *) = {
+        [OP_INSERT] = insert_apply,
+        [OP_CLAIM] = claim_apply,
+        [OP_SETTLE] = settle_apply,
+        [OP_EXTEND] = extend_apply,
+        [OP_CANCEL] = named_apply,
+        [OP_PRIORITIZE] = named_apply,
+        [OP_REDRIVE] = named_apply,
+        [OP_PURGE] = named_apply,
+        [OP_PROMOTE] = promote_apply,
+        [OP_ORPHANS] = orphans_apply,
+        [OP_DESTINATION] = destination_apply,
+        [OP_KEEP] = keep_apply,
+        [OP_NOTE] = note_apply,
+        [OP_TRIM] = sqlite_trim_apply,
+    };
+    assert((size_t)op->kind < sizeof table / sizeof table[0]);
+    return table[op->kind](batch, op);
+}

@@ -1,0 +1,706 @@
+#include "store/sqlite/private.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert(STATE_PENDING == 1 && STATE_RUNNING == 2 && STATE_WAITING == 3 && STATE_DEAD == 5,
+              "the schema's SQL_STATE_... follow core/job.h");
+
+#define SQL_NO_LEASE "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+#define SQL_NO_PAYLOAD "NULL, NULL, NULL, NULL, NULL"
+#define SQL_IS_READY                                                                                                        \
+    "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
+    ") AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = j.lane AND r.rank = j.rank AND r.seq = j.seq)"
+
+static const char *const statement_texts[STATEMENT_COUNT] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_META_SET] = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+    [STATEMENT_LANE_INSERT] = "INSERT INTO lane VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)",
+    [STATEMENT_LANE_UPDATE] = "UPDATE lane SET pending = ?2, running = ?3, waiting = ?4, completed = ?5, dead = ?6,"
+                              " cancelled = ?7, ready = ?8 WHERE id = ?1",
+    [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
+    [STATEMENT_JOB_BY_MADE_ID] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
+                                 " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
+    [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE_COLUMNS ", " SQL_NO_PAYLOAD
+                             " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
+    [STATEMENT_JOB_CLAIM] =
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
+        " WHERE r.lane = ?1 ORDER BY r.rank, r.seq LIMIT ?2",
+    /* Whose turn it is is found without the payloads; the join keeps its order. */
+    [STATEMENT_JOB_CLAIM_FAILED_LAST] =
+        "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
+        " FROM (SELECT f.seq FROM (SELECT rank, seq FROM ready WHERE lane = ?1 ORDER BY rank, seq LIMIT ?4) f"
+        " CROSS JOIN job n ON n.seq = f.seq WHERE ?5 = 0 OR n.look_failed_at IS NULL OR n.look_failed_at < ?3"
+        " ORDER BY CASE WHEN n.look_failed_at >= ?3 THEN n.look_failed_at END, f.rank, f.seq"
+        " LIMIT ?2) r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq",
+    [STATEMENT_JOB_ORPHANS] =
+        "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
+        " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
+        " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) AND (e.until, e.seq) > (?4, ?5)"
+        " ORDER BY e.until, e.seq LIMIT ?3",
+    [STATEMENT_JOB_INSERT] =
+        "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
+        " c7, NULL, c8, c9, c7, NULL, NULL, 0, NULL, NULL, NULL, NULL, c10, NULL, NULL FROM rows_job",
+    [STATEMENT_JOB_UPDATE] =
+        "UPDATE job SET state = ?6, priority = ?7, step = ?8, rank = ?9, generation = ?10, attempts = ?11,"
+        " attempts_total = ?12, retry_count = ?13, step_count = ?14, redrives_auto = ?15, doubted = ?16,"
+        " first_at = ?18, run_at = ?19, deadline = ?20, updated_at = ?21, dead_at = ?22,"
+        " expires_at = ?23, last_class = ?24, last_code = ?25, last_error = ?26, dead_code = ?27,"
+        " reference = ?28, last_event = ?29, failed_at = ?30, look_failed_at = ?31 WHERE seq = ?1",
+    [STATEMENT_JOB_DELETE] = "DELETE FROM job WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_INSERT] = "INSERT OR FAIL INTO payload SELECT c0, c1, c2, c3, c4, c5 FROM rows_payload",
+    [STATEMENT_PAYLOAD_UPDATE] = "UPDATE payload SET body = ?2 WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_ABOUT] = "SELECT content_type, headers FROM payload WHERE seq = ?1",
+    [STATEMENT_DIGEST_UPDATE] = "UPDATE job SET digest = ?2 WHERE seq = ?1",
+    [STATEMENT_PAYLOAD_DELETE] = "DELETE FROM payload WHERE seq = ?1",
+    [STATEMENT_READY_INSERT] = "INSERT OR FAIL INTO ready SELECT c0, c1, c2 FROM rows_ready",
+    [STATEMENT_READY_DELETE] = "DELETE FROM ready WHERE lane = ?1 AND rank = ?2 AND seq = ?3",
+    [STATEMENT_READY_TAKE] = "DELETE FROM ready WHERE lane = ?1 AND (rank, seq) <= (?2, ?3)",
+    [STATEMENT_TIMER_INSERT] = "INSERT OR FAIL INTO timer SELECT c0, c1 FROM rows_timer",
+    [STATEMENT_TIMER_DELETE] = "DELETE FROM timer WHERE at = ?1 AND seq = ?2",
+    [STATEMENT_TIMER_DUE] = "SELECT seq FROM timer WHERE at <= ?1 ORDER BY at, seq LIMIT ?2",
+    [STATEMENT_TIMER_NEXT] = "SELECT min(at) FROM timer",
+    [STATEMENT_LEASE_WRITE] = "INSERT OR REPLACE INTO lease SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM rows_lease",
+    [STATEMENT_LEASE_DELETE] = "DELETE FROM lease WHERE seq = ?1",
+    [STATEMENT_EVENT_INSERT] = "INSERT OR FAIL INTO event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, NULL"
+                               " FROM rows_event",
+    [STATEMENT_EVENT_OLDEST] = "SELECT number, at, hash FROM event WHERE number > ?1 ORDER BY number LIMIT ?2",
+    [STATEMENT_EVENT_DELETE] = "DELETE FROM event WHERE number <= ?1",
+    [STATEMENT_ARCHIVE_INSERT] = "INSERT OR REPLACE INTO archive VALUES (?1, ?2)",
+    [STATEMENT_ARCHIVE_DELETE] = "DELETE FROM archive WHERE event <= ?1",
+    [STATEMENT_TRIMMED_DELETE] = "DELETE FROM trimmed",
+    [STATEMENT_TRIMMED_INSERT] = "INSERT INTO trimmed VALUES (?1, ?2)",
+    [STATEMENT_HEAD_WRITE] = "INSERT OR REPLACE INTO head VALUES ('', ?1, ?2, ?3)",
+    [STATEMENT_KEPT_WRITE] = "INSERT OR REPLACE INTO kept VALUES (?1, ?2, ?3)",
+    [STATEMENT_KEPT_DELETE] = "DELETE FROM kept WHERE space = ?1 AND name = ?2",
+};
+
+enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *err)
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        assert(statement_texts[i]);
+        int result =
+            sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
+        if (result != SQLITE_OK)
+            return sqlite_failure(store->db, result, "prepare", err);
+    }
+    return STATUS_OK;
+}
+
+/* ---- Values ---- */
+
+/* Static: whatever is bound lives until the statement has run, and everything is bound anew each time. */
+void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text)
+{
+    sqlite3_bind_text64(statement, parameter, text.len ? text.data : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
+{
+    if (at == INSTANT_NONE)
+        sqlite3_bind_null(statement, parameter);
+    else
+        sqlite3_bind_int64(statement, parameter, at);
+}
+
+struct slice sqlite_column_slice(sqlite3_stmt *statement, int column)
+{
+    const char *data = sqlite3_column_blob(statement, column); /* as blob: no conversion, and the length counts */
+    return (struct slice){ data ? data : "", data ? (size_t)sqlite3_column_bytes(statement, column) : 0 };
+}
+
+instant sqlite_column_instant(sqlite3_stmt *statement, int column)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_NULL ? INSTANT_NONE : sqlite3_column_int64(statement, column);
+}
+
+enum status sqlite_column_copy(sqlite3_stmt *statement, int column, struct arena *memory, struct slice *ret_text)
+{
+    struct slice text = sqlite_column_slice(statement, column);
+    if (text.len == 0) {
+        /* An empty value and one that SQLite had no memory to show look alike but for this. */
+        bool lost = sqlite3_column_bytes(statement, column) > 0;
+        *ret_text = SLICE("");
+        return lost ? STATUS_NO_MEMORY : STATUS_OK;
+    }
+    *ret_text = arena_copy(memory, text);
+    return ret_text->data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* ---- Statements ---- */
+
+enum status sqlite_run(struct sqlite_batch *batch, enum statement which)
+{
+    sqlite3_stmt *statement = batch->store->statements[which];
+    int result = sqlite3_step(statement);
+    enum status status = result == SQLITE_DONE ? STATUS_OK : sqlite_failure(batch->store->db, result, "write", batch->err);
+    sqlite3_reset(statement); /* says again what step said */
+    return status;
+}
+
+enum status sqlite_next(struct sqlite_batch *batch, enum statement which, bool *ret_row)
+{
+    sqlite3_stmt *statement = batch->store->statements[which];
+    int result = sqlite3_step(statement);
+    *ret_row = result == SQLITE_ROW;
+    if (result == SQLITE_ROW)
+        return STATUS_OK;
+    enum status status = result == SQLITE_DONE ? STATUS_OK : sqlite_failure(batch->store->db, result, "read", batch->err);
+    sqlite3_reset(statement);
+    return status;
+}
+
+enum status sqlite_meta_set(struct sqlite_batch *batch, const char *name, int64_t value)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_META_SET];
+    sqlite_bind_slice(statement, 1, slice_from(name));
+    sqlite3_bind_int64(statement, 2, value);
+    return sqlite_run(batch, STATEMENT_META_SET);
+}
+
+/* ---- Reading ---- */
+
+static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *row)
+{
+    const struct {
+        enum row_column column;
+        struct slice *text;
+    } texts[] = {
+        { COLUMN_ID, &row->job.id },
+        { COLUMN_LAST_CODE, &row->job.last_code },
+        { COLUMN_LAST_ERROR, &row->job.last_error },
+        { COLUMN_DEAD_CODE, &row->job.dead_code },
+        { COLUMN_REFERENCE, &row->job.reference },
+        { COLUMN_LEASE_OWNER, &row->lease_owner },
+        { COLUMN_CONTENT_TYPE, &row->job.content_type },
+        { COLUMN_HEADERS, &row->job.headers },
+        { COLUMN_CORRELATION_ID, &row->job.correlation_id },
+        { COLUMN_METADATA, &row->job.metadata },
+        { COLUMN_PAYLOAD, &row->job.payload },
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && status == STATUS_OK; i++)
+        status = sqlite_column_copy(statement, (int)texts[i].column, memory, texts[i].text);
+    return status;
+}
+
+static bool in_range(int64_t value, int64_t min, int64_t end)
+{
+    return value >= min && value < end;
+}
+
+static enum status row_read_enums(sqlite3_stmt *statement, struct sqlite_row *row, struct error *err)
+{
+    int64_t state = sqlite3_column_int64(statement, COLUMN_STATE);
+    int64_t priority = sqlite3_column_int64(statement, COLUMN_PRIORITY);
+    int64_t step = sqlite3_column_int64(statement, COLUMN_STEP);
+    int64_t class = sqlite3_column_int64(statement, COLUMN_LAST_CLASS);
+    struct slice digest = sqlite_column_slice(statement, COLUMN_DIGEST);
+    if (!in_range(state, STATE_PENDING, STATE_COUNT) || !in_range(priority, 0, PRIORITY_COUNT) ||
+        !in_range(step, STEP_SEND, STEP_POLL + 1) || !in_range(class, OUTCOME_NONE, OUTCOME_COUNT) ||
+        !sqlite_digest_possible(digest.len))
+        return error_set(err, STATUS_CORRUPT, "job %lld has impossible values",
+                         (long long)sqlite3_column_int64(statement, COLUMN_SEQ));
+    row->job.state = (enum job_state)state;
+    row->job.priority = (enum priority)priority;
+    row->job.step = (enum job_step)step;
+    row->job.last_class = (enum outcome) class;
+    memcpy(row->digest, digest.data, digest.len);
+    row->digest_len = digest.len;
+    return STATUS_OK;
+}
+
+static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
+{
+    struct job *job = &row->job;
+    instant leaves_at = sqlite_column_instant(statement, COLUMN_EXPIRES_AT);
+    row->key = sqlite3_column_int64(statement, COLUMN_KEY);
+    row->ready = sqlite3_column_int(statement, COLUMN_READY) != 0;
+    row->forget_at = job->state == STATE_DEAD ? INSTANT_NONE : leaves_at;
+    job->expires_at = job->state == STATE_DEAD ? leaves_at : INSTANT_NONE;
+    job->seq = sqlite3_column_int64(statement, COLUMN_SEQ);
+    job->lane = sqlite3_column_int64(statement, COLUMN_LANE);
+    job->rank = sqlite3_column_int64(statement, COLUMN_RANK);
+    job->generation = sqlite3_column_int64(statement, COLUMN_GENERATION);
+    job->attempts = sqlite3_column_int64(statement, COLUMN_ATTEMPTS);
+    job->attempts_total = sqlite3_column_int64(statement, COLUMN_ATTEMPTS_TOTAL);
+    job->retry_count = sqlite3_column_int64(statement, COLUMN_RETRY_COUNT);
+    job->step_count = sqlite3_column_int64(statement, COLUMN_STEP_COUNT);
+    job->redrives_auto = sqlite3_column_int64(statement, COLUMN_REDRIVES_AUTO);
+    job->doubted = sqlite3_column_int(statement, COLUMN_DOUBTED) != 0;
+    job->created_at = sqlite3_column_int64(statement, COLUMN_CREATED_AT);
+    job->first_at = sqlite_column_instant(statement, COLUMN_FIRST_AT);
+    job->run_at = sqlite_column_instant(statement, COLUMN_RUN_AT);
+    job->deadline = sqlite_column_instant(statement, COLUMN_DEADLINE);
+    job->updated_at = sqlite3_column_int64(statement, COLUMN_UPDATED_AT);
+    job->dead_at = sqlite_column_instant(statement, COLUMN_DEAD_AT);
+    job->last_event = sqlite3_column_int64(statement, COLUMN_LAST_EVENT);
+    job->failed_at = sqlite_column_instant(statement, COLUMN_FAILED_AT);
+    job->look_failed_at = sqlite_column_instant(statement, COLUMN_LOOK_FAILED_AT);
+    job->lease_until = INSTANT_NONE;
+}
+
+/* What the claim has changed stands in the lease. */
+static void row_read_lease(sqlite3_stmt *statement, struct job *job)
+{
+    job->state = STATE_RUNNING;
+    job->lease_token = sqlite3_column_int64(statement, COLUMN_LEASE_TOKEN);
+    job->lease_until = sqlite3_column_int64(statement, COLUMN_LEASE_UNTIL);
+    job->updated_at = sqlite3_column_int64(statement, COLUMN_LEASE_AT);
+    job->first_at = sqlite3_column_int64(statement, COLUMN_LEASE_FIRST_AT);
+    job->attempts = sqlite3_column_int64(statement, COLUMN_LEASE_ATTEMPTS);
+    job->attempts_total = sqlite3_column_int64(statement, COLUMN_LEASE_ATTEMPTS_TOTAL);
+    job->last_event = sqlite3_column_int64(statement, COLUMN_LEASE_EVENT);
+}
+
+enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struct sqlite_row *ret_row, struct error *err)
+{
+    struct sqlite_row row = { .job.destination = SLICE(""), .job.tenant = SLICE("") };
+    enum status status = row_read_enums(statement, &row, err);
+    if (status != STATUS_OK)
+        return status;
+    row_read_numbers(statement, &row);
+    if (sqlite3_column_type(statement, COLUMN_LEASE_TOKEN) != SQLITE_NULL)
+        row_read_lease(statement, &row.job);
+    if (row_read_texts(statement, memory, &row) != STATUS_OK)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for job %lld", (long long)row.job.seq);
+    *ret_row = row;
+    return STATUS_OK;
+}
+
+enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row, bool *ret_found)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_SEQ];
+    const struct sqlite_row *held = sqlite_held_find(batch->store, seq);
+    if (held) {
+        *ret_row = *held;
+        *ret_found = true;
+        return STATUS_OK;
+    }
+    enum status status = sqlite_rows_flush(batch, ROWS_ALL);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, seq);
+    status = sqlite_next(batch, STATEMENT_JOB_BY_SEQ, ret_found);
+    if (status != STATUS_OK || !*ret_found)
+        return status;
+    status = sqlite_row_read(statement, &batch->scratch, ret_row, batch->err);
+    sqlite3_reset(statement);
+    if (status != STATUS_OK)
+        return status;
+    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, ret_row->job.lane);
+    if (!lane)
+        return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane", (long long)seq);
+    ret_row->job.destination = lane->lane.destination;
+    ret_row->job.tenant = lane->lane.tenant;
+    return STATUS_OK;
+}
+
+int64_t sqlite_id_seq(struct slice id)
+{
+    uint64_t number;
+    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
+}
+
+enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, struct slice id, struct sqlite_row *ret_row,
+                               bool *ret_found)
+{
+    int64_t made_seq = sqlite_id_seq(id);
+    enum statement which = made_seq > 0 ? STATEMENT_JOB_BY_MADE_ID : STATEMENT_JOB_BY_KEY;
+    sqlite3_stmt *statement = batch->store->statements[which];
+    int64_t seq = 0, key = (int64_t)job_key(tenant, id);
+    bool more;
+    enum status status = STATUS_OK;
+    if (made_seq > 0 || sqlite_keys_may_have(batch->store, key))
+        status = sqlite_rows_flush(batch, 1 << ROWS_JOB);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, key);
+    if (made_seq > 0)
+        sqlite3_bind_int64(statement, 2, made_seq);
+    status = sqlite_next(batch, which, &more);
+    while (status == STATUS_OK && more && seq == 0) {
+        const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, sqlite3_column_int64(statement, 1));
+        if (lane && slice_equal(lane->lane.tenant, tenant) && slice_equal(sqlite_column_slice(statement, 2), id))
+            seq = sqlite3_column_int64(statement, 0);
+        else
+            status = sqlite_next(batch, which, &more);
+    }
+    sqlite3_reset(statement);
+    *ret_found = false;
+    return status == STATUS_OK && seq ? sqlite_row_by_seq(batch, seq, ret_row, ret_found) : status;
+}
+
+/* ---- Places and counters ---- */
+
+/* When time has something to do to the job; INSTANT_NONE: never. */
+static instant row_timer(const struct sqlite_row *row)
+{
+    switch (row->job.state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        return row->ready ? row->job.deadline : instant_earlier(row->job.run_at, row->job.deadline);
+    case STATE_DEAD:
+        return row->job.expires_at;
+    case STATE_COMPLETED:
+    case STATE_CANCELLED:
+        return row->forget_at;
+    default:
+        return INSTANT_NONE;
+    }
+}
+
+static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
+{
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_READY);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(job->lane);
+    row[1] = value_int(job->rank);
+    row[2] = value_int(job->seq);
+    return STATUS_OK;
+}
+
+static enum status ready_remove(struct sqlite_batch *batch, enum statement which, const struct job *job)
+{
+    sqlite3_stmt *statement = batch->store->statements[which];
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_READY);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, job->lane);
+    sqlite3_bind_int64(statement, 2, job->rank);
+    sqlite3_bind_int64(statement, 3, job->seq);
+    return sqlite_run(batch, which);
+}
+
+enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last)
+{
+    return ready_remove(batch, STATEMENT_READY_TAKE, last);
+}
+
+static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    bool was = before && before->ready;
+    bool is = after && after->ready;
+    enum status status = STATUS_OK;
+    if (was && is && before->job.rank == after->job.rank)
+        return STATUS_OK;
+    if (was && !batch->ready_taken)
+        status = ready_remove(batch, STATEMENT_READY_DELETE, &before->job);
+    if (is && status == STATUS_OK)
+        status = ready_add(batch, &after->job);
+    return status;
+}
+
+static enum status timer_add(struct sqlite_batch *batch, instant at, int64_t seq)
+{
+    struct sqlite_value *row = sqlite_rows_add(batch, ROWS_TIMER);
+    if (!row)
+        return STATUS_NO_MEMORY;
+    row[0] = value_int(at);
+    row[1] = value_int(seq);
+    return STATUS_OK;
+}
+
+static enum status timer_remove(struct sqlite_batch *batch, instant at, int64_t seq)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DELETE];
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_TIMER);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(statement, 1, at);
+    sqlite3_bind_int64(statement, 2, seq);
+    return sqlite_run(batch, STATEMENT_TIMER_DELETE);
+}
+
+static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    instant was = before ? row_timer(before) : INSTANT_NONE;
+    instant is = after ? row_timer(after) : INSTANT_NONE;
+    enum status status = STATUS_OK;
+    if (was == is)
+        return STATUS_OK;
+    if (was != INSTANT_NONE)
+        status = timer_remove(batch, was, before->job.seq);
+    if (is != INSTANT_NONE && status == STATUS_OK)
+        status = timer_add(batch, is, after->job.seq);
+    return status;
+}
+
+/* The owner's name is the caller's or a row's own: neither need live until the rows are written. */
+static enum status lease_write(struct sqlite_batch *batch, const struct sqlite_row *after)
+{
+    struct slice owner = arena_copy(&batch->scratch, after->lease_owner);
+    struct sqlite_value *row = owner.data ? sqlite_rows_add(batch, ROWS_LEASE) : NULL;
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a lease");
+    row[0] = value_int(after->job.seq);
+    row[1] = value_int(after->job.lease_token);
+    row[2] = value_int(after->job.lease_until);
+    row[3] = value_text(owner);
+    row[4] = value_int(after->job.updated_at);
+    row[5] = value_int(after->job.first_at);
+    row[6] = value_int(after->job.attempts);
+    row[7] = value_int(after->job.attempts_total);
+    row[8] = value_int(after->job.last_event);
+    return STATUS_OK;
+}
+
+static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    bool was = before && before->job.lease_token != 0;
+    bool is = after && after->job.lease_token != 0;
+    if (is)
+        return lease_write(batch, after);
+    if (!was)
+        return STATUS_OK;
+    enum status status = sqlite_rows_flush(batch, 1 << ROWS_LEASE);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_bind_int64(batch->store->statements[STATEMENT_LEASE_DELETE], 1, before->job.seq);
+    return sqlite_run(batch, STATEMENT_LEASE_DELETE);
+}
+
+static int64_t *counter_of(struct lane_counts *counts, enum job_state state)
+{
+    switch (state) {
+    case STATE_PENDING:
+        return &counts->pending;
+    case STATE_RUNNING:
+        return &counts->running;
+    case STATE_WAITING:
+        return &counts->waiting;
+    case STATE_COMPLETED:
+        return &counts->completed;
+    case STATE_DEAD:
+        return &counts->dead;
+    default:
+        assert(state == STATE_CANCELLED);
+        return &counts->cancelled;
+    }
+}
+
+static void count_add(struct sqlite_store *store, struct lane_counts *counts, const struct sqlite_row *row, int64_t delta)
+{
+    enum job_state state = row->job.state;
+    bool ever = state == STATE_COMPLETED || state == STATE_CANCELLED;
+    if (delta > 0 || !ever)
+        *counter_of(counts, state) += delta;
+    if (row->ready)
+        counts->ready += delta;
+    if (state == STATE_PENDING || state == STATE_WAITING)
+        store->progress.waiting += delta;
+    if (state == STATE_RUNNING)
+        store->progress.running += delta;
+    assert(*counter_of(counts, state) >= 0 && counts->ready >= 0);
+}
+
+static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, before ? before->job.lane : after->job.lane);
+    assert(lane);
+    if (before && after && before->job.state == after->job.state && before->ready == after->ready)
+        return STATUS_OK;
+    enum status status = sqlite_lane_touch(batch, lane);
+    if (status != STATUS_OK)
+        return status;
+    if (before)
+        count_add(batch->store, &lane->lane.counts, before, -1);
+    if (after)
+        count_add(batch->store, &lane->lane.counts, after, 1);
+    return STATUS_OK;
+}
+
+static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    enum status status = ready_move(batch, before, after);
+    if (status == STATUS_OK)
+        status = timer_move(batch, before, after);
+    if (status == STATUS_OK)
+        status = lease_move(batch, before, after);
+    return status == STATUS_OK ? row_count(batch, before, after) : status;
+}
+
+/* ---- Writing ---- */
+
+/* A new job's row: all else is as the statement says. */
+static enum status row_add(struct sqlite_batch *batch, const struct sqlite_row *after)
+{
+    const struct job *job = &after->job;
+    unsigned char *digest = arena_alloc(&batch->scratch, after->digest_len);
+    struct sqlite_value *row = digest ? sqlite_rows_add(batch, ROWS_JOB) : NULL;
+    assert(job->state == STATE_PENDING && job->step == STEP_SEND && job->generation == 1);
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a new job");
+    memcpy(digest, after->digest, after->digest_len);
+    row[0] = value_int(job->seq);
+    row[1] = value_int(after->key);
+    row[2] = value_int(job->lane);
+    row[3] = value_text(job->id); /* in the batch's results */
+    row[4] = value_blob(digest, after->digest_len);
+    row[5] = value_int(job->priority);
+    row[6] = value_int(job->rank);
+    row[7] = value_int(job->created_at);
+    row[8] = value_instant(job->run_at);
+    row[9] = value_instant(job->deadline);
+    row[10] = value_int(job->last_event);
+    if (after->key != 0)
+        sqlite_keys_note(batch->store, after->key);
+    return STATUS_OK;
+}
+
+static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
+{
+    const struct job *job = &row->job;
+    sqlite3_bind_int64(statement, COLUMN_SEQ + 1, job->seq);
+    sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)job->state);
+    sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, (int)job->priority);
+    sqlite3_bind_int(statement, COLUMN_STEP + 1, (int)job->step);
+    sqlite3_bind_int64(statement, COLUMN_RANK + 1, job->rank);
+    sqlite3_bind_int64(statement, COLUMN_GENERATION + 1, job->generation);
+    sqlite3_bind_int64(statement, COLUMN_ATTEMPTS + 1, job->attempts);
+    sqlite3_bind_int64(statement, COLUMN_ATTEMPTS_TOTAL + 1, job->attempts_total);
+    sqlite3_bind_int64(statement, COLUMN_RETRY_COUNT + 1, job->retry_count);
+    sqlite3_bind_int64(statement, COLUMN_STEP_COUNT + 1, job->step_count);
+    sqlite3_bind_int64(statement, COLUMN_REDRIVES_AUTO + 1, job->redrives_auto);
+    sqlite3_bind_int(statement, COLUMN_DOUBTED + 1, job->doubted);
+    sqlite_bind_instant(statement, COLUMN_FIRST_AT + 1, job->first_at);
+    sqlite_bind_instant(statement, COLUMN_RUN_AT + 1, job->run_at);
+    sqlite_bind_instant(statement, COLUMN_DEADLINE + 1, job->deadline);
+    sqlite3_bind_int64(statement, COLUMN_UPDATED_AT + 1, job->updated_at);
+    sqlite_bind_instant(statement, COLUMN_DEAD_AT + 1, job->dead_at);
+    sqlite_bind_instant(statement, COLUMN_EXPIRES_AT + 1, job->state == STATE_DEAD ? job->expires_at : row->forget_at);
+    sqlite3_bind_int(statement, COLUMN_LAST_CLASS + 1, (int)job->last_class);
+    sqlite_bind_slice(statement, COLUMN_LAST_CODE + 1, job->last_code);
+    sqlite_bind_slice(statement, COLUMN_LAST_ERROR + 1, job->last_error);
+    sqlite_bind_slice(statement, COLUMN_DEAD_CODE + 1, job->dead_code);
+    sqlite_bind_slice(statement, COLUMN_REFERENCE + 1, job->reference);
+    sqlite3_bind_int64(statement, COLUMN_LAST_EVENT + 1, job->last_event);
+    sqlite_bind_instant(statement, COLUMN_FAILED_AT + 1, job->failed_at);
+    sqlite_bind_instant(statement, COLUMN_LOOK_FAILED_AT + 1, job->look_failed_at);
+}
+
+/* A claim, or a longer lease, changes nothing but what the lease's row says. */
+static bool is_leased_only(const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    return after->job.state == STATE_RUNNING && before->job.priority == after->job.priority &&
+           before->job.rank == after->job.rank;
+}
+
+static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
+{
+    if (!before)
+        return row_add(batch, after);
+    if (is_leased_only(before, after))
+        return STATUS_OK;
+    row_bind(batch->store->statements[STATEMENT_JOB_UPDATE], after);
+    return sqlite_run(batch, STATEMENT_JOB_UPDATE);
+}
+
+static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_row *row, int64_t last_event)
+{
+    struct sqlite_store *store = batch->store;
+    sqlite3_stmt *archive = store->statements[STATEMENT_ARCHIVE_INSERT];
+    enum status status = STATUS_OK;
+    sqlite3_bind_int64(store->statements[STATEMENT_JOB_DELETE], 1, row->job.seq);
+    sqlite3_bind_int64(store->statements[STATEMENT_PAYLOAD_DELETE], 1, row->job.seq);
+    sqlite3_bind_int64(archive, 1, last_event);
+    sqlite3_bind_int64(archive, 2, (int64_t)job_key(row->job.tenant, row->job.id));
+    if (last_event > store->progress.trimmed_last)
+        status = sqlite_run(batch, STATEMENT_ARCHIVE_INSERT);
+    /* The newest number is read off the newest job when the store opens, so it must not go with it. */
+    if (status == STATUS_OK && row->job.seq == store->progress.seq_last)
+        status = sqlite_meta_set(batch, "seq", row->job.seq);
+    if (status == STATUS_OK)
+        status = sqlite_run(batch, STATEMENT_JOB_DELETE);
+    return status == STATUS_OK ? sqlite_run(batch, STATEMENT_PAYLOAD_DELETE) : status;
+}
+
+enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_row *before, struct sqlite_row *after,
+                              enum event_type type, struct slice data)
+{
+    const struct job *job = after ? &after->job : &before->job;
+    int64_t last_event = job->last_event;
+    assert(job->state != STATE_DEAD || job->last_error.len > 0);
+    assert(!after || (after->job.state == STATE_RUNNING) == (after->job.lease_token != 0));
+    if (type != EVENT_TYPE_NONE) {
+        struct event event = {
+            .type = type,
+            .state = job->state,
+            .attempt = job->attempts,
+            .destination = job->destination,
+            .tenant = job->tenant,
+            .job = job->id,
+            .data = data,
+            .previous = last_event,
+        };
+        enum status status = sqlite_event_append(batch, &event, job->lane);
+        if (status != STATUS_OK)
+            return status;
+        last_event = event.number;
+    }
+    if (after)
+        after->job.last_event = last_event;
+    enum status status = row_place(batch, before, after);
+    if (status == STATUS_OK)
+        status = after ? row_write(batch, before, after) : row_delete(batch, before, last_event);
+    if (after && after->job.state == STATE_RUNNING)
+        sqlite_held_put(batch->store, after);
+    else
+        sqlite_held_remove(batch->store, job->seq);
+    return status;
+}
+
+enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before)
+{
+    struct sqlite_row after = *before;
+    assert(!before->ready && (before->job.state == STATE_PENDING || before->job.state == STATE_WAITING));
+    after.ready = true;
+    return row_place(batch, before, &after);
+}
+
+/* The job's name may be that of a row at hand; `data` is the caller's, and so is the name of a destination without a lane.
+ */
+static enum status event_add(struct sqlite_batch *batch, const struct event *event, int64_t lane)
+{
+    struct slice job = arena_copy(&batch->scratch, event->job);
+    unsigned char *hash = arena_alloc(&batch->scratch, EVENT_HASH_BYTES + EVENT_SALT_BYTES);
+    struct sqlite_value *row = job.data && hash ? sqlite_rows_add(batch, ROWS_EVENT) : NULL;
+    if (!row)
+        return error_set(batch->err, STATUS_NO_MEMORY, "no memory for an event");
+    memcpy(hash, event->hash, EVENT_HASH_BYTES);
+    memcpy(hash + EVENT_HASH_BYTES, event->salt, EVENT_SALT_BYTES);
+    row[0] = value_int(event->number);
+    row[1] = value_int(event->at);
+    row[2] = lane ? value_int(lane) : (struct sqlite_value){ .type = SQLITE_NULL };
+    row[3] = value_text(job);
+    row[4] = value_int(event->type);
+    row[5] = value_int(event->state);
+    row[6] = value_int(event->attempt);
+    row[7] = value_int(event->previous);
+    row[8] = value_text(lane ? SLICE("") : event->destination); /* a lane has its destination's name */
+    row[9] = value_text(event->data);
+    row[10] = value_blob(hash, EVENT_HASH_BYTES);
+    row[11] = value_int(event->form);
+    row[12] = event->data.len ? value_blob(hash + EVENT_HASH_BYTES, EVENT_SALT_BYTES)
+                              : (struct sqlite_value){ .type = SQLITE_NULL };
+    return STATUS_OK;
+}
+
+enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane)
+{
+    struct sqlite_progress *progress = &batch->store->progress;
+    event->number = progress->event_last + 1;
+    event->at = batch->now;
+    enum status status = sqlite_trail_seal(batch, event);
+    if (status == STATUS_OK)
+        status = event_add(batch, event, lane);
+    if (status != STATUS_OK)
+        return status;
+    progress->event_last = event->number;
+    memcpy(progress->event_hash, event->hash, EVENT_HASH_BYTES);
+    return STATUS_OK;
+}

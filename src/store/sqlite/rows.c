@@ -1,0 +1,221 @@
+#include "store/sqlite/private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_FIRST = 64, COLUMNS_MAX = 16 };
+
+/* One statement a table; `columns` is how many values a row brings. */
+static const struct {
+    const char *module;
+    int columns;
+    enum statement write;
+} tables[ROWS_COUNT] = {
+    [ROWS_JOB] = { "rows_job", 11, STATEMENT_JOB_INSERT },
+    [ROWS_PAYLOAD] = { "rows_payload", 6, STATEMENT_PAYLOAD_INSERT },
+    [ROWS_READY] = { "rows_ready", 3, STATEMENT_READY_INSERT },
+    [ROWS_TIMER] = { "rows_timer", 2, STATEMENT_TIMER_INSERT },
+    [ROWS_LEASE] = { "rows_lease", 9, STATEMENT_LEASE_WRITE },
+    [ROWS_EVENT] = { "rows_event", 13, STATEMENT_EVENT_INSERT },
+};
+
+/* ---- The virtual table ---- */
+
+struct rows_table {
+    sqlite3_vtab base;
+    const struct sqlite_rows *rows;
+};
+
+struct rows_cursor {
+    sqlite3_vtab_cursor base;
+    const struct sqlite_rows *rows;
+    size_t row;
+};
+
+static int table_connect(sqlite3 *db, void *context, int argc, const char *const *argv, sqlite3_vtab **ret_table, char **err)
+{
+    const struct sqlite_rows *rows = context;
+    char sql[16 + COLUMNS_MAX * 5] = "CREATE TABLE x(c0";
+    (void)argc;
+    (void)argv;
+    (void)err;
+    for (int i = 1; i < rows->columns; i++)
+        snprintf(sql + strlen(sql), sizeof sql - strlen(sql), ",c%d", i);
+    strcat(sql, ")");
+    int result = sqlite3_declare_vtab(db, sql);
+    struct rows_table *table = result == SQLITE_OK ? sqlite3_malloc(sizeof *table) : NULL;
+    if (!table)
+        return result == SQLITE_OK ? SQLITE_NOMEM : result;
+    *table = (struct rows_table){ .rows = rows };
+    *ret_table = &table->base;
+    return SQLITE_OK;
+}
+
+static int table_disconnect(sqlite3_vtab *table)
+{
+    sqlite3_free(table);
+    return SQLITE_OK;
+}
+
+/* There is one way to read it: from the first row to the last. */
+static int table_plan(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+    (void)table;
+    info->estimatedCost = 1000;
+    return SQLITE_OK;
+}
+
+static int cursor_open(sqlite3_vtab *table, sqlite3_vtab_cursor **ret_cursor)
+{
+    struct rows_cursor *cursor = sqlite3_malloc(sizeof *cursor);
+    if (!cursor)
+        return SQLITE_NOMEM;
+    *cursor = (struct rows_cursor){ .rows = ((struct rows_table *)table)->rows };
+    *ret_cursor = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int cursor_close(sqlite3_vtab_cursor *cursor)
+{
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int cursor_begin(sqlite3_vtab_cursor *cursor, int plan, const char *plan_text, int argc, sqlite3_value **argv)
+{
+    (void)plan;
+    (void)plan_text;
+    (void)argc;
+    (void)argv;
+    ((struct rows_cursor *)cursor)->row = 0;
+    return SQLITE_OK;
+}
+
+static int cursor_next(sqlite3_vtab_cursor *cursor)
+{
+    ((struct rows_cursor *)cursor)->row++;
+    return SQLITE_OK;
+}
+
+static int cursor_is_at_end(sqlite3_vtab_cursor *base)
+{
+    const struct rows_cursor *cursor = (struct rows_cursor *)base;
+    return cursor->row >= cursor->rows->count;
+}
+
+static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    const struct rows_cursor *cursor = (struct rows_cursor *)base;
+    const struct sqlite_value *value = &cursor->rows->values[cursor->row * (size_t)cursor->rows->columns + (size_t)column];
+    switch (value->type) {
+    case SQLITE_INTEGER:
+        sqlite3_result_int64(context, value->number);
+        break;
+    case SQLITE_TEXT:
+        sqlite3_result_text64(context, value->text.data, value->text.len, SQLITE_STATIC, SQLITE_UTF8);
+        break;
+    case SQLITE_BLOB:
+        sqlite3_result_blob64(context, value->text.data, value->text.len, SQLITE_STATIC);
+        break;
+    default:
+        sqlite3_result_null(context);
+    }
+    return SQLITE_OK;
+}
+
+static int cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret_rowid)
+{
+    *ret_rowid = (sqlite3_int64)((struct rows_cursor *)cursor)->row;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module module = {
+    .xConnect = table_connect,
+    .xBestIndex = table_plan,
+    .xDisconnect = table_disconnect,
+    .xOpen = cursor_open,
+    .xClose = cursor_close,
+    .xFilter = cursor_begin,
+    .xNext = cursor_next,
+    .xEof = cursor_is_at_end,
+    .xColumn = cursor_column,
+    .xRowid = cursor_rowid,
+};
+
+/* ---- Rows ---- */
+
+enum status sqlite_rows_init(struct sqlite_store *store, struct error *err)
+{
+    for (int i = 0; i < ROWS_COUNT; i++) {
+        assert(tables[i].columns <= COLUMNS_MAX);
+        store->rows[i].columns = tables[i].columns;
+        int result = sqlite3_create_module(store->db, tables[i].module, &module, &store->rows[i]);
+        if (result != SQLITE_OK)
+            return sqlite_failure(store->db, result, "prepare", err);
+    }
+    return STATUS_OK;
+}
+
+void sqlite_rows_release(struct sqlite_store *store)
+{
+    for (int i = 0; i < ROWS_COUNT; i++)
+        free(store->rows[i].values);
+}
+
+void sqlite_rows_clear(struct sqlite_store *store)
+{
+    for (int i = 0; i < ROWS_COUNT; i++)
+        store->rows[i].count = 0;
+    memset(store->keys_new, 0, sizeof store->keys_new);
+}
+
+struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which)
+{
+    struct sqlite_rows *rows = &batch->store->rows[which];
+    size_t columns = (size_t)rows->columns;
+    if (rows->count == rows->capacity) {
+        size_t capacity = rows->capacity ? rows->capacity * 2 : ROWS_FIRST;
+        struct sqlite_value *grown = realloc(rows->values, capacity * columns * sizeof *grown);
+        if (!grown) {
+            error_set(batch->err, STATUS_NO_MEMORY, "no memory for the rows of a batch");
+            return NULL;
+        }
+        rows->values = grown;
+        rows->capacity = capacity;
+    }
+    return &rows->values[rows->count++ * columns];
+}
+
+enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which)
+{
+    struct sqlite_store *store = batch->store;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < ROWS_COUNT && status == STATUS_OK; i++) {
+        if (!(which & 1u << i) || store->rows[i].count == 0)
+            continue;
+        status = sqlite_run(batch, tables[i].write);
+        store->rows[i].count = 0;
+        if (i == ROWS_JOB)
+            memset(store->keys_new, 0, sizeof store->keys_new);
+    }
+    return status;
+}
+
+/* ---- Keys of new jobs ---- */
+
+static unsigned char *key_byte(struct sqlite_store *store, int64_t key)
+{
+    return &store->keys_new[((uint64_t)key >> 3) % sizeof store->keys_new];
+}
+
+void sqlite_keys_note(struct sqlite_store *store, int64_t key)
+{
+    *key_byte(store, key) |= (unsigned char)(1u << (key & 7));
+}
+
+bool sqlite_keys_may_have(struct sqlite_store *store, int64_t key)
+{
+    return *key_byte(store, key) & 1u << (key & 7);
+}

@@ -1,0 +1,408 @@
+#include "store/sqlite/private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
+    READER_CACHE_KB = 8 * 1024,
+    NAMES_BYTES_MAX = 64 * 1024, /* of one lane: destination and tenant */
+};
+
+/* ---- Failures ---- */
+
+static enum status status_of(int result)
+{
+    if (result == SQLITE_IOERR_NOMEM)
+        return STATUS_NO_MEMORY;
+    if (result == SQLITE_IOERR_SHMSIZE) /* only while it is opened: later there is room before it is needed */
+        return STATUS_FULL;
+    switch (result & 0xff) {
+    case SQLITE_FULL:
+        return STATUS_FULL;
+    case SQLITE_NOMEM:
+        return STATUS_NO_MEMORY;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return STATUS_BUSY;
+    case SQLITE_TOOBIG:
+        return STATUS_LIMIT;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_CONSTRAINT: /* two rows where the tables can only agree on one */
+    case SQLITE_FORMAT:
+        return STATUS_CORRUPT;
+    default:
+        return STATUS_IO;
+    }
+}
+
+enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err)
+{
+    int system = db ? sqlite3_system_errno(db) : 0;
+    enum status status = status_of(result);
+    if (status == STATUS_IO && system != 0)
+        return error_set(err, status, "cannot %s: %s (%d): %s", doing, sqlite3_errstr(result), result, strerror(system));
+    if (status == STATUS_FULL)
+        return error_set(err, status, "cannot %s: the disk is full", doing);
+    if ((result & 0xff) == SQLITE_CORRUPT)
+        return error_set(err, status,
+                         "cannot %s: the store is damaged (%s); stop the daemon, keep the file with those beside it that end "
+                         "in -wal and -shm, and put a backup in its place",
+                         doing, sqlite3_errstr(result));
+    return error_set(err, status, "cannot %s: %s (%d)", doing, db ? sqlite3_errmsg(db) : sqlite3_errstr(result), result);
+}
+
+void sqlite_store_fail(struct sqlite_store *store, const struct error *err)
+{
+    if (store->failure.status != STATUS_OK)
+        return;
+    store->failure = *err;
+    /* What the last sync was asked for may not be on the disk: leave the log alone for whoever opens it next. */
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
+/* ---- Files ---- */
+
+static enum status lock_busy(int fd, const char *path, struct error *err)
+{
+    char pid[24] = "";
+    ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
+    if (got <= 0)
+        return error_set(err, STATUS_BUSY, "%s is held by another process", path);
+    return error_set(err, STATUS_BUSY,
+                     "%s is held by process %.*s: a store is for one daemon; stop that one, or name another store", path,
+                     (int)strcspn(pid, "\n"), pid);
+}
+
+static enum status lock_take(struct sqlite_store *store, struct error *err)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s.lock", store->path) >= (int)sizeof path)
+        return error_set(err, STATUS_INVALID, "the store's path is too long");
+    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return error_set(err, STATUS_IO, "cannot open %s: %s", path, strerror(errno));
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            return lock_busy(store->lock_fd, store->path, err);
+        return error_set(err, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
+    }
+    /* The pid is for people; the lock is what counts, so a disk without room for a number is no reason to refuse. */
+    if (ftruncate(store->lock_fd, 0) == 0)
+        (void)!dprintf(store->lock_fd, "%d\n", (int)getpid());
+    return STATUS_OK;
+}
+
+/* ---- Opening ---- */
+
+/* Counting its own memory costs SQLite a lock that writer and readers would share. Refused once it runs, without harm. */
+static void sqlite_prepare(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+static enum status connect_to(const char *path, int flags, sqlite3 **ret_db, struct error *err)
+{
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    enum status status =
+        result == SQLITE_OK ? sqlite_room_guard(db, err) : sqlite_failure(db, result, "open the store", err);
+    if (status != STATUS_OK) {
+        sqlite3_close(db);
+        return status;
+    }
+    sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+    *ret_db = db;
+    return STATUS_OK;
+}
+
+enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err)
+{
+    char sql[96];
+    sqlite3 *db;
+    enum status status = connect_to(store->path, SQLITE_OPEN_READONLY, &db, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* the writer alone checkpoints */
+    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0", READER_CACHE_KB);
+    status = sqlite_exec(db, sql, err);
+    if (status != STATUS_OK) {
+        sqlite3_close(db);
+        return status;
+    }
+    *ret_db = db;
+    return STATUS_OK;
+}
+
+static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct sqlite_store *)context)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/*
+ * Everything found in the log goes to the database and is synced before the first new commit. A sync that failed in an
+ * earlier life may have left frames that can be read now but are not on the disk; commits after them would be
+ * lost with them at a power cut.
+ */
+static enum status log_settle(struct sqlite_store *store, struct error *err)
+{
+    int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if ((result & 0xff) == SQLITE_FULL)
+        result = sqlite_room_settle(store);
+    return result == SQLITE_OK ? STATUS_OK : sqlite_failure(store->db, result, "write back the log", err);
+}
+
+static enum status seed_load(struct sqlite_store *store, struct error *err)
+{
+    int64_t seed = 0;
+    char sql[96];
+    enum status status = sqlite_query_int64(store->db, "SELECT value FROM meta WHERE name = 'seed'", 0, &seed, err);
+    if (status != STATUS_OK)
+        return status;
+    while (seed == 0) { /* 0 stands for none */
+        if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+            return error_set(err, STATUS_IO, "cannot get a random number: %s", strerror(errno));
+        if (seed == 0)
+            continue;
+        snprintf(sql, sizeof sql, "INSERT INTO meta VALUES ('seed', %lld)", (long long)seed);
+        status = sqlite_exec(store->db, sql, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    store->base.seed = (uint64_t)seed;
+    return STATUS_OK;
+}
+
+/* The end of the chain: the newest event, or the newest that was trimmed. */
+static enum status chain_load(struct sqlite_store *store, struct error *err)
+{
+    static const char sql[] = "SELECT number, hash, at FROM"
+                              " (SELECT number, hash, at FROM event ORDER BY number DESC LIMIT 1)"
+                              " UNION ALL SELECT number, hash, NULL FROM trimmed";
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    int result = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 1) != EVENT_HASH_BYTES) {
+        status = error_set(err, STATUS_CORRUPT, "the newest event has no hash");
+    } else if (result == SQLITE_ROW) {
+        store->progress.event_last = sqlite3_column_int64(statement, 0);
+        memcpy(store->progress.event_hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
+        store->newest_at = sqlite_column_instant(statement, 2);
+    } else if (result != SQLITE_DONE) {
+        status = sqlite_failure(store->db, result, "read the events", err);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* None of these looks at more than a few rows, however many jobs there are; the lanes are read in full. */
+static enum status progress_load(struct sqlite_store *store, struct error *err)
+{
+    struct sqlite_progress *progress = &store->progress;
+    static const char seq_sql[] = "SELECT max(coalesce((SELECT max(seq) FROM job), 0),"
+                                  " coalesce((SELECT value FROM meta WHERE name = 'seq'), 0))";
+    enum status status = sqlite_query_int64(store->db, seq_sql, 0, &progress->seq_last, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(store->db, "SELECT value FROM meta WHERE name = 'token'", 0, &progress->token_last, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(store->db, "SELECT max(number) FROM trimmed", 0, &progress->trimmed_last, err);
+    if (status == STATUS_OK)
+        status = chain_load(store, err);
+    progress->token_limit = progress->token_last;
+    return status == STATUS_OK ? sqlite_lanes_load(store, err) : status;
+}
+
+static enum status database_open(struct sqlite_store *store, struct error *err)
+{
+    sqlite_room_release(store);
+    enum status status = connect_to(store->path, SQLITE_OPEN_READWRITE, &store->db, err);
+    if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") == 1) /* SQLite then makes do with reading */
+        status = error_set(err, STATUS_IO, "the file is read-only");
+    if (status == STATUS_OK)
+        status = sqlite_schema_configure(store->db, store->settings.sync_always, err);
+    if (status == STATUS_OK)
+        sqlite_room_begin(store);
+    if (status == STATUS_OK)
+        status = log_settle(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_schema_migrate(store->db, store->settings.on_migrate, err);
+    if (status == STATUS_OK)
+        status = seed_load(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_rows_init(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_statements_prepare(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_held_init(store, err);
+    if (status == STATUS_OK)
+        status = progress_load(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_trail_begin(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_shift(store, err);
+    store->base.newest_at = store->base.shifted_ms ? store->settings.now : store->newest_at;
+    if (status == STATUS_OK)
+        status = sqlite_log_gather(store, err);
+    if (status == STATUS_OK) {
+        sqlite3_wal_hook(store->db, wal_grown, store);
+        sqlite_watch_begin(store);
+    }
+    return status;
+}
+
+static void store_free(struct sqlite_store *store)
+{
+    for (int i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    sqlite3_close(store->db);
+    sqlite_lanes_release(store);
+    sqlite_held_release(store);
+    sqlite_rows_release(store);
+    if (store->index_fd >= 0)
+        close(store->index_fd);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    free(store->path);
+    free(store);
+}
+
+/* Absolute or with a folder before it: SQLite takes a name that starts with "file:" for something else. */
+static char *path_copy(struct slice path)
+{
+    bool plain = slice_find(path, '/') == path.len || path.data[0] != '/';
+    char *copy = NULL;
+    if (asprintf(&copy, "%s%.*s", plain ? "./" : "", SLICE_ARG(path)) < 0)
+        return NULL;
+    return copy;
+}
+
+/* Puts the path before a message that does not have it. */
+static void name_in(const char *path, enum status status, struct error *err)
+{
+    struct error said;
+    if (!err || strstr(err->text, path))
+        return;
+    said = *err;
+    error_set(err, status, "%.200s: %.280s", path, said.text);
+}
+
+enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
+                              struct error *err)
+{
+    if (path.len == 0 || path.len >= PATH_MAX || slice_find(path, '\0') != path.len)
+        return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, sqlite_prepare);
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    store->base.ops = &sqlite_store_ops;
+    store->settings = *settings;
+    store->lock_fd = store->index_fd = -1;
+    store->spare_at = INSTANT_NONE;
+    store->newest_at = store->head_at = INSTANT_NONE;
+    store->key_set = settings->audit_key.len > 0;
+    if (store->key_set)
+        trail_key_init(&store->key, settings->audit_key);
+    store->checkpoint_pages = CHECKPOINT_PAGES;
+    store->reserve_pages = LOG_RESERVE_PAGES;
+    map_init(&store->lane_map, 0);
+    map_init(&store->tenant_map, 0);
+    buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
+
+    store->path = path_copy(path);
+    enum status status = store->path ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    if (status == STATUS_OK)
+        status = sqlite_file_check(store->path, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_check(store->path, settings->make != STORE_MAKE_IN_EMPTY_FOLDER, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_folders(store->path, err);
+    if (status == STATUS_OK)
+        status = lock_take(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_begin(store->path, err);
+    if (status == STATUS_OK)
+        status = database_open(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_make_end(store->path, err);
+    if (status != STATUS_OK) {
+        if (store->path)
+            name_in(store->path, sqlite_explain(store->path, status, err), err);
+        store_free(store);
+        return status;
+    }
+    *ret_store = &store->base;
+    return STATUS_OK;
+}
+
+/* ---- Closing, syncing ---- */
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = (struct sqlite_store *)base;
+    struct error err;
+    if (!store)
+        return;
+    if (store->failure.status == STATUS_OK && store->head_at != INSTANT_NONE &&
+        sqlite_trail_settle(store, store->head_at, &err) != STATUS_OK)
+        sqlite_store_fail(store, &err);
+    store_free(store); /* closing the last connection writes the log back, unless the store has failed */
+}
+
+/* Through SQLite's own file, which also syncs the folder when the log is new. */
+static enum status sqlite_sync(struct store *base, struct error *err)
+{
+    struct sqlite_store *store = (struct sqlite_store *)base;
+    sqlite3_file *log = NULL;
+    struct error ignored;
+    err = err ? err : &ignored;
+    if (store->failure.status != STATUS_OK)
+        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s",
+                         store->failure.text);
+    int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result == SQLITE_OK && log && log->pMethods)
+        result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    if (result == SQLITE_OK)
+        return STATUS_OK;
+    error_set(err, STATUS_IO, "cannot sync the log: %s", sqlite3_errstr(result));
+    sqlite_store_fail(store, err);
+    return STATUS_IO;
+}
+
+const struct store_ops sqlite_store_ops = {
+    .name = "sqlite",
+    .close = sqlite_close,
+    .apply = sqlite_store_apply,
+    .sync = sqlite_sync,
+    .tend = sqlite_store_tend,
+    .head = sqlite_store_head,
+    .backup = sqlite_store_backup,
+    .reader = sqlite_reader_open,
+    .reader_close = sqlite_reader_close,
+    .reader_job = sqlite_reader_job,
+    .reader_job_seq = sqlite_reader_job_seq,
+    .reader_jobs = sqlite_reader_jobs,
+    .reader_events = sqlite_reader_events,
+    .reader_history = sqlite_reader_history,
+    .reader_lanes = sqlite_reader_lanes,
+    .reader_ahead = sqlite_reader_ahead,
+    .reader_kept = sqlite_reader_kept,
+    .reader_kept_list = sqlite_reader_kept_list,
+};

@@ -1,0 +1,165 @@
+#include "store/sqlite/private.h"
+
+#include <string.h>
+
+enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3 };
+
+/* What a store says of its trail apart from the events. */
+struct frame {
+    struct trail_head anchor; /* the newest that was trimmed; number 0: none */
+    struct trail_head head;   /* as it is kept; number 0: none */
+    unsigned char mark[EVENT_HASH_BYTES];
+    bool kept;
+};
+
+/* Fills the head from a row of number and hash, and the mark where there is one. STATUS_NOT_FOUND: no row. */
+static enum status row_read(sqlite3 *db, const char *sql, const char *what, struct trail_head *ret_head,
+                            unsigned char *ret_mark, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_DONE) {
+        status = STATUS_NOT_FOUND;
+    } else if (result != SQLITE_ROW) {
+        status = sqlite_failure(db, result, "read the events", err);
+    } else if (sqlite3_column_bytes(statement, 1) != EVENT_HASH_BYTES ||
+               (ret_mark && sqlite3_column_bytes(statement, 2) != EVENT_HASH_BYTES)) {
+        status = error_set(err, STATUS_CORRUPT, "%s has no hash", what);
+    } else {
+        ret_head->number = sqlite3_column_int64(statement, 0);
+        memcpy(ret_head->hash, sqlite3_column_blob(statement, 1), EVENT_HASH_BYTES);
+        if (ret_mark)
+            memcpy(ret_mark, sqlite3_column_blob(statement, 2), EVENT_HASH_BYTES);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static enum status frame_read(const struct sqlite_outside *outside, bool with_head, struct frame *ret_frame,
+                              struct error *err)
+{
+    struct frame frame = { 0 };
+    sqlite3 *db = NULL;
+    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    if (status == STATUS_OK)
+        status = row_read(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", "the newest trimmed event",
+                          &frame.anchor, NULL, err);
+    if (with_head && (status == STATUS_OK || status == STATUS_NOT_FOUND)) {
+        status = row_read(db, "SELECT number, hash, mark FROM head WHERE chain = ''", "the kept head", &frame.head,
+                          frame.mark, err);
+        frame.kept = status == STATUS_OK;
+        if (status == STATUS_NOT_FOUND)
+            status = error_set(err, STATUS_CORRUPT, "the kept head is gone: nothing tells where the trail ends");
+    }
+    sqlite3_close(db);
+    if (status == STATUS_NOT_FOUND)
+        status = STATUS_OK;
+    if (status == STATUS_OK)
+        *ret_frame = frame;
+    return status;
+}
+
+/* What is given out and checked, page by page. */
+struct following {
+    struct trail_check check;
+    struct trail_head kept; /* compared with the event of its number */
+    const struct store_sqlite_trail *trail;
+};
+
+static enum status follow_event(struct following *following, const struct event *event, struct error *err)
+{
+    enum status status = trail_check_event(&following->check, event, err);
+    if (status == STATUS_OK && event->number == following->kept.number &&
+        memcmp(event->hash, following->kept.hash, EVENT_HASH_BYTES) != 0)
+        status = error_set(err, STATUS_CORRUPT, "event %lld is not the one that the store keeps as its head",
+                           (long long)event->number);
+    if (status == STATUS_OK && following->trail->visit)
+        status = following->trail->visit(following->trail->context, event, err);
+    return status;
+}
+
+static enum status follow_page(struct following *following, struct store_reader *reader, size_t *ret_count,
+                               struct error *err)
+{
+    struct arena memory;
+    struct event *events;
+    arena_init(&memory, SIZE_MAX / 4);
+    enum status status = sqlite_reader_events(reader, following->check.at.number, VERIFY_PAGE_EVENTS, &memory, &events,
+                                              ret_count, err);
+    for (size_t i = 0; status == STATUS_OK && i < *ret_count; i++)
+        status = follow_event(following, &events[i], err);
+    arena_release(&memory);
+    return status;
+}
+
+static enum status mark_check(const struct frame *frame, const struct trail_key *key, struct error *err)
+{
+    unsigned char mark[EVENT_HASH_BYTES];
+    if (!frame->kept || frame->head.number == 0)
+        return STATUS_OK;
+    trail_head_mark(key, &frame->head, mark);
+    if (memcmp(mark, frame->mark, sizeof mark) == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "the kept head is not what was written%s", key ? " under the key" : "");
+}
+
+/* The whole chain once, as of what `frame` says. */
+static enum status follow(struct sqlite_outside *outside, bool old, const struct frame *frame,
+                          const struct store_sqlite_trail *trail, struct trail_check *ret_check, struct error *err)
+{
+    struct store_reader *reader = NULL;
+    struct following following = { .kept = frame->head, .trail = trail };
+    size_t count = 0;
+    trail_check_begin(&following.check, trail->key, &frame->anchor, trail->expected, trail->expected_count);
+    enum status status = trail->begin ? trail->begin(trail->context, &frame->anchor, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = sqlite_reader_open_events(&outside->store.base, old, &reader, err);
+    if (status != STATUS_OK)
+        return status;
+    do {
+        status = follow_page(&following, reader, &count, err);
+    } while (status == STATUS_OK && count == VERIFY_PAGE_EVENTS);
+    sqlite_reader_close(reader);
+    if (status == STATUS_OK)
+        status = trail_check_end(&following.check, &frame->head, err);
+    if (status == STATUS_OK)
+        status = mark_check(frame, trail->key, err);
+    *ret_check = following.check;
+    return status;
+}
+
+enum status store_sqlite_verify(const char *path, struct trail_check *ret_check, struct error *err)
+{
+    static const struct store_sqlite_trail plain;
+    return store_sqlite_trail(path, &plain, ret_check, err);
+}
+
+enum status store_sqlite_trail(const char *path, const struct store_sqlite_trail *trail, struct trail_check *ret_check,
+                               struct error *err)
+{
+    struct sqlite_outside outside;
+    struct frame frame, now;
+    int64_t version = 0;
+    enum status status = sqlite_outside_init(&outside, path, err);
+    if (status == STATUS_OK)
+        status = sqlite_outside_version(&outside, true, &version, err);
+    if (status == STATUS_CORRUPT)
+        return STATUS_INVALID; /* it is not the events that were looked at */
+    bool old = version < SCHEMA_WITH_HEADS;
+    if (status == STATUS_OK)
+        status = frame_read(&outside, !old, &frame, err);
+    if (status != STATUS_OK)
+        return status;
+    status = follow(&outside, old, &frame, trail, ret_check, err);
+    for (int tries = 1; status == STATUS_CORRUPT && !trail->visit && tries < VERIFY_TRIES_MAX; tries++, frame = now) {
+        /* A daemon that trims old events meanwhile takes the chain's beginning away: that is no fault. */
+        struct error again;
+        if (frame_read(&outside, !old, &now, &again) != STATUS_OK || now.anchor.number == frame.anchor.number)
+            break;
+        status = follow(&outside, old, &now, trail, ret_check, err);
+    }
+    return status;
+}

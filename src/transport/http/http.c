@@ -1,0 +1,777 @@
+#include "transport/http/http.h"
+
+#include "transport/address.h"
+#include "transport/curl_failure.h"
+#include "transport/curl_loop.h"
+#include "transport/http/answer.h"
+#include "transport/http/request.h"
+#include "transport/http/searcher.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <libxml/parser.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    IDLE_HANDLES_MAX = 1024,
+    HEADERS_BYTES_MAX = 64 * 1024,
+    TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
+    CODE_WORD_BYTES_MAX = 256,
+    KEPT_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
+    PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
+    KEEPALIVE_S = 30,
+    SEARCHED_HERE_BYTES_MAX = 4 * 1024, /* of a body that the loop itself searches; longer ones go to the searcher */
+    SEARCH_WAIT_MS_MAX = 5000,
+};
+
+struct http_transport {
+    struct transport transport; /* first */
+    struct curl_loop loop;
+    struct http_settings settings;
+    struct searcher *searcher;
+    struct exchange *idle; /* handles to be used again */
+    size_t idle_count;
+    struct exchange *under_way; /* from start to report */
+    long under_way_count;
+    uint64_t generation; /* of the configuration: what was prepared before is not used again */
+    struct exchange *unstarted; /* failed before they began; reported from the loop */
+    struct send *starved;       /* likewise, without memory even for an exchange */
+    struct event *unstarted_event;
+};
+
+/* What an answer's slices point to. */
+struct words {
+    struct buffer code, text, reference;
+};
+
+/* One request and its answer. */
+struct exchange {
+    struct http_transport *http;
+    CURL *curl;
+    struct send *send;
+    struct http_request request;
+    struct buffer headers, body;
+    long status; /* of the response */
+    struct words words;
+    struct search search;
+    bool searching;
+    const char *not_searched; /* why; NULL: it was, as far as the destination asks for it */
+    bool body_cut;   /* the answer was longer than allowed */
+    bool opened;     /* a socket, for a connection of its own */
+    bool connected;  /* there is a line to the destination, past TLS and proxy; from here on the request goes out */
+    bool repeated;   /* libcurl wanted to send it a second time, and was not let */
+    bool private_address;
+    bool starved;    /* no descriptor or memory for a socket */
+    bool unset;      /* no memory for an option */
+    char curl_error[CURL_ERROR_SIZE];
+    struct error failure; /* of what failed before it began */
+    int64_t started_ns;
+    const struct destination_config *prepared_for; /* the handle has its options; NULL: nobody's */
+    uint64_t prepared_in;                          /* the transport's generation then */
+    CURLU *url;                                    /* taken apart once for all sends of a prepared handle; NULL: none */
+    struct exchange *next;                         /* in idle or unstarted */
+    struct exchange *later, **link;                /* in under_way */
+};
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- what libcurl calls ------------------------------------------------------------------------ */
+
+static size_t on_header(char *data, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    struct slice line = { data, size * count };
+    if (slice_has_prefix(line, SLICE("HTTP/"))) /* 100 Continue and its like come before the last one */
+        buffer_clear(&exchange->headers);
+    buffer_append(&exchange->headers, line);
+    return line.len; /* headers beyond the limit are not kept, the answer goes on */
+}
+
+static size_t on_body(char *data, size_t size, size_t count, void *context)
+{
+    struct exchange *exchange = context;
+    size_t len = size * count;
+    size_t room = exchange->body.limit - exchange->body.len;
+    buffer_append(&exchange->body, (struct slice){ data, len < room ? len : room });
+    if (len <= room)
+        return len;
+    exchange->body_cut = true;
+    return 0; /* ends the transfer: an endless body must not hold a slot */
+}
+
+/* Through a proxy the address is the proxy's, which the operator chose. */
+static bool may_connect(const struct exchange *exchange)
+{
+    return exchange->send->destination->allow_private || exchange->send->destination->proxy;
+}
+
+static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct exchange *exchange = context;
+    if (purpose == CURLSOCKTYPE_IPCXN && !may_connect(exchange) && address_is_private(&address->addr)) {
+        exchange->private_address = true;
+        return CURL_SOCKET_BAD;
+    }
+    curl_socket_t fd = curl_loop_open(&exchange->http->loop, address);
+    exchange->opened = exchange->opened || fd >= 0;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        exchange->starved = true;
+    return fd;
+}
+
+/*
+ * The last word before the request goes out. A connection that another destination opened may be used again, so its
+ * address is looked at too. And when a kept connection ends without an answer, libcurl would send the request again on
+ * a new one and nobody would know: a job is sent once a send; only a question may be repeated.
+ */
+static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
+{
+    struct exchange *exchange = context;
+    (void)local;
+    (void)remote_port;
+    (void)local_port;
+    if (!may_connect(exchange) && address_text_is_private(remote)) {
+        exchange->private_address = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    if (exchange->connected && exchange->send->job->step == STEP_SEND) {
+        exchange->repeated = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    exchange->connected = true;
+    return CURL_PREREQFUNC_OK;
+}
+
+/* --- from what was seen to the answer ---------------------------------------------------------- */
+
+/*
+ * Not an answer: when the request was on its way, at least in part, it may have arrived. A handshake, a
+ * resolver, a proxy or a certificate that failed comes before it.
+ */
+static bool request_went_out(const struct exchange *exchange)
+{
+    long request_bytes = 0;
+    curl_off_t uploaded = 0;
+    curl_easy_getinfo(exchange->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+    curl_easy_getinfo(exchange->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+    return exchange->connected && (request_bytes > 0 || uploaded > 0);
+}
+
+static enum query_answer query_of(const struct query_config *query, struct slice code)
+{
+    if (http_code_is(&query->delivered, code))
+        return QUERY_DELIVERED;
+    if (http_code_is(&query->absent, code))
+        return QUERY_ABSENT;
+    if (http_code_is(&query->rejected, code))
+        return QUERY_REJECTED;
+    if (http_code_is(&query->pending, code))
+        return QUERY_PENDING;
+    return QUERY_UNCLEAR;
+}
+
+static void words_init(struct words *words)
+{
+    buffer_init(&words->code, CODE_WORD_BYTES_MAX);
+    buffer_init(&words->text, TEXT_BODY_BYTES_MAX + CURL_ERROR_SIZE + ERROR_TEXT_BYTES_MAX);
+    buffer_init(&words->reference, REFERENCE_BYTES_MAX);
+}
+
+static bool is_asking(const struct exchange *exchange)
+{
+    return exchange->send->job->step != STEP_SEND;
+}
+
+static const struct query_config *query_asked(const struct exchange *exchange)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    return exchange->send->job->step == STEP_VERIFY ? &destination->verify : &destination->poll;
+}
+
+static const struct text_list *code_places(const struct exchange *exchange)
+{
+    const struct text_list *asked = &query_asked(exchange)->error_code;
+    return is_asking(exchange) && asked->count > 0 ? asked : &exchange->send->destination->error_code;
+}
+
+/* Code and reference. In the loop's thread or in the searcher's: it touches nothing but the exchange. */
+static void search_run(struct search *search)
+{
+    struct exchange *exchange = (struct exchange *)((char *)search - offsetof(struct exchange, search));
+    const struct destination_config *destination = exchange->send->destination;
+    struct http_reading reading = { .xml = NULL };
+    struct http_response response = { .status = exchange->status,
+                                      .headers = buffer_slice(&exchange->headers),
+                                      .body = buffer_slice(&exchange->body),
+                                      .body_cut = exchange->body_cut,
+                                      .reading = &reading };
+    http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),
+                   &exchange->words.code);
+    if (!is_asking(exchange))
+        http_reference_find(&destination->reference, &response, &exchange->words.reference);
+    exchange->not_searched = reading.refused;
+    http_reading_release(&reading);
+}
+
+/* Where the search was left out: what the status says. */
+static void search_left_out(struct exchange *exchange)
+{
+    exchange->not_searched = "too many others were waiting to be";
+    buffer_append(&exchange->words.code, SLICE("http:"));
+    buffer_append_int64(&exchange->words.code, exchange->status);
+}
+
+static void judge_response(const struct exchange *exchange, struct answer *answer, struct words *words)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    struct slice headers = buffer_slice(&exchange->headers);
+    bool success = http_code_is(&destination->success, buffer_slice(&words->code));
+    bool unreferenced = destination->delivered_when == DELIVERED_BY_REFERENCE && words->reference.len == 0;
+    answer->unconfirmed = !is_asking(exchange) && ((unreferenced && (success || exchange->status / 100 == 2)) ||
+                                                   (exchange->not_searched && success));
+    struct slice shown = slice_trim(buffer_slice(&exchange->body));
+    if (shown.len > TEXT_BODY_BYTES_MAX)
+        shown.len = TEXT_BODY_BYTES_MAX;
+    buffer_append(&words->text, SLICE("HTTP "));
+    buffer_append_int64(&words->text, exchange->status);
+    if (exchange->not_searched)
+        buffer_printf(&words->text, " (answer not searched: %s)", exchange->not_searched);
+    else if (answer->unconfirmed)
+        buffer_append(&words->text, SLICE(" without a reference"));
+    if (!slice_is_blank(shown)) {
+        buffer_append(&words->text, SLICE(": "));
+        buffer_append(&words->text, shown);
+    }
+    answer->retry_after_ms = http_retry_after_ms(http_header(headers, SLICE("Retry-After")),
+                                                 exchange->http->settings.now(exchange->http->settings.context));
+    answer->slow_all = exchange->status == 429 || exchange->status == 503;
+    if (is_asking(exchange)) /* a code that was not sought may be any: the status alone says nothing of the job */
+        answer->query = exchange->not_searched ? QUERY_UNCLEAR
+                                               : query_of(query_asked(exchange), buffer_slice(&words->code));
+    else if (success && !answer->unconfirmed)
+        answer->outcome = OUTCOME_DELIVERED;
+}
+
+static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct words *words)
+{
+    if (exchange->private_address && !exchange->connected) {
+        answer->outcome = OUTCOME_BLOCKED;
+        buffer_append(&words->code, SLICE("insist:private_address"));
+        buffer_append(&words->text,
+                      SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        return;
+    }
+    if (exchange->repeated)
+        result = CURLE_GOT_NOTHING;
+    bool refused = exchange->headers.len == 0 && curl_failure_refused_certificate(result, exchange->curl_error);
+    if (refused)
+        result = CURLE_SSL_CLIENTCERT;
+    buffer_printf(&words->code, "curl:%d", (int)result);
+    curl_failure_text(result, exchange->repeated ? NULL : exchange->curl_error, &words->text);
+    bool starved = exchange->starved || exchange->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT;
+    if (starved && !exchange->connected)
+        answer->attempted = false;
+    else if (refused || result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CACERT_BADFILE)
+        answer->outcome = OUTCOME_BLOCKED;
+    else if (exchange->send->job->step == STEP_SEND && request_went_out(exchange))
+        answer->outcome = OUTCOME_IN_DOUBT;
+}
+
+/* Keeps the memory of an ordinary answer for the next one. */
+static void buffer_recycle(struct buffer *buffer)
+{
+    if (buffer->capacity > KEPT_BYTES_MAX)
+        buffer_release(buffer);
+    else
+        buffer_clear(buffer);
+}
+
+static void exchange_reset(struct exchange *exchange)
+{
+    http_request_release(&exchange->request);
+    buffer_recycle(&exchange->headers);
+    buffer_recycle(&exchange->body);
+    exchange->send = NULL;
+    exchange->searching = false;
+    exchange->not_searched = NULL;
+    exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
+    exchange->starved = exchange->unset = false;
+    exchange->curl_error[0] = '\0';
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+    exchange_reset(exchange);
+    buffer_release(&exchange->headers);
+    buffer_release(&exchange->body);
+    curl_easy_cleanup(exchange->curl);
+    curl_url_cleanup(exchange->url);
+    free(exchange);
+}
+
+static void exchange_recycle(struct exchange *exchange)
+{
+    struct http_transport *http = exchange->http;
+    exchange_reset(exchange);
+    if (http->idle_count >= IDLE_HANDLES_MAX) {
+        exchange_free(exchange);
+        return;
+    }
+    exchange->next = http->idle;
+    http->idle = exchange;
+    http->idle_count++;
+}
+
+static void under_way_add(struct exchange *exchange)
+{
+    struct http_transport *http = exchange->http;
+    exchange->later = http->under_way;
+    exchange->link = &http->under_way;
+    if (exchange->later)
+        exchange->later->link = &exchange->later;
+    http->under_way = exchange;
+    http->under_way_count++;
+}
+
+static void under_way_remove(struct exchange *exchange)
+{
+    *exchange->link = exchange->later;
+    if (exchange->later)
+        exchange->later->link = exchange->link;
+    exchange->http->under_way_count--;
+}
+
+/* While the loop catches up nobody's time runs out: the answers may lie in the sockets. */
+static void set_timeouts(CURL *curl, const struct destination_config *destination, bool running)
+{
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, running ? (long)destination->timeout_ms : 0L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, running ? (long)destination->connect_timeout_ms : (long)INT_MAX);
+}
+
+static void on_grace(struct curl_loop *loop, bool begins)
+{
+    struct http_transport *http = (struct http_transport *)((char *)loop - offsetof(struct http_transport, loop));
+    for (struct exchange *exchange = http->under_way; exchange; exchange = exchange->later)
+        set_timeouts(exchange->curl, exchange->send->destination, !begins);
+}
+
+static void report(struct exchange *exchange, struct answer *answer)
+{
+    struct send *send = exchange->send;
+    struct words *words = &exchange->words;
+    answer->code = buffer_slice(&words->code);
+    answer->text = buffer_slice(&words->text);
+    answer->reference = buffer_slice(&words->reference);
+    answer->left_out = buffer_slice(&exchange->request.left_out);
+    answer->duration_ms = (monotonic_ns() - exchange->started_ns) / 1000000;
+    send->transport = NULL;
+    under_way_remove(exchange);
+    send->done(send, answer);
+    buffer_release(&words->code);
+    buffer_release(&words->text);
+    buffer_release(&words->reference);
+    exchange_recycle(exchange);
+}
+
+static void report_response(struct exchange *exchange)
+{
+    struct answer answer = { .attempted = true, .retry_after_ms = -1 };
+    judge_response(exchange, &answer, &exchange->words);
+    report(exchange, &answer);
+}
+
+static void on_searched(struct search *search)
+{
+    struct exchange *exchange = (struct exchange *)((char *)search - offsetof(struct exchange, search));
+    exchange->searching = false;
+    if (search->late)
+        search_left_out(exchange);
+    report_response(exchange);
+}
+
+/* A long body is searched elsewhere: other destinations' answers do not wait for it, only its own slot does. */
+static void search_start(struct exchange *exchange)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    bool sought = http_places_search(code_places(exchange)) ||
+                  (!is_asking(exchange) && http_places_search(&destination->reference));
+    exchange->search = (struct search){ .owner = destination, .run = search_run, .done = on_searched };
+    exchange->searching = sought && !exchange->body_cut && exchange->body.len > SEARCHED_HERE_BYTES_MAX;
+    if (exchange->searching) {
+        searcher_give(exchange->http->searcher, &exchange->search);
+        return;
+    }
+    search_run(&exchange->search);
+    report_response(exchange);
+}
+
+static void exchange_done(void *private_data, CURLcode result)
+{
+    struct exchange *exchange = private_data;
+    struct answer answer = { .attempted = true, .retry_after_ms = -1 };
+    if (exchange->opened)
+        curl_loop_keep(&exchange->http->loop, exchange->curl);
+    curl_multi_remove_handle(exchange->http->loop.multi, exchange->curl);
+    words_init(&exchange->words);
+    if (result == CURLE_OK || exchange->body_cut) {
+        curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &exchange->status);
+        search_start(exchange);
+        return;
+    }
+    judge_failure(exchange, result, &answer, &exchange->words);
+    report(exchange, &answer);
+}
+
+static const struct answer starved_answer = { .code = { "curl:27", 7 },
+                                             .text = { "OUT_OF_MEMORY - no memory for a request", 39 },
+                                             .reference = { "", 0 },
+                                             .retry_after_ms = -1 };
+
+/* --- starting ---------------------------------------------------------------------------------- */
+
+static bool is_prepared(const struct exchange *exchange, const struct send *send)
+{
+    return exchange->prepared_for == send->destination && exchange->prepared_in == exchange->http->generation;
+}
+
+/* The way most sends go: only these leave all of a handle's options but the body and the headers as they were. */
+static bool is_ordinary(const struct send *send)
+{
+    return send->job->step == STEP_SEND && !send->use_fallback &&
+           (!send->destination->method || strcmp(send->destination->method, "POST") == 0);
+}
+
+/* An idle handle, if possible one that the last send to the same destination has prepared. */
+static struct exchange *idle_take(struct http_transport *http, const struct send *send)
+{
+    struct exchange **link = &http->idle;
+    if (is_ordinary(send))
+        for (int i = 0; i < PREPARED_LOOKED_AT && *link && !is_prepared(*link, send); i++)
+            link = &(*link)->next;
+    if (!*link || !is_prepared(*link, send))
+        link = &http->idle;
+    struct exchange *exchange = *link;
+    if (!exchange)
+        return NULL;
+    *link = exchange->next;
+    http->idle_count--;
+    if (!is_ordinary(send) || !is_prepared(exchange, send)) {
+        curl_easy_reset(exchange->curl);
+        curl_url_cleanup(exchange->url);
+        exchange->url = NULL;
+        exchange->prepared_for = NULL;
+    }
+    return exchange;
+}
+
+static struct exchange *exchange_get(struct http_transport *http, const struct send *send)
+{
+    struct exchange *exchange = idle_take(http, send);
+    if (exchange)
+        return exchange;
+    exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    exchange->http = http;
+    exchange->curl = curl_easy_init();
+    if (!exchange->curl) {
+        free(exchange);
+        return NULL;
+    }
+    return exchange;
+}
+
+/* libcurl copies texts; without memory for one, say for a proxy or a certificate, nothing must be sent. */
+static void set_text(struct exchange *exchange, CURLoption option, const char *text)
+{
+    if (text && curl_easy_setopt(exchange->curl, option, text) != CURLE_OK)
+        exchange->unset = true;
+}
+
+static void set_tls(struct exchange *exchange, const struct tls_config *tls)
+{
+    CURL *curl = exchange->curl;
+    set_text(exchange, CURLOPT_CAINFO, tls->ca);
+    set_text(exchange, CURLOPT_SSLCERT, tls->cert);
+    set_text(exchange, CURLOPT_SSLKEY, tls->key);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, tls->verify ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
+}
+
+static void set_body(struct exchange *exchange)
+{
+    CURL *curl = exchange->curl;
+    const struct http_request *request = &exchange->request;
+    bool get = slice_equal(request->method, SLICE("GET"));
+    if (slice_equal(request->method, SLICE("HEAD"))) { /* has no body, whatever the job holds */
+        curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (get && request->body.len == 0)
+        return;
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
+    if (!slice_equal(request->method, SLICE("POST")))
+        set_text(exchange, CURLOPT_CUSTOMREQUEST, request->method.data); /* terminated: from the configuration */
+}
+
+static void set_callbacks(struct exchange *exchange)
+{
+    CURL *curl = exchange->curl;
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, exchange);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->curl_error);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, curl_loop_close);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, &exchange->http->loop);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
+}
+
+/* libcurl would take the text apart for each send. Where it cannot be, the send tells what is wrong with it. */
+static void set_url(struct exchange *exchange)
+{
+    const char *text = exchange->request.url.data;
+    exchange->url = curl_url();
+    if (exchange->url && curl_url_set(exchange->url, CURLUPART_URL, text, CURLU_PATH_AS_IS) == CURLUE_OK &&
+        curl_easy_setopt(exchange->curl, CURLOPT_CURLU, exchange->url) == CURLE_OK)
+        return;
+    set_text(exchange, CURLOPT_URL, text);
+}
+
+/* All that stays the same from one ordinary send to the next. */
+static void set_destination(struct exchange *exchange)
+{
+    CURL *curl = exchange->curl;
+    const struct destination_config *destination = exchange->send->destination;
+    set_callbacks(exchange);
+    set_url(exchange);
+    set_text(exchange, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs must not hold the loop when its send is over */
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+    /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
+    set_text(exchange, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
+    set_text(exchange, CURLOPT_USERAGENT, destination->proxy ? USER_AGENT : NULL); /* the proxy does not see our headers */
+    set_text(exchange, CURLOPT_NOPROXY, "");
+    set_text(exchange, CURLOPT_USERNAME, destination->username);
+    set_text(exchange, CURLOPT_PASSWORD, destination->password);
+    set_tls(exchange, &destination->tls);
+}
+
+static void set_options(struct exchange *exchange)
+{
+    if (!exchange->prepared_for)
+        set_destination(exchange);
+    set_timeouts(exchange->curl, exchange->send->destination, true);
+    curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
+    set_body(exchange);
+    if (is_ordinary(exchange->send) && !exchange->unset) {
+        exchange->prepared_for = exchange->send->destination;
+        exchange->prepared_in = exchange->http->generation;
+    }
+}
+
+/* A request that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
+static void judge_unstarted(const struct exchange *exchange, struct answer *answer, struct words *words)
+{
+    switch (exchange->failure.status) {
+    case STATUS_INVALID:
+    case STATUS_LIMIT:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_PERMANENT;
+        buffer_append(&words->code, SLICE("curl:43")); /* a bad argument, to libcurl and to the rules */
+        buffer_printf(&words->text, "INVALID_REQUEST - %s", exchange->failure.text);
+        break;
+    case STATUS_UNSUPPORTED:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_BLOCKED;
+        buffer_append(&words->code, SLICE("insist:configuration"));
+        buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", exchange->failure.text);
+        break;
+    case STATUS_FULL:
+        buffer_append(&words->code, SLICE("insist:connections"));
+        buffer_printf(&words->text, "NO_CONNECTION - %s", exchange->failure.text);
+        break;
+    default:
+        buffer_append(&words->code, SLICE("curl:27"));
+        buffer_printf(&words->text, "OUT_OF_MEMORY - %s", exchange->failure.text);
+    }
+}
+
+/* A send that could not begin is still answered from the loop, never from inside start. */
+static void on_unstarted(evutil_socket_t fd, short what, void *context)
+{
+    struct http_transport *http = context;
+    (void)fd;
+    (void)what;
+    while (http->unstarted) {
+        struct exchange *exchange = http->unstarted;
+        struct answer answer = { .retry_after_ms = -1 };
+        http->unstarted = exchange->next;
+        words_init(&exchange->words);
+        judge_unstarted(exchange, &answer, &exchange->words);
+        report(exchange, &answer);
+    }
+    while (http->starved) {
+        struct send *send = http->starved;
+        http->starved = send->next;
+        send->done(send, &starved_answer);
+    }
+}
+
+static void fail_unstarted(struct exchange *exchange)
+{
+    struct http_transport *http = exchange->http;
+    exchange->next = http->unstarted;
+    http->unstarted = exchange;
+    event_active(http->unstarted_event, EV_TIMEOUT, 0);
+}
+
+static void http_start(struct transport *transport, struct send *send)
+{
+    struct http_transport *http = (struct http_transport *)transport;
+    struct exchange *exchange = exchange_get(http, send);
+    send->transport = exchange;
+    if (!exchange) {
+        send->next = http->starved;
+        http->starved = send;
+        event_active(http->unstarted_event, EV_TIMEOUT, 0);
+        return;
+    }
+    exchange->send = send;
+    under_way_add(exchange);
+    exchange->started_ns = monotonic_ns();
+    exchange->headers.limit = HEADERS_BYTES_MAX;
+    exchange->body.limit = (size_t)send->destination->response_bytes_max;
+    instant now = http->settings.now(http->settings.context);
+    if (http->under_way_count > http->settings.connections_max) {
+        error_set(&exchange->failure, STATUS_FULL, "all %ld connections are in use", http->settings.connections_max);
+        fail_unstarted(exchange);
+        return;
+    }
+    if (http_request_make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
+        fail_unstarted(exchange);
+        return;
+    }
+    set_options(exchange);
+    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
+    if (added != CURLM_OK) {
+        error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
+        fail_unstarted(exchange);
+    }
+}
+
+static void abort_starved(struct http_transport *http, struct send *send)
+{
+    struct send **link = &http->starved;
+    while (*link && *link != send)
+        link = &(*link)->next;
+    assert(*link); /* only a send under way may be aborted */
+    *link = send->next;
+    send->done(send, &starved_answer);
+}
+
+static void http_abort(struct transport *transport, struct send *send)
+{
+    struct http_transport *http = (struct http_transport *)transport;
+    struct exchange *exchange = send->transport;
+    struct answer answer = { .retry_after_ms = -1 };
+    if (!exchange) {
+        abort_starved(http, send);
+        return;
+    }
+    if (exchange->searching) { /* the answer is there */
+        searcher_take_back(http->searcher, &exchange->search);
+        on_searched(&exchange->search);
+        return;
+    }
+    for (struct exchange **link = &http->unstarted; *link; link = &(*link)->next)
+        if (*link == exchange) {
+            *link = exchange->next;
+            break;
+        }
+    answer.attempted = request_went_out(exchange);
+    answer.outcome = answer.attempted && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
+    curl_multi_remove_handle(http->loop.multi, exchange->curl);
+    words_init(&exchange->words);
+    buffer_append(&exchange->words.code, SLICE("curl:42"));
+    buffer_append(&exchange->words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    report(exchange, &answer);
+}
+
+static void http_free(struct transport *transport)
+{
+    struct http_transport *http = (struct http_transport *)transport;
+    while (http->idle) {
+        struct exchange *next = http->idle->next;
+        exchange_free(http->idle);
+        http->idle = next;
+    }
+    curl_loop_release(&http->loop);
+    searcher_free(http->searcher);
+    if (http->unstarted_event)
+        event_free(http->unstarted_event);
+    curl_global_cleanup();
+    free(http);
+}
+
+static void http_forget(struct transport *transport)
+{
+    ((struct http_transport *)transport)->generation++;
+}
+
+static const struct transport_ops http_ops = {
+    .name = "http", .start = http_start, .abort = http_abort, .forget = http_forget, .free = http_free,
+};
+
+enum status http_transport_new(struct event_base *loop, const struct http_settings *settings,
+                               struct transport **ret_transport, struct error *err)
+{
+    struct http_transport *http = calloc(1, sizeof *http);
+    if (!http || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(http);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
+    }
+    http->transport.ops = &http_ops;
+    http->settings = *settings;
+    http->unstarted_event = event_new(loop, -1, 0, on_unstarted, http);
+    xmlInitParser(); /* before there are two threads that parse */
+    if (!curl_loop_init(&http->loop, loop, exchange_done) || !http->unstarted_event) {
+        http_free(&http->transport);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
+    }
+    enum status status = searcher_new(loop, SEARCH_WAIT_MS_MAX, &http->searcher, err);
+    if (status != STATUS_OK) {
+        http_free(&http->transport);
+        return status;
+    }
+    curl_multi_setopt(http->loop.multi, CURLMOPT_MAXCONNECTS, settings->connections_max);
+    /* Beyond that one at rest is closed for each new one; sends alone never come to it. */
+    curl_multi_setopt(http->loop.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, settings->connections_max);
+    http->loop.grace = on_grace;
+    curl_multi_setopt(http->loop.multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    *ret_transport = &http->transport;
+    return STATUS_OK;
+}

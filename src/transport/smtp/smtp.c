@@ -1,0 +1,467 @@
+#include "transport/smtp/smtp.h"
+
+#include "transport/curl_failure.h"
+#include "transport/http/answer.h"
+#include "transport/smtp/session.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    IDLE_SESSIONS_MAX = 256,
+    CODE_WORD_BYTES_MAX = 64,
+    TEXT_WORD_BYTES_MAX = 16 * 1024,
+};
+
+struct smtp_transport {
+    struct transport transport; /* first */
+    struct curl_loop loop;
+    struct delivery *idle; /* connections at rest, the latest first */
+    size_t idle_count;
+    uint64_t generation;        /* of the configuration: what was opened before is not used again */
+    struct delivery *unstarted; /* failed before they began; reported from the loop */
+    struct send *starved;       /* likewise, without memory even for a delivery */
+    struct event *unstarted_event;
+};
+
+/* One job on its way, or a connection at rest. */
+struct delivery {
+    struct smtp_session session; /* first */
+    struct smtp_transport *smtp;
+    struct send *send; /* NULL: at rest */
+    struct smtp_message message;
+    bool has_message;
+    struct error failure; /* of what failed before it began */
+    int64_t started_ns;
+    uint64_t generation;
+    struct delivery *next; /* in idle or unstarted */
+};
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- from what was seen to the answer ---------------------------------------------------------- */
+
+/* What an answer's slices point to. */
+struct words {
+    struct buffer code, text, reference;
+};
+
+static void words_init(struct words *words)
+{
+    buffer_init(&words->code, CODE_WORD_BYTES_MAX);
+    buffer_init(&words->text, TEXT_WORD_BYTES_MAX);
+    buffer_init(&words->reference, REFERENCE_BYTES_MAX);
+}
+
+static void words_release(struct words *words)
+{
+    buffer_release(&words->code);
+    buffer_release(&words->text);
+    buffer_release(&words->reference);
+}
+
+/* "SMTP 550: 5.1.1 no such user": the rules read the number at the front, people the rest. */
+static void tell_reply(const struct smtp_session *session, const char *where, struct words *words)
+{
+    struct slice text = buffer_slice(&session->reader.text);
+    buffer_printf(&words->code, "smtp:%d", session->reader.code);
+    buffer_printf(&words->text, "SMTP %d: %.*s (at %s)", session->reader.code, SLICE_ARG(text), where);
+}
+
+static void judge_refused_recipients(const struct smtp_session *session, struct words *words)
+{
+    buffer_printf(&words->code, "smtp:%d", session->refused_code);
+    buffer_printf(&words->text, "SMTP %d: %.*s (at RCPT TO; nobody got the message)", session->refused_code,
+                  SLICE_ARG(buffer_slice(&session->refused)));
+}
+
+static void judge_reply(const struct smtp_session *session, struct answer *answer, struct words *words)
+{
+    int class = session->reader.code / 100;
+    if (session->refused_code > 0) {
+        judge_refused_recipients(session, words);
+        return;
+    }
+    tell_reply(session, smtp_stage_name(session->stage), words);
+    if (session->stage != SMTP_ANSWER)
+        return;
+    if (class == 2) {
+        struct slice text = buffer_slice(&session->reader.text);
+        answer->outcome = OUTCOME_DELIVERED;
+        buffer_append(&words->reference,
+                      (struct slice){ text.data, text.len < REFERENCE_BYTES_MAX ? text.len : REFERENCE_BYTES_MAX });
+    } else if (class == 3) {
+        answer->outcome = OUTCOME_IN_DOUBT; /* neither yes nor no */
+    }
+}
+
+/*
+ * While connecting, libcurl ends with one of these where a reply was the reason. A reply before another end, say a refused
+ * EHLO before a lost connection, was not.
+ */
+static const char *refused_command(CURLcode result)
+{
+    switch (result) {
+    case CURLE_WEIRD_SERVER_REPLY:
+        return "the greeting";
+    case CURLE_REMOTE_ACCESS_DENIED:
+        return "EHLO";
+    case CURLE_USE_SSL_FAILED:
+        return "STARTTLS";
+    case CURLE_LOGIN_DENIED:
+    case CURLE_AUTH_ERROR:
+        return "AUTH";
+    default:
+        return NULL;
+    }
+}
+
+/* True: a reply is what ended it. */
+static bool judge_greeting(const struct smtp_session *session, struct answer *answer, struct words *words)
+{
+    const char *command = refused_command(session->failure);
+    int code = session->reader.code;
+    if (session->connected || !command || !session->reader.whole || code < 400)
+        return false;
+    tell_reply(session, command, words);
+    if (code == 554 && session->failure != CURLE_LOGIN_DENIED)
+        buffer_printf(&words->text, " unexpected smtp-server response: %d", code); /* the rules know it by this */
+    /* No encryption or no login: no job is at fault, and none would fare better. */
+    if (code >= 500 && strcmp(command, "the greeting") != 0 && strcmp(command, "EHLO") != 0)
+        answer->outcome = OUTCOME_BLOCKED;
+    return true;
+}
+
+static void tell_lost(const struct smtp_session *session, CURLcode result, struct words *words)
+{
+    const char *detail = session->curl_error;
+    if (session->timed_out)
+        detail = session->stage == SMTP_CONNECT ? "no connection and greeting in time" : "no reply in time";
+    else if (result == CURLE_GOT_NOTHING)
+        detail = "the server closed the connection";
+    else if (result == CURLE_WEIRD_SERVER_REPLY || result == CURLE_WRITE_ERROR)
+        detail = "what the server said is no SMTP reply, or one without an end";
+    curl_failure_text(result, detail, &words->text);
+    if (session->stage == SMTP_ANSWER)
+        buffer_append(&words->text, SLICE(" (the whole message was sent)"));
+    else if (session->stage != SMTP_CONNECT)
+        buffer_printf(&words->text, " (at %s; the message was not sent)", smtp_stage_name(session->stage));
+}
+
+static void judge_lost(const struct smtp_session *session, struct answer *answer, struct words *words)
+{
+    CURLcode result = session->failure;
+    if (session->private_address) {
+        answer->outcome = OUTCOME_BLOCKED;
+        buffer_append(&words->code, SLICE("insist:private_address"));
+        buffer_append(&words->text,
+                      SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        return;
+    }
+    if (judge_greeting(session, answer, words))
+        return;
+    bool refused = curl_failure_refused_certificate(result, session->curl_error);
+    if (refused)
+        result = CURLE_SSL_CLIENTCERT;
+    if (result == CURLE_WRITE_ERROR)
+        result = CURLE_WEIRD_SERVER_REPLY; /* it was us who did not want to read more */
+    buffer_printf(&words->code, "curl:%d", (int)result);
+    tell_lost(session, result, words);
+    if (session->stage == SMTP_ANSWER)
+        answer->outcome = OUTCOME_IN_DOUBT;
+    else if (session->starved || session->unset || result == CURLE_OUT_OF_MEMORY || result == CURLE_FAILED_INIT)
+        answer->attempted = false;
+    else if (refused || result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CACERT_BADFILE ||
+             result == CURLE_USE_SSL_FAILED || result == CURLE_LOGIN_DENIED)
+        answer->outcome = OUTCOME_BLOCKED;
+}
+
+static void judge(const struct smtp_session *session, struct answer *answer, struct words *words)
+{
+    switch (session->end) {
+    case SMTP_END_REPLY:
+        judge_reply(session, answer, words);
+        break;
+    case SMTP_END_LOST:
+        judge_lost(session, answer, words);
+        break;
+    case SMTP_END_NO_UTF8:
+        answer->outcome = OUTCOME_PERMANENT;
+        buffer_append(&words->code, SLICE("insist:smtputf8"));
+        buffer_append(&words->text, SLICE("an address has letters beyond ASCII, and the server does not offer SMTPUTF8"));
+        break;
+    }
+}
+
+/* --- deliveries -------------------------------------------------------------------------------- */
+
+static void delivery_free(struct delivery *delivery)
+{
+    smtp_session_release(&delivery->session);
+    if (delivery->has_message)
+        smtp_message_release(&delivery->message);
+    free(delivery);
+}
+
+static bool delivery_can_rest(const struct delivery *delivery)
+{
+    return smtp_session_can_rest(&delivery->session) && delivery->generation == delivery->smtp->generation &&
+           delivery->smtp->idle_count < IDLE_SESSIONS_MAX;
+}
+
+/* The connection is put to rest, or closed, before the caller hears: it may start the next send at once. */
+static void report(struct delivery *delivery, struct answer *answer, struct words *words, bool may_rest)
+{
+    struct smtp_transport *smtp = delivery->smtp;
+    struct send *send = delivery->send;
+    answer->code = buffer_slice(&words->code);
+    answer->text = buffer_slice(&words->text);
+    answer->reference = buffer_slice(&words->reference);
+    answer->duration_ms = (monotonic_ns() - delivery->started_ns) / 1000000;
+    send->transport = NULL;
+    delivery->send = NULL;
+    if (may_rest && delivery_can_rest(delivery)) {
+        smtp_message_release(&delivery->message);
+        delivery->has_message = false;
+        smtp_session_rest(&delivery->session);
+        delivery->next = smtp->idle;
+        smtp->idle = delivery;
+        smtp->idle_count++;
+    } else {
+        delivery_free(delivery);
+    }
+    send->done(send, answer);
+    words_release(words);
+}
+
+static void on_done(struct smtp_session *session)
+{
+    struct delivery *delivery = (struct delivery *)session;
+    struct answer answer = { .attempted = true, .retry_after_ms = -1 };
+    struct words words;
+    words_init(&words);
+    judge(session, &answer, &words);
+    report(delivery, &answer, &words, true);
+}
+
+static void idle_remove(struct delivery *delivery)
+{
+    struct delivery **link = &delivery->smtp->idle;
+    while (*link != delivery)
+        link = &(*link)->next;
+    *link = delivery->next;
+    delivery->smtp->idle_count--;
+}
+
+static void on_gone(struct smtp_session *session)
+{
+    struct delivery *delivery = (struct delivery *)session;
+    idle_remove(delivery);
+    delivery_free(delivery);
+}
+
+static void on_connected(void *private_data, CURLcode result)
+{
+    smtp_session_connected(private_data, result);
+}
+
+static void idle_close(struct smtp_transport *smtp)
+{
+    while (smtp->idle)
+        on_gone(&smtp->idle->session);
+}
+
+/* --- starting ---------------------------------------------------------------------------------- */
+
+static struct delivery *idle_take(struct smtp_transport *smtp, const struct send *send)
+{
+    for (struct delivery *delivery = smtp->idle; delivery; delivery = delivery->next)
+        if (delivery->session.destination == send->destination && delivery->session.fallback == send->use_fallback) {
+            idle_remove(delivery);
+            return delivery;
+        }
+    return NULL;
+}
+
+static struct delivery *delivery_get(struct smtp_transport *smtp, const struct send *send)
+{
+    struct delivery *delivery = idle_take(smtp, send);
+    if (delivery)
+        return delivery;
+    delivery = calloc(1, sizeof *delivery);
+    if (!delivery)
+        return NULL;
+    delivery->smtp = smtp;
+    delivery->generation = smtp->generation;
+    if (!smtp_session_init(&delivery->session, &smtp->loop)) {
+        delivery_free(delivery);
+        return NULL;
+    }
+    delivery->session.destination = send->destination;
+    delivery->session.fallback = send->use_fallback;
+    delivery->session.done = on_done;
+    delivery->session.gone = on_gone;
+    return delivery;
+}
+
+/* A message that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
+static void judge_unstarted(const struct delivery *delivery, struct answer *answer, struct words *words)
+{
+    switch (delivery->failure.status) {
+    case STATUS_INVALID:
+    case STATUS_LIMIT:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_PERMANENT;
+        buffer_append(&words->code, SLICE("insist:message"));
+        buffer_printf(&words->text, "INVALID_MESSAGE - %s", delivery->failure.text);
+        break;
+    case STATUS_UNSUPPORTED:
+        answer->attempted = true;
+        answer->outcome = OUTCOME_BLOCKED;
+        buffer_append(&words->code, SLICE("insist:configuration"));
+        buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", delivery->failure.text);
+        break;
+    default:
+        buffer_append(&words->code, SLICE("curl:27"));
+        buffer_printf(&words->text, "OUT_OF_MEMORY - %s", delivery->failure.text);
+    }
+}
+
+static const struct answer starved_answer = { .code = { "curl:27", 7 },
+                                             .text = { "OUT_OF_MEMORY - no memory for a message", 39 },
+                                             .reference = { "", 0 },
+                                             .retry_after_ms = -1 };
+
+/* A send that could not begin is still answered from the loop, never from inside start. */
+static void on_unstarted(evutil_socket_t fd, short what, void *context)
+{
+    struct smtp_transport *smtp = context;
+    (void)fd;
+    (void)what;
+    while (smtp->unstarted) {
+        struct delivery *delivery = smtp->unstarted;
+        struct answer answer = { .retry_after_ms = -1 };
+        struct words words;
+        smtp->unstarted = delivery->next;
+        words_init(&words);
+        judge_unstarted(delivery, &answer, &words);
+        report(delivery, &answer, &words, false);
+    }
+    while (smtp->starved) {
+        struct send *send = smtp->starved;
+        smtp->starved = send->next;
+        send->done(send, &starved_answer);
+    }
+}
+
+static void smtp_start(struct transport *transport, struct send *send)
+{
+    struct smtp_transport *smtp = (struct smtp_transport *)transport;
+    const struct job *job = send->job;
+    struct delivery *delivery = delivery_get(smtp, send);
+    assert(job->step == STEP_SEND); /* the configuration allows no questions */
+    send->transport = delivery;
+    if (!delivery) {
+        send->next = smtp->starved;
+        smtp->starved = send;
+        event_active(smtp->unstarted_event, EV_TIMEOUT, 0);
+        return;
+    }
+    delivery->send = send;
+    delivery->started_ns = monotonic_ns();
+    struct smtp_source source = { .destination = send->destination, .tenant = job->tenant, .id = job->id,
+                                  .payload = job->payload, .metadata = job->metadata, .headers = job->headers,
+                                  .created_at = job->created_at };
+    enum status status = smtp_message_make(&source, &delivery->message, &delivery->failure);
+    delivery->failure.status = status;
+    delivery->has_message = status == STATUS_OK;
+    if (status == STATUS_OK) {
+        smtp_session_deliver(&delivery->session, &delivery->message);
+        return;
+    }
+    delivery->next = smtp->unstarted;
+    smtp->unstarted = delivery;
+    event_active(smtp->unstarted_event, EV_TIMEOUT, 0);
+}
+
+static void abort_starved(struct smtp_transport *smtp, struct send *send)
+{
+    struct send **link = &smtp->starved;
+    while (*link && *link != send)
+        link = &(*link)->next;
+    assert(*link); /* only a send under way may be aborted */
+    *link = send->next;
+    send->done(send, &starved_answer);
+}
+
+static void smtp_abort(struct transport *transport, struct send *send)
+{
+    struct smtp_transport *smtp = (struct smtp_transport *)transport;
+    struct delivery *delivery = send->transport;
+    struct answer answer = { .retry_after_ms = -1 };
+    struct words words;
+    if (!delivery) {
+        abort_starved(smtp, send);
+        return;
+    }
+    for (struct delivery **link = &smtp->unstarted; *link; link = &(*link)->next)
+        if (*link == delivery) {
+            *link = delivery->next;
+            break;
+        }
+    answer.attempted = delivery->session.stage == SMTP_ANSWER;
+    answer.outcome = answer.attempted ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
+    words_init(&words);
+    buffer_append(&words.code, SLICE("curl:42"));
+    buffer_append(&words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    report(delivery, &answer, &words, false);
+}
+
+static void smtp_forget(struct transport *transport)
+{
+    struct smtp_transport *smtp = (struct smtp_transport *)transport;
+    smtp->generation++;
+    idle_close(smtp);
+}
+
+static void smtp_free(struct transport *transport)
+{
+    struct smtp_transport *smtp = (struct smtp_transport *)transport;
+    idle_close(smtp);
+    curl_loop_release(&smtp->loop);
+    if (smtp->unstarted_event)
+        event_free(smtp->unstarted_event);
+    curl_global_cleanup();
+    free(smtp);
+}
+
+static const struct transport_ops smtp_ops = {
+    .name = "smtp", .start = smtp_start, .abort = smtp_abort, .forget = smtp_forget, .free = smtp_free,
+};
+
+enum status smtp_transport_new(struct event_base *loop, long connections_max, struct transport **ret_transport,
+                               struct error *err)
+{
+    struct smtp_transport *smtp = calloc(1, sizeof *smtp);
+    if (!smtp || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(smtp);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the SMTP transport");
+    }
+    smtp->transport.ops = &smtp_ops;
+    smtp->unstarted_event = event_new(loop, -1, 0, on_unstarted, smtp);
+    if (!curl_loop_init(&smtp->loop, loop, on_connected) || !smtp->unstarted_event) {
+        smtp_free(&smtp->transport);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the SMTP transport");
+    }
+    curl_multi_setopt(smtp->loop.multi, CURLMOPT_MAXCONNECTS, connections_max);
+    *ret_transport = &smtp->transport;
+    return STATUS_OK;
+}
