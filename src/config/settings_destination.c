@@ -117,7 +117,8 @@ static const struct section retry_section = { .name = "retry", SECTION_ROWS(retr
     RULES(tier, "permanent", OUTCOME_PERMANENT, "This job will never be taken as it is: dead letter."),                   \
         RULES(tier, "transient", OUTCOME_TRANSIENT, "Try again after a wait."),                                           \
         RULES(tier, "throttled", OUTCOME_THROTTLED, "As transient, and slows the whole destination."),                    \
-        RULES(tier, "wait", OUTCOME_WAIT, "The destination is down or busy: wait for it, spend no attempt."),             \
+        RULES(tier, "wait", OUTCOME_WAIT,                                                                                 \
+              "The destination is down or busy: wait for it, spend no attempt. While others are served it counts."),      \
         RULES(tier, "blocked", OUTCOME_BLOCKED, "Credentials, certificate, account: pause the destination and alert."),   \
         RULES(tier, "duplicate", OUTCOME_DUPLICATE, "It has the job already: verify, then complete."),                    \
         RULES(tier, "accepted", OUTCOME_ACCEPTED, "Taken, and judged later: poll."),                                      \

@@ -287,6 +287,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .outage = attempt_outage(attempt, &elsewhere),
+        .served = job_waits_alone(attempt->gate, &attempt->job),
         .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
     };
     int64_t began = measures_ticks(engine);

@@ -392,6 +392,8 @@ void dest_kept(struct engine *engine, const struct purpose *purpose, const struc
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
 bool dest_note(struct attempt *attempt, const struct gate_result *result, const struct settlement *settlement);
+/* Whether others were served since it was last told to wait. NULL: through no gate. */
+bool job_waits_alone(const struct gate *gate, const struct job *job);
 /* What its gate is told of a job whose last try failed. */
 struct contingency_end job_end(const struct job *job, struct slice code, const struct settlement *settlement, instant now);
 /* The outage that an attempt was to look at, in `memory` where it is not the destination's own; NULL: none. */

@@ -170,6 +170,7 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
         .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
         .retention_ms = engine->config->retention_completed_ms,
         .outage = leased && leased->pass.probe ? &dest->gate.outage : NULL,
+        .served = job_waits_alone(&dest->gate, nack->job),
         .backoff_factor = dest_backoff_factor(dest, dest->config, now),
     };
     int64_t began = measures_ticks(engine);

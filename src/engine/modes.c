@@ -318,6 +318,12 @@ struct contingency_end job_end(const struct job *job, struct slice code, const s
     };
 }
 
+bool job_waits_alone(const struct gate *gate, const struct job *job)
+{
+    return gate && job->look_failed_at != INSTANT_NONE &&
+           contingency_served(&gate->contingency, job->seq, job->look_failed_at);
+}
+
 static bool dest_spares(struct dest *dest, const struct job *job, struct gate_pass pass, struct slice code,
                  const struct settlement *settlement, instant now)
 {

@@ -55,6 +55,11 @@ static struct decision final_decision(const struct settlement_input *input, enum
                               .retry_count = input->job->retry_count, .next_at = INSTANT_NONE };
 }
 
+static bool looks(const struct settlement_input *input)
+{
+    return input->outage && outage_lasts(input->outage);
+}
+
 static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text,
                                  enum outcome outcome, enum outcome treated_as)
 {
@@ -69,6 +74,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .unconfirmed = outcome == OUTCOME_NONE && input->answer->unconfirmed,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
+        .waits = job->step == STEP_SEND && !looks(input) ? job->step_count : 0,
         .priority = job->priority,
         .retry_after_ms = input->answer->retry_after_ms,
         .now = input->now,
@@ -91,11 +97,6 @@ static bool may_pass(enum outcome outcome)
 {
     return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT ||
            outcome == OUTCOME_IN_DOUBT;
-}
-
-static bool looks(const struct settlement_input *input)
-{
-    return input->outage && outage_lasts(input->outage);
 }
 
 /* Whether a failure of that kind is the outage's. */
@@ -141,7 +142,8 @@ static struct decision decide_send(const struct settlement_input *input)
     bool spared = may_pass(decision.outcome) && is_spared(input, decision.outcome);
     if (spared && spends)
         return decide_as(input, OUTCOME_WAIT);
-    if (!spared && looks(input) && decision.verdict == VERDICT_HOLD)
+    bool own = looks(input) || (input->served && decision.outcome == OUTCOME_WAIT);
+    if (!spared && own && decision.verdict == VERDICT_HOLD)
         return decide_as(input, OUTCOME_TRANSIENT); /* others go well: it is the job that is told to wait */
     if (decision.verdict == VERDICT_POLL && !input->destination->poll.url)
         return final_decision(input, VERDICT_COMPLETE, OUTCOME_ACCEPTED); /* nobody to ask: acceptance is all there is */
@@ -259,6 +261,23 @@ static bool has_failed(const struct settlement_input *input, const struct decisi
     return input->answer->attempted && unclear && decision->verdict != VERDICT_COMPLETE && decision->verdict != VERDICT_POLL;
 }
 
+/* Questions asked in this step; of sends, those in a row that were told to wait and spent nothing. */
+static int64_t step_count_of(const struct settlement_input *input, const struct decision *decision, enum job_step step)
+{
+    const struct job *job = input->job;
+    if (step != job->step)
+        return 0;
+    if (step == STEP_SEND && input->answer->attempted)
+        return decision->verdict == VERDICT_HOLD ? job->step_count + !looks(input) : 0;
+    return job->step_count + (input->answer->attempted && !is_spared(input, decision->outcome));
+}
+
+/* A wait says how the destination is, in an outage or not. */
+static bool was_to_show(const struct settlement_input *input, const struct decision *decision)
+{
+    return looks(input) || input->spared || decision->outcome == OUTCOME_WAIT;
+}
+
 static void fill(const struct settlement_input *input, const struct decision *decision, struct op_settle *settle)
 {
     const struct job *job = input->job;
@@ -273,14 +292,11 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->run_at = run_at;
     settle->rank = job->rank;
     settle->retry_count = decision->retry_count;
-    settle->step_count =
-        step == STEP_SEND || step != job->step
-            ? 0
-            : job->step_count + (input->answer->attempted && !is_spared(input, decision->outcome));
+    settle->step_count = step_count_of(input, decision, step);
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     if (has_failed(input, decision))
         settle->failed_at = input->now;
-    if (has_failed(input, decision) && (looks(input) || input->spared) && may_pass(decision->outcome))
+    if (has_failed(input, decision) && was_to_show(input, decision) && may_pass(decision->outcome))
         settle->look_failed_at = input->now;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;

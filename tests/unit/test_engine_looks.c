@@ -19,7 +19,8 @@ enum { JOBS = 40, IDS = 10, IDS_OF_MANY = 2, TENANTS = 5 };
 struct preset {
     const char *name, *yaml;
     const char *down_code, *bad_code, *wait_code;
-    int sends;           /* of one job, by its policy */
+    int sends;           /* of one job, by its policy, */
+    int64_t cap_ms;      /* and its longest wait */
     int64_t outage_ms;
     int64_t look_ms;     /* longest interval between looks, */
     int64_t spread_ms;   /* and how long the way back takes from there: its ramp, its rate, its cycles */
@@ -28,14 +29,14 @@ struct preset {
 
 #define HTTP "url: 'https://a.example/'"
 static const struct preset presets[] = {
-    { "tiss", "destinations: { d: { preset: tiss, " HTTP " } }\n", "http:503", "http:500", "curl:2", 6, HOUR_MS,
+    { "tiss", "destinations: { d: { preset: tiss, " HTTP " } }\n", "http:503", "http:500", "curl:2", 6, 240 * MINUTE_MS, HOUR_MS,
       10 * MINUTE_MS, MINUTE_MS, false },
     { "email", "destinations: { d: { preset: email, url: 'smtp://mail.example:25', concurrency: 5 } }\n", "curl:7", "smtp:451",
-      "curl:2", 5, 20 * MINUTE_MS, 5 * MINUTE_MS, 3 * MINUTE_MS, false },
+      "curl:2", 5, MINUTE_MS, 20 * MINUTE_MS, 5 * MINUTE_MS, 3 * MINUTE_MS, false },
     { "sifen", "destinations: { d: { preset: sifen, " HTTP ", verify: { url: 'https://a.example/v' }, poll: { url: 'https://a.example/p' },"
-      " health: { url: 'https://a.example/h' }, tls: { cert: c, key: k } } }\n", "http:503", "http:500", "sifen:0162", 4, HOUR_MS,
+      " health: { url: 'https://a.example/h' }, tls: { cert: c, key: k } } }\n", "http:503", "http:500", "sifen:0162", 4, HOUR_MS, HOUR_MS,
       5 * MINUTE_MS, MINUTE_MS, true },
-    { "provisioning", "destinations: { d: { preset: provisioning, " HTTP " } }\n", "http:503", "http:500", "curl:2", 10, HOUR_MS,
+    { "provisioning", "destinations: { d: { preset: provisioning, " HTTP " } }\n", "http:503", "http:500", "curl:2", 10, 10 * MINUTE_MS, HOUR_MS,
       10 * MINUTE_MS, 3 * MINUTE_MS, false },
 };
 
@@ -134,12 +135,20 @@ static void note_due(struct story *story, struct world *world)
     }
 }
 
+/* One that is told to wait when all others have been served is alone: its waits spend nothing, and grow. */
+static int64_t most_sends(const struct story *story)
+{
+    const struct preset *preset = story->preset;
+    int64_t alone = (6 * HOUR_MS) / (preset->cap_ms - preset->cap_ms / 5) + 6;
+    return preset->sends + 1 + (story->kind == WAITS ? alone : 0);
+}
+
 static void check_story(const struct story *story, const struct preset *preset, int id, instant now)
 {
     const char *name = kinds[story->kind];
     for (int i = 0; i < JOBS; i++) {
-        if (story->jobs[i].bad && story->kind != WAITS)
-            check(story->jobs[i].sends <= preset->sends + 1, "%s, %s, id %d: job %d was sent %" PRId64 " times", preset->name, name, id,
+        if (story->jobs[i].bad)
+            check(story->jobs[i].sends <= most_sends(story), "%s, %s, id %d: job %d was sent %" PRId64 " times", preset->name, name, id,
                   i, story->jobs[i].sends);
         if (story->jobs[i].bad || story->jobs[i].due_at == INSTANT_MAX)
             continue;

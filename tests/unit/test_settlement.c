@@ -52,9 +52,16 @@ static const struct settle_case {
     { "too fast", "plain", { 0 }, SENT(OUTCOME_THROTTLED), "retry",
       { .event = EVENT_RETRY, .run_at = AFTER(30), .retry_count = 1, .outcome = OUTCOME_THROTTLED }, false, false },
     { "down", "plain", { 0 }, SENT(OUTCOME_WAIT), "hold",
-      { .event = EVENT_RELEASE, .run_at = AFTER(10), .outcome = OUTCOME_WAIT }, false, false },
+      { .event = EVENT_RELEASE, .run_at = AFTER(10), .step_count = 1, .outcome = OUTCOME_WAIT }, false, false },
+    { "down, the third time", "plain", { .step_count = 2 }, SENT(OUTCOME_WAIT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(40), .step_count = 3, .outcome = OUTCOME_WAIT }, false, false },
+    { "down, and then it fails", "plain", { .step_count = 2 }, SENT(OUTCOME_TRANSIENT), "retry",
+      { .event = EVENT_RETRY, .run_at = AFTER(10), .retry_count = 1, .outcome = OUTCOME_TRANSIENT }, false, false },
+    { "down, and then it does not leave", "plain", { .step_count = 2 }, UNSENT, "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(1), .step_count = 2, .attempt_undone = true, .outcome = OUTCOME_WAIT },
+      false, false },
     { "down spends nothing, even at the limit", "plain", { .retry_count = 3 }, SENT(OUTCOME_WAIT), "hold",
-      { .event = EVENT_RELEASE, .run_at = AFTER(80), .retry_count = 3, .outcome = OUTCOME_WAIT }, false, false },
+      { .event = EVENT_RELEASE, .run_at = AFTER(80), .retry_count = 3, .step_count = 1, .outcome = OUTCOME_WAIT }, false, false },
     { "doubt, resend", "plain", { 0 }, SENT(OUTCOME_IN_DOUBT), "retry",
       { .event = EVENT_RETRY, .run_at = AFTER(10), .retry_count = 1, .doubted = true, .outcome = OUTCOME_IN_DOUBT }, false, false },
     { "doubt, verify", "asks", { .retry_count = 3 }, SENT(OUTCOME_IN_DOUBT), "verify",
@@ -220,7 +227,8 @@ static void check_fields(const struct settle_case *c, const struct store_op *op)
     check(is->retry_count == due->retry_count, "%s: %lld retries", c->name, (long long)is->retry_count);
     bool may_pass = due->outcome == OUTCOME_TRANSIENT || due->outcome == OUTCOME_IN_DOUBT || due->outcome == OUTCOME_WAIT ||
                     due->outcome == OUTCOME_THROTTLED;
-    bool look = c >= looks && c < looks + LOOKS && may_pass; /* it is noted that it has used up its free failure */
+    bool waits = due->outcome == OUTCOME_WAIT && c->answer.attempted;
+    bool look = may_pass && (waits || (c >= looks && c < looks + LOOKS)); /* its free failure is noted as used up */
     check(is->look_failed_at == (look ? now : 0), "%s: look %lld", c->name, (long long)is->look_failed_at);
     check(is->doubted == due->doubted, "%s: doubt", c->name);
     check(is->attempt_undone == due->attempt_undone, "%s: undone", c->name);

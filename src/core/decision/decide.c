@@ -107,7 +107,8 @@ static int64_t delay_of(const struct policy *policy, const struct decide_request
         return policy->poll_every_ms;
 
     const struct retry_policy *retry = &policy->retry;
-    int64_t next = request->retry_count < INT64_MAX ? request->retry_count + 1 : INT64_MAX;
+    int64_t waits = decision->verdict == VERDICT_HOLD ? request->waits : 0;
+    int64_t next = request->retry_count < INT64_MAX - waits ? request->retry_count + waits + 1 : INT64_MAX;
     int64_t delay = backoff_ms(retry, request->seed, request->id, next, request->priority);
     if (request->retry_after_ms > 0)
         delay = larger(delay, backoff_after_ms(retry, request->seed, request->id, next, request->retry_after_ms));

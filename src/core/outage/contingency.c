@@ -479,11 +479,10 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
     return note_go(contingency, rules, answered, now);
 }
 
-static bool another_went_well(const struct contingency *contingency, const struct contingency_end *end)
+bool contingency_served(const struct contingency *contingency, int64_t job, instant since)
 {
     for (size_t i = 0; i < 2; i++)
-        if (contingency->well[i].at != INSTANT_NONE && contingency->well[i].job != end->job &&
-            contingency->well[i].at >= end->failed_at)
+        if (contingency->well[i].at != INSTANT_NONE && contingency->well[i].job != job && contingency->well[i].at >= since)
             return true;
     return false;
 }
@@ -493,7 +492,8 @@ struct mode_change contingency_exhausted(struct contingency *contingency, const 
 {
     bool normal = contingency->kept.mode == MODE_NORMAL;
     bool alone = normal && !contingency->sign_jobs && end->failed_at >= contingency->watched_since;
-    bool outage = rules->has_health && normal ? failing : !another_went_well(contingency, end) && (!alone || end->away);
+    bool served = contingency_served(contingency, end->job, end->failed_at);
+    bool outage = rules->has_health && normal ? failing : !served && (!alone || end->away);
     *ret_keep = (rules->enabled || !normal) && outage;
     if (!normal || !*ret_keep)
         return none(contingency);

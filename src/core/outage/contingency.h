@@ -179,6 +179,9 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
 /* When a job may look that has failed in this outage already; INSTANT_NONE: not in contingency. */
 instant contingency_used_look_at(const struct contingency *contingency, const struct contingency_rules *rules);
 
+/* Whether another job went well since then. */
+bool contingency_served(const struct contingency *contingency, int64_t job, instant since);
+
 /* A job that used up its tries. */
 struct contingency_end {
     int64_t job;
