@@ -212,7 +212,7 @@ void log_outcome(const struct dest *dest, const struct job *job, const struct op
               : settlement->blocks ? "destination_blocked"
                                    : "retry_scheduled",
               FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", dest->name),
-              FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(STATE_RUNNING)),
+              FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(job->claimed_from)),
               FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, settle->event))),
               FIELD_INT("attempt", job->attempts), FIELD_INT("retry_count", decision->retry_count),
               FIELD_CSTR("class", outcome_name(decision->outcome)),

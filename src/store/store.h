@@ -70,6 +70,7 @@ struct job {
     instant dead_at;       /* INSTANT_NONE unless dead */
     instant expires_at;    /* when the dead letter goes away */
     int64_t lease_token;   /* 0: no lease */
+    enum job_state claimed_from; /* of a running job: the state before; RUNNING: a version wrote it that did not keep that */
     instant lease_until;
     enum outcome last_class;         /* OUTCOME_NONE before the first outcome */
     struct slice last_code;          /* "http:503" */

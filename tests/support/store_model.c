@@ -184,6 +184,7 @@ static void apply_claim(struct model *model, const struct store_op *op, struct e
     assert_true(op->claim.max <= MODEL_CLAIM_MAX);
     for (struct model_job *job; expected->count < op->claim.max && (job = first_ready(model, (int64_t)lane, op));) {
         job->ready = false;
+        job->job.claimed_from = job->job.state;
         job->job.state = STATE_RUNNING;
         job->job.lease_until = op->claim.lease_until;
         job->owner = op->claim.owner;
@@ -235,6 +236,7 @@ static void apply_settle(struct model *model, const struct store_op *op, struct 
         job->job.failed_at = settle->failed_at;
     if (settle->look_failed_at != 0)
         job->job.look_failed_at = settle->look_failed_at;
+    job->job.claimed_from = STATE_NONE;
     enum event_type type = EVENT_TYPE_COMPLETED;
     if (settle->event == EVENT_RETRY || settle->event == EVENT_RELEASE) {
         type = settle->event == EVENT_RETRY ? EVENT_TYPE_RETRY_SCHEDULED : EVENT_TYPE_RELEASED;
@@ -547,6 +549,7 @@ static void check_job(const struct model *model, const struct model_job *expecte
         { "seq", job->seq, e->seq },
         { "lane", job->lane, model->lanes[e->lane].id },
         { "state", (int64_t)job->state, (int64_t)e->state },
+        { "claimed_from", (int64_t)job->claimed_from, (int64_t)e->claimed_from },
         { "priority", (int64_t)job->priority, (int64_t)e->priority },
         { "step", (int64_t)job->step, (int64_t)e->step },
         { "rank", job->rank, e->rank },

@@ -109,6 +109,7 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
         return STATUS_NO_MEMORY;
     assert(job_state_after(job->job.state, EVENT_CLAIM) == STATE_RUNNING);
     job->ready = false;
+    job->job.claimed_from = job->job.state;
     job->job.state = STATE_RUNNING;
     job->job.lease_token = ++store->numbers.token;
     job->job.lease_until = op->claim.lease_until;
@@ -206,6 +207,7 @@ static void settle_numbers(struct memory_job *job, instant now, const struct op_
         job->job.attempts_total--;
     }
     job->job.state = job_state_after(job->job.state, settle->event);
+    job->job.claimed_from = STATE_NONE;
     job->job.lease_token = 0;
     job->job.lease_until = INSTANT_NONE;
     job->job.retry_count = settle->retry_count;

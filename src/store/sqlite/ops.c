@@ -184,6 +184,7 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
     if (state == STATE_NONE)
         return error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)before->job.seq,
                          job_state_name(before->job.state));
+    after.job.claimed_from = before->job.state;
     after.job.state = state;
     after.ready = false;
     after.job.updated_at = batch->now;

@@ -246,6 +246,7 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
 /* What the claim has changed stands in the lease. */
 static void row_read_lease(sqlite3_stmt *statement, struct job *job)
 {
+    job->claimed_from = job->state;
     job->state = STATE_RUNNING;
     job->lease_token = sqlite3_column_int64(statement, COLUMN_LEASE_TOKEN);
     job->lease_until = sqlite3_column_int64(statement, COLUMN_LEASE_UNTIL);
@@ -556,7 +557,7 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
 {
     const struct job *job = &row->job;
     sqlite3_bind_int64(statement, COLUMN_SEQ + 1, job->seq);
-    sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)job->state);
+    sqlite3_bind_int(statement, COLUMN_STATE + 1, (int)(job->state == STATE_RUNNING ? job->claimed_from : job->state));
     sqlite3_bind_int(statement, COLUMN_PRIORITY + 1, (int)job->priority);
     sqlite3_bind_int(statement, COLUMN_STEP + 1, (int)job->step);
     sqlite3_bind_int64(statement, COLUMN_RANK + 1, job->rank);
