@@ -35,6 +35,7 @@ struct pulse {
     struct message message; /* first */
     struct api *api;
     struct event *timer;
+    struct error damage; /* of the store, that the engine is to tell people of; STATUS_OK: none */
     bool out;         /* with the engine */
     instant asked_at; /* when it went out */
     instant answer;   /* written by the engine's thread, read when it is back */
@@ -66,6 +67,7 @@ struct api {
     int64_t acked;               /* jobs that pull workers completed */
     instant disk_checked_at;
     int64_t damage_told_ns; /* when the log last heard of a page that cannot be read; 0: never */
+    struct error damage;    /* that goes to the engine with the next pulse; STATUS_OK: none */
     bool disk_low;
     instant began_at;
     time_t date_s; /* the second that `date` tells */

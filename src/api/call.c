@@ -208,6 +208,7 @@ static void tell_damage(struct api *api, const struct error *err)
     if (api->damage_told_ns > 0 && now_ns - api->damage_told_ns < (int64_t)MINUTE_MS * 1000000)
         return;
     api->damage_told_ns = now_ns;
+    api->damage = *err;
     log_event(LOG_ERROR, "store_damaged", FIELD_CSTR("error", err->text),
               FIELD_CSTR("advice", "stop the daemon; insist doctor says what is damaged, a backup mends it"));
 }

@@ -273,6 +273,8 @@ static void on_pulse_there(struct message *message)
 {
     struct pulse *pulse = (struct pulse *)message;
     pulse->answer = engine_figures(pulse->api->settings.engine).ran_at;
+    if (pulse->damage.status != STATUS_OK)
+        engine_store_damaged(pulse->api->settings.engine, &pulse->damage);
     pulse->message.run = on_pulse_back;
     mailbox_post(pulse->api->mailbox, &pulse->message);
 }
@@ -285,6 +287,8 @@ static void on_pulse_due(evutil_socket_t fd, short what, void *context)
     if (api->pulse.out || api->stopping)
         return;
     api->pulse.out = true;
+    api->pulse.damage = api->damage;
+    api->damage.status = STATUS_OK;
     api->pulse.asked_at = api_now(api);
     api->pulse.message.run = on_pulse_there;
     mailbox_post(api->settings.engine_mailbox, &api->pulse.message);

@@ -54,6 +54,21 @@ void alerts_jobs_expired(struct engine *engine, int64_t count)
     engine->expired_untold += count;
 }
 
+void alerts_store_failed(struct engine *engine, const struct error *err)
+{
+    bool damage = err->status == STATUS_CORRUPT || err->status == STATUS_IO;
+    if (!engine->alert_book || !damage || engine->damage.status != STATUS_OK)
+        return;
+    engine->damage = *err;
+    engine->alerts_at = engine_now(engine);
+}
+
+void engine_store_damaged(struct engine *engine, const struct error *err)
+{
+    alerts_store_failed(engine, err);
+    engine_wake(engine);
+}
+
 void alerts_job_left(struct dest *dest, const struct job *job)
 {
     if (slice_equal(job->tenant, NOTIFY_TENANT))
@@ -425,6 +440,7 @@ static void walk_lanes(struct engine *engine, instant now)
     engine->lanes_walk.at = instant_add(now, ALERTS_PAGE_MS);
     if (status != STATUS_OK) {
         log_event(LOG_ERROR, "alert_count_failed", FIELD_CSTR("error", error.text));
+        alerts_store_failed(engine, &error);
         for (struct dest *dest = engine->dests; dest; dest = dest->next)
             dest->alerts.counting = (struct alert_counts){ 0 };
         engine->lanes_walk = (struct lanes_walk){ .at = instant_add(now, ALERTS_EVERY_MS) };
@@ -455,6 +471,16 @@ static void read_expired(struct engine *engine)
         engine->expired_untold = 0;
 }
 
+/* It stands until somebody has acknowledged it: that nobody meets the page again does not mend it. */
+static void read_damage(struct engine *engine)
+{
+    const struct alert_subject subject = { .kind = ALERT_STORE_DAMAGED, .tenant = SLICE(""),
+                                           .reason = slice_from(engine->damage.text) };
+    if (engine->damage.status != STATUS_OK &&
+        alert_read(engine, &subject, &(struct alert_reading){ .watched = true, .value = 1, .limit = 1 }))
+        engine->damage.status = STATUS_OK;
+}
+
 void alerts_run(struct engine *engine)
 {
     instant now = engine_now(engine);
@@ -468,6 +494,7 @@ void alerts_run(struct engine *engine)
             read_dest(engine, dest, now);
     if (all || engine->expired_untold > 0)
         read_expired(engine);
+    read_damage(engine);
     if (now >= engine->lanes_walk.at && !engine->stopping)
         walk_lanes(engine, now);
     alerts_write(engine);

@@ -68,6 +68,8 @@ void alerts_job_dead(struct engine *engine, struct dest *dest, struct slice tena
 void alerts_jobs_expired(struct engine *engine, int64_t count);
 /* A job was sent without a header that it has and may not set. */
 void alerts_headers_left_out(struct engine *engine, struct dest *dest);
+/* A read of the store failed. What is not damage says nothing. */
+void alerts_store_failed(struct engine *engine, const struct error *err);
 /* A job has ended; this is how it was claimed. */
 void alerts_job_left(struct dest *dest, const struct job *job);
 

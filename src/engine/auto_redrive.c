@@ -160,6 +160,7 @@ void auto_redrive(struct engine *engine)
     if (look_at_page(engine, &look, trial, &error) != STATUS_OK) {
         dest->redrive.look_at = instant_add(now, REDRIVE_HELD_MS);
         log_event(LOG_ERROR, "auto_redrive_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+        alerts_store_failed(engine, &error);
     } else if (look.redriven > 0) {
         log_event(LOG_INFO, "auto_redrive", FIELD_CSTR("destination", dest->name), FIELD_INT("jobs", look.redriven));
     }

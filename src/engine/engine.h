@@ -245,6 +245,8 @@ struct engine_figures {
     int64_t alerts, alerts_unacked; /* that stand now, and those of them that nobody has acknowledged */
     instant ran_at; /* when engine_run last ended */
 };
+/* Somebody met a page of the store that cannot be read: people are told of it. */
+void engine_store_damaged(struct engine *engine, const struct error *err);
 struct engine_figures engine_figures(const struct engine *engine);
 
 #endif

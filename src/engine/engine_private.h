@@ -274,6 +274,7 @@ struct engine {
     instant alerts_at, alerts_trim_at;
     struct lanes_walk lanes_walk;
     int64_t expired_untold; /* jobs that expired, of which no alert has told yet */
+    struct error damage; /* of the store, of which no alert has told yet; STATUS_OK: none */
     int64_t pending_max; /* of the store, which was opened with it */
     struct errors *errors;
     struct kept_waits forgets; /* for errors that somebody wants forgotten */

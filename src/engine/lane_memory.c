@@ -87,7 +87,7 @@ struct lane_state *lane_recall(struct engine *engine, int64_t id)
     struct lane_state *lane = lane_find(engine, id);
     struct arena memory;
     struct lane *stored;
-    struct error error;
+    struct error error = { .status = STATUS_OK };
     size_t count = 0;
     if (lane)
         return lane;
@@ -95,8 +95,10 @@ struct lane_state *lane_recall(struct engine *engine, int64_t id)
     enum status status = engine->reader->ops->reader_lanes(engine->reader, id - 1, 1, &memory, &stored, &count, &error);
     if (status == STATUS_OK && count == 1 && stored->id == id)
         status = lane_get(engine, id, stored->destination, stored->tenant, &lane);
-    if (!lane)
+    if (!lane) {
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", id), FIELD_CSTR("error", status_name(status)));
+        alerts_store_failed(engine, &error);
+    }
     arena_release(&memory);
     return lane;
 }

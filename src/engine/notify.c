@@ -21,7 +21,7 @@ static bool list_has(const struct text_list *list, struct slice text)
 /* Of these an entry may want to hear of each job. */
 static bool alert_is_of_each(enum alert_kind kind)
 {
-    return alert_ends_by_hand(kind) && kind != ALERT_DEAD_LETTERS && kind != ALERT_EXPIRED;
+    return alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand(kind) && kind != ALERT_EXPIRED;
 }
 
 bool notify_wants(const struct notify_config *notify, const struct alert_record *record)

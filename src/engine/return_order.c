@@ -41,7 +41,7 @@ static bool is_returning(const struct dest *dest)
 }
 
 /* Without an answer it goes with the many. */
-static void look(const struct engine *engine, struct lane_state *lane, instant now)
+static void look(struct engine *engine, struct lane_state *lane, instant now)
 {
     const struct dest *dest = lane->dest;
     int64_t aging_ms = dest->config->aging_ms;
@@ -62,6 +62,7 @@ static void look(const struct engine *engine, struct lane_state *lane, instant n
         if (status != STATUS_OK) {
             log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name),
                       FIELD_CSTR("error", error.text));
+            alerts_store_failed(engine, &error);
             lane->return_class = RETURN_HELD;
             return;
         }

@@ -143,6 +143,9 @@ def damaged(tap, folder):
     status, body = daemon.call("GET", "/v1/jobs/job-7?tenant=t&payload=true")
     tap.check(status == 503 and "damaged" in body["detail"], "a damaged page is told to who asks", (status, body))
     tap.check(process.wait_until(lambda: '"store_damaged"' in daemon.said()), "and to the log", daemon.said()[-500:])
+    def alerts():
+        return [alert["alert"] for alert in daemon.call("GET", "/v1/alerts")[1]["alerts"]]
+    tap.check(process.wait_until(lambda: "store_damaged" in alerts()), "and it is an alert", alerts())
     daemon.end()
 
 

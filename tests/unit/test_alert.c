@@ -238,6 +238,8 @@ static void summaries(void **state)
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_CLEARED, .lasted_ms = 60000, .reason = SLICE("8 jobs wait") },
           "the filling of the store is over after 1m" },
         { { .kind = ALERT_STORE_REFUSING, .step = ALERT_RAISED, .value = 1.01 }, "the store is full: new jobs are refused" },
+        { { .kind = ALERT_STORE_DAMAGED, .step = ALERT_RAISED, .reason = SLICE("page 7") },
+          "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it (page 7)" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

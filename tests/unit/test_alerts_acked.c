@@ -93,6 +93,35 @@ static void dead_letters_stand_until_acknowledged(void **state)
     world_end(&world);
 }
 
+/* A page that nobody can read is told once, stands until somebody knows, and is told again when it is met again. */
+static void a_damaged_store_is_told(void **state)
+{
+    struct script script = { 0 };
+    struct world world = { .destination = alert_answers, .context = &script };
+    struct error busy, damage;
+    (void)state;
+    error_set(&busy, STATUS_BUSY, "locked");
+    error_set(&damage, STATUS_CORRUPT, "page 7");
+    world_begin(&world, TO(""), began);
+    engine_store_damaged(world.engine, &busy);
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(alert_standing(&world), 0);
+    for (int met = 0; met < 5; met++) {
+        engine_store_damaged(world.engine, &damage);
+        world_run_for(&world, MINUTE_MS);
+    }
+    CHECK_MESSAGES(&script, "damaged", "raised store_damaged - -");
+    world_crash(&world);
+    world_run_for(&world, DAY_MS);
+    assert_int_equal(alert_standing(&world), 1);
+    acknowledge_newest(&world, "restored");
+    assert_int_equal(alert_standing(&world), 0);
+    engine_store_damaged(world.engine, &damage);
+    world_run_for(&world, MINUTE_MS);
+    CHECK_MESSAGES(&script, "once more", "raised store_damaged - -", "cleared store_damaged - -", "raised store_damaged - -");
+    world_end(&world);
+}
+
 /* Whoever looks sees how many there are, not how many there were when it was told. */
 static void figures_are_of_now(void **state)
 {
@@ -220,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dead_letters_stand_until_acknowledged),
+        cmocka_unit_test(a_damaged_store_is_told),
         cmocka_unit_test(figures_are_of_now),
         cmocka_unit_test(dead_letters_of_before_are_told),
         cmocka_unit_test(a_state_is_marked_and_stands),

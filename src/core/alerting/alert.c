@@ -34,6 +34,7 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_STORE_NEARLY_FULL] = { "store_nearly_full", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false,
                                   "the nearly full store" },
     [ALERT_STORE_REFUSING] = { "store_refusing", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false, "the full store" },
+    [ALERT_STORE_DAMAGED] = { "store_damaged", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false, "the damage of the store" },
 };
 
 const char *alert_severity_name(enum alert_severity severity)
@@ -71,7 +72,7 @@ enum alert_kind alert_kind_of_dead(struct slice dead_code)
 bool alert_ends_by_hand(enum alert_kind kind)
 {
     bool of_the_dead = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT;
-    return of_the_dead || kind == ALERT_DEAD_LETTERS;
+    return of_the_dead || kind == ALERT_DEAD_LETTERS || kind == ALERT_STORE_DAMAGED;
 }
 
 bool alert_matches(enum alert_kind kind, struct slice word)
@@ -349,6 +350,9 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
     case ALERT_DEAD_FULL:
         buffer_printf(out, "the dead-letter store is full (%" PRId64 "): the destination is held until some are cleared",
                       (int64_t)facts->value);
+        break;
+    case ALERT_STORE_DAMAGED:
+        buffer_append_text(out, "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it");
         break;
     default:
         buffer_append_text(out, "credentials were refused: paused until somebody resumes it");

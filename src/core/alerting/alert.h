@@ -73,6 +73,7 @@ enum alert_kind {
     ALERT_STORE_FILLING,
     ALERT_STORE_NEARLY_FULL,
     ALERT_STORE_REFUSING,
+    ALERT_STORE_DAMAGED,
     ALERT_KIND_COUNT
 };
 
@@ -105,7 +106,10 @@ const char *alert_severity_name(enum alert_severity severity);
 enum alert_kind alert_kind_from_name(struct slice name);
 /* Of a dead letter by its code, "PERMANENT_ERROR"...; ALERT_KIND_COUNT: none is about a single one. */
 enum alert_kind alert_kind_of_dead(struct slice dead_code);
-/* Whether it ends when it is acknowledged: those about dead letters. Others are marked so, and stand while they are true. */
+/*
+ * Whether it ends when it is acknowledged: those about dead letters, and of a damaged store. Others are marked so, and stand
+ * while they are true.
+ */
 bool alert_ends_by_hand(enum alert_kind kind);
 /* Whether a word of notify's `on` means this kind: its name, its severity, or `all`. */
 bool alert_matches(enum alert_kind kind, struct slice word);
