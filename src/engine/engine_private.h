@@ -24,6 +24,7 @@ enum {
     OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
     BATCHES_OUT_MAX = 2,             /* one being made durable, one waiting: the writer need not wait for the engine */
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
+    PROMOTE_LETTERS_MAX = 4096,    /* not while so many messages about single jobs are to be written */
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
@@ -269,6 +270,7 @@ struct engine {
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;
     struct letter *letters, *letters_last; /* that tell of single dead letters, to be written (letters.c) */
+    size_t letter_count;
     struct decided *decided; /* measures of policies that are no destinations (measures.c) */
     struct alert_book *alert_book; /* NULL: none are raised */
     instant alerts_at, alerts_trim_at;

@@ -21,6 +21,7 @@ static void letter_free(struct letter *letter)
 
 static void append(struct engine *engine, struct letter *letter)
 {
+    engine->letter_count++;
     struct letter **last = &engine->letters;
     if (engine->letters)
         last = &engine->letters_last->next;
@@ -47,17 +48,39 @@ static void tell(struct engine *engine, const struct notify_config *notify, cons
         letter_free(letter);
 }
 
+static void tell_all(struct engine *engine, const struct dest *dest, const struct dead_letter *dead)
+{
+    if (!engine->alert_book || !dest->config || dest->config->internal || slice_equal(dead->job->tenant, NOTIFY_TENANT))
+        return;
+    for (size_t i = 0; i < engine->config->notify_count; i++)
+        if (letter_wants(&engine->config->notify[i], dead))
+            tell(engine, &engine->config->notify[i], dead);
+}
+
 void letters_job_dead(struct engine *engine, const struct dest *dest, const struct job *job, const struct op_settle *settle,
                       const struct settlement *settlement)
 {
-    if (!settlement->dead || !engine->alert_book || !dest->config || dest->config->internal ||
-        slice_equal(job->tenant, NOTIFY_TENANT))
-        return;
     const struct dead_letter dead = { .job = job, .destination = slice_from(dest->name), .dead_code = settle->dead_code,
                                       .code = settle->code, .error = settle->error, .rule = settlement->decision.rule };
-    for (size_t i = 0; i < engine->config->notify_count; i++)
-        if (letter_wants(&engine->config->notify[i], &dead))
-            tell(engine, &engine->config->notify[i], &dead);
+    if (settlement->dead)
+        tell_all(engine, dest, &dead);
+}
+
+void letters_job_expired(struct engine *engine, const struct job *job)
+{
+    const struct dest *dest = dest_find(engine, job->destination);
+    const struct dead_letter dead = { .job = job, .destination = job->destination, .dead_code = job->dead_code,
+                                      .code = job->last_code, .error = job->last_error, .rule = SLICE("") };
+    if (dest)
+        tell_all(engine, dest, &dead);
+}
+
+bool letters_wanted(const struct engine *engine)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < engine->config->notify_count && !wanted; i++)
+        wanted = engine->config->notify[i].each;
+    return wanted;
 }
 
 void letters_write(struct engine *engine)
@@ -69,6 +92,7 @@ void letters_write(struct engine *engine)
             return;
         *op = letter->op;
         engine->letters = letter->next;
+        engine->letter_count--;
     }
 }
 

@@ -21,7 +21,13 @@ static bool list_has(const struct text_list *list, struct slice text)
 /* Of these an entry may want to hear of each job. */
 static bool alert_is_of_each(enum alert_kind kind)
 {
-    return alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand(kind) && kind != ALERT_EXPIRED;
+    return alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand(kind);
+}
+
+/* The alert that would tell of it with others; ALERT_KIND_COUNT: none. */
+static enum alert_kind kind_of_letter(const struct dead_letter *letter)
+{
+    return slice_equal(letter->dead_code, SLICE("EXPIRED")) ? ALERT_EXPIRED : alert_kind_of_dead(letter->dead_code);
 }
 
 bool notify_wants(const struct notify_config *notify, const struct alert_record *record)
@@ -41,7 +47,7 @@ bool notify_wants(const struct notify_config *notify, const struct alert_record 
 
 bool letter_wants(const struct notify_config *notify, const struct dead_letter *letter)
 {
-    enum alert_kind kind = alert_kind_of_dead(letter->dead_code);
+    enum alert_kind kind = kind_of_letter(letter);
     bool wanted = false, coded = notify->where_code.count == 0;
     if (!notify->each || !notify->destination || kind == ALERT_KIND_COUNT)
         return false;
@@ -238,7 +244,7 @@ enum status letter_job(const struct config *config, const struct notify_config *
                        instant now, struct arena *memory, struct op_insert *ret_insert)
 {
     char id[JOB_ID_BYTES_MAX + 1];
-    bool urgent = alert_types[alert_kind_of_dead(letter->dead_code)].severity == SEVERITY_CRITICAL;
+    bool urgent = alert_types[kind_of_letter(letter)].severity == SEVERITY_CRITICAL;
     /* Each time that it dies is news: once a generation. */
     snprintf(id, sizeof id, "dead-%" PRId64 ".%" PRId64 ".%s", letter->job->seq, letter->job->generation, notify->name);
     *ret_insert = (struct op_insert){ .id = arena_copy(memory, slice_from(id)),

@@ -107,6 +107,8 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
             log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", told->lane), FIELD_CSTR("error", "no memory"));
         lane_told(engine, told->lane, told->count, told->dead); /* it need not be read: it is there */
     }
+    for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
+        letters_job_expired(engine, &promote->ret_expired_jobs[i]);
     engine->expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
     size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;

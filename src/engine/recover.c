@@ -201,11 +201,12 @@ void promote_due(struct engine *engine)
 {
     if (engine->promoting || engine->promote_at == INSTANT_NONE || engine->promote_at > engine_now(engine))
         return;
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op =
+        engine->letter_count < PROMOTE_LETTERS_MAX ? outgoing_add(engine, (struct purpose){ 0 }) : NULL;
     if (!op)
         return;
     op->kind = OP_PROMOTE;
-    op->promote = (struct op_promote){ .max = PROMOTE_MAX };
+    op->promote = (struct op_promote){ .max = PROMOTE_MAX, .name_expired = letters_wanted(engine) };
     if (!set_dead_ttls(engine->config, outgoing_memory(engine), &op->promote)) {
         outgoing_drop_last(engine); /* no memory: in a moment */
         return;

@@ -204,10 +204,12 @@ struct op_promote {
     int64_t dead_ttl_ms; /* of those that expire now; 0: they stay until purged */
     const struct dead_ttl *dead_ttls; /* destinations with a time of their own */
     size_t dead_ttl_count;
+    bool name_expired; /* those that expire now are wanted one by one */
     /* results */
     struct lane_ready *ret_ready;
     size_t ret_ready_count;
     size_t ret_promoted, ret_expired, ret_dead_deleted, ret_forgotten;
+    struct job *ret_expired_jobs; /* with name_expired, as many as ret_expired, as they are now, without payload */
     instant ret_next_at; /* the next time something will be due; INSTANT_NONE: nothing waits */
 };
 

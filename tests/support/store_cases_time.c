@@ -146,8 +146,22 @@ static void a_passed_deadline_makes_a_dead_letter(void **state)
     f->now += 1;
     struct store_op op = promote_op();
     op.promote.dead_ttl_ms = 7000;
+    op.promote.max = 100;
+    op.promote.name_expired = true;
     assert_run(f, &op, STATUS_OK);
     assert_int_equal(op.promote.ret_expired, 4);
+    for (size_t i = 0; i < 4; i++) { /* as who reads it finds it */
+        const struct job *named = &op.promote.ret_expired_jobs[i];
+        struct job stored = read_job(f, "t", arena_copy_text(&f->memory, named->id));
+        assert_int_equal(named->seq, stored.seq);
+        assert_int_equal(named->state, STATE_DEAD);
+        assert_int_equal(named->attempts, stored.attempts);
+        assert_int_equal(named->generation, 1);
+        assert_true(slice_equal(named->destination, stored.destination) && slice_equal(named->tenant, stored.tenant));
+        assert_true(slice_equal(named->last_error, stored.last_error) && slice_equal(named->last_code, stored.last_code));
+        assert_true(slice_equal(named->dead_code, stored.dead_code));
+        assert_true(slice_equal(named->correlation_id, stored.correlation_id));
+    }
     assert_int_equal(op.promote.ret_promoted, 0);
     assert_int_equal(op.promote.ret_next_at, f->now + 7000);
     static const char *const ids[] = { "ready", "scheduled", "retried", "due-too" };

@@ -143,12 +143,47 @@ static void none_is_lost_or_told_twice(void **state)
     world_end(&world);
 }
 
+/* Those that expire while they wait, too; who asks for the run of them hears of that. */
+static void those_that_wait_too_long_are_told(void **state)
+{
+    struct desk desk = { .count = 0 };
+    struct world world = { .destination = answers, .context = &desk };
+    struct error error;
+    (void)state;
+    world_begin(&world, "notify: [{ name: desk, " HOOK ", on: [expired], each: true, destinations: [d] },\n"
+                        "  { name: other, " HOOK ", on: [expired], each: true, where: { code: ['http:503'] } },\n"
+                        "  { name: run, " HOOK ", on: [expired] }]\n"
+                        "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 1h, " ERRORS " },\n"
+                        "  e: { url: 'http://127.0.0.1:1/', allow_private: true, job_ttl: 1h, " ERRORS " } }\n", began);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_pause(world.engine, SLICE("e"), SLICE(""), &error), STATUS_OK);
+    for (int i = 0; i < 9; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "CLM-%d", i);
+        world_add(&world, "d", "t", id, "x");
+    }
+    world_add(&world, "e", "t", "elsewhere", "x");
+    world_run_for(&world, 2 * HOUR_MS);
+    assert_int_equal(desk.count, 10);
+    assert_true(has(&desk, "alert.raised expired"));
+    for (int i = 0; i < 9; i++) {
+        char start[32];
+        size_t found = 0;
+        snprintf(start, sizeof start, "CLM-%d EXPIRED (null) ", i);
+        for (size_t k = 0; k < desk.count; k++)
+            found += strncmp(desk.messages[k], start, strlen(start)) == 0;
+        check(found == 1, "%s: %zu times", start, found);
+    }
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_job_is_told),
         cmocka_unit_test(they_are_chosen_by_code),
         cmocka_unit_test(none_is_lost_or_told_twice),
+        cmocka_unit_test(those_that_wait_too_long_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,6 +414,15 @@ static enum status expire(struct memory_store *store, instant now, const struct 
     return status == STATUS_OK ? job_changed(store, job, now, EVENT_TYPE_EXPIRED, op->data) : status;
 }
 
+static enum status expired_name(struct op_promote *promote, const struct memory_job *expired, struct arena *memory)
+{
+    if (!promote->ret_expired_jobs)
+        promote->ret_expired_jobs = arena_alloc_array(memory, promote->max, sizeof *promote->ret_expired_jobs);
+    return promote->ret_expired_jobs
+               ? memory_job_copy(expired, false, memory, &promote->ret_expired_jobs[promote->ret_expired - 1])
+               : STATUS_NO_MEMORY;
+}
+
 static enum status promote_one(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job,
                                struct ready_list *list)
 {
@@ -425,7 +434,9 @@ static enum status promote_one(struct memory_store *store, instant now, struct s
         if (job->job.deadline != INSTANT_NONE && is_due(job->job.deadline, now)) {
             promote->ret_expired++;
             status = ready_count(list, job->lane, 0, 1);
-            return status == STATUS_OK ? expire(store, now, op, job) : status;
+            if (status == STATUS_OK)
+                status = expire(store, now, op, job);
+            return status == STATUS_OK && promote->name_expired ? expired_name(promote, job, list->memory) : status;
         }
         promote->ret_promoted++;
         status = memory_job_ready(store, job);
@@ -448,6 +459,7 @@ static enum status apply_promote(struct memory_store *store, instant now, struct
     struct op_promote *promote = &op->promote;
     struct ready_list list = { .mark = ++store->mark, .memory = memory };
     promote->ret_promoted = promote->ret_expired = promote->ret_dead_deleted = promote->ret_forgotten = 0;
+    promote->ret_expired_jobs = NULL;
     struct tree_node *first = tree_first(&store->timers);
     for (size_t i = 0; i < promote->max && first && first->key <= now; i++) {
         struct memory_job *job = CONTAINER_OF(first, struct memory_job, by_time);

@@ -498,7 +498,43 @@ static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
 
 /* ---- OP_PROMOTE ---- */
 
-static enum status promote_expire(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before)
+static enum status correlation_read(struct sqlite_batch *batch, int64_t seq, struct slice *ret_text)
+{
+    sqlite3_stmt *statement = batch->store->statements[STATEMENT_CORRELATION];
+    bool found = false;
+    *ret_text = SLICE("");
+    sqlite3_bind_int64(statement, 1, seq);
+    enum status status = sqlite_next(batch, STATEMENT_CORRELATION, &found);
+    if (status == STATUS_OK && found && sqlite_column_copy(statement, 0, batch->memory, ret_text) != STATUS_OK)
+        status = no_memory(batch);
+    sqlite3_reset(statement);
+    return status;
+}
+
+/* For who wants to know which they were. */
+static enum status expired_name(struct sqlite_batch *batch, struct op_promote *promote, const struct job *expired)
+{
+    struct job *named = promote->ret_expired_jobs;
+    if (!named)
+        named = promote->ret_expired_jobs = arena_alloc_array(batch->memory, promote->max, sizeof *named);
+    if (!named)
+        return no_memory(batch);
+    named += promote->ret_expired - 1;
+    *named = *expired;
+    struct slice *const texts[] = { &named->id, &named->last_code, &named->last_error, &named->reference };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        *texts[i] = arena_copy(batch->memory, *texts[i]);
+        if (!texts[i]->data)
+            return no_memory(batch);
+    }
+    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, expired->lane);
+    named->destination = lane->lane.destination;
+    named->tenant = lane->lane.tenant;
+    enum status status = names_copy(batch, named);
+    return status == STATUS_OK ? correlation_read(batch, expired->seq, &named->correlation_id) : status;
+}
+
+static enum status promote_expire(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
 {
     struct sqlite_row after = *before;
     char text[INSTANT_TEXT_BYTES + 64], at[INSTANT_TEXT_BYTES];
@@ -515,7 +551,8 @@ static enum status promote_expire(struct sqlite_batch *batch, const struct store
         snprintf(text, sizeof text, "not delivered by its deadline %s", at);
         after.job.last_error = slice_from(text);
     }
-    return sqlite_row_change(batch, before, &after, EVENT_TYPE_EXPIRED, op->data);
+    enum status status = sqlite_row_change(batch, before, &after, EVENT_TYPE_EXPIRED, op->data);
+    return status == STATUS_OK && op->promote.name_expired ? expired_name(batch, &op->promote, &after.job) : status;
 }
 
 static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, int64_t seq)
@@ -614,7 +651,7 @@ static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op
     struct op_promote *promote = &op->promote;
     *promote = (struct op_promote){ .max = promote->max, .dead_ttl_ms = promote->dead_ttl_ms,
                                     .dead_ttls = promote->dead_ttls, .dead_ttl_count = promote->dead_ttl_count,
-                                    .ret_next_at = INSTANT_NONE };
+                                    .name_expired = promote->name_expired, .ret_next_at = INSTANT_NONE };
     enum status status = STATUS_OK;
     size_t left = promote->max, count = 1;
     while (status == STATUS_OK && left > 0 && count > 0) {

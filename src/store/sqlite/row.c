@@ -25,6 +25,7 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
                                  " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
     [STATEMENT_JOB_BY_SEQ] = "SELECT " SQL_JOB_COLUMNS ", " SQL_IS_READY ", " SQL_LEASE_COLUMNS ", " SQL_NO_PAYLOAD
                              " FROM job j LEFT JOIN lease e ON e.seq = j.seq WHERE j.seq = ?1",
+    [STATEMENT_CORRELATION] = "SELECT correlation_id FROM payload WHERE seq = ?1",
     [STATEMENT_JOB_CLAIM] =
         "SELECT " SQL_JOB_COLUMNS ", 1, " SQL_NO_LEASE ", p.content_type, p.headers, p.correlation_id, p.metadata, p.body"
         " FROM ready r CROSS JOIN job j ON j.seq = r.seq CROSS JOIN payload p ON p.seq = r.seq"
