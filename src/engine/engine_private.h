@@ -538,8 +538,10 @@ instant leases_next(const struct engine *engine);
 /* Jobs were claimed with a pass for them and for `missing` more. */
 void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
                     size_t missing);
-/* Nobody ended a lease in its time. Whether it was taken to see how the destination is. */
-bool lease_lost(struct engine *engine, const struct job *job);
+/* Whether a lease was taken to see how the destination is. */
+bool lease_is_look(const struct engine *engine, const struct job *job);
+/* Nobody ended a lease in its time, and the store knows that. */
+void lease_lost(struct engine *engine, const struct job *job);
 void leased_release(struct engine *engine);
 
 #endif

@@ -87,14 +87,18 @@ static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t to
     return leased_find(engine, seq, token) ? map_remove(&engine->leased, key_of(&seq)) : NULL;
 }
 
-bool lease_lost(struct engine *engine, const struct job *job)
+bool lease_is_look(const struct engine *engine, const struct job *job)
+{
+    const struct leased *leased = leased_find(engine, job->seq, job->lease_token);
+    return leased && leased->pass.probe;
+}
+
+void lease_lost(struct engine *engine, const struct job *job)
 {
     struct leased *leased = leased_take(engine, job->seq, job->lease_token);
-    bool probe = leased && leased->pass.probe;
     if (leased)
         give_back(leased, engine_now(engine));
     leased_free(leased, engine_now(engine));
-    return probe;
 }
 
 void engine_lease_returned(struct engine *engine, int64_t seq, int64_t token)

@@ -16,12 +16,26 @@ static bool is_under_way(const struct engine *engine, int64_t seq)
     return false;
 }
 
+/* One that is being settled: nothing is said of it before the store agrees. A worker may have been quicker. */
+struct orphan {
+    const struct job *job;
+    struct settlement settlement;
+    bool leased; /* by a worker */
+};
+
+/* What a batch of them needs when it is back. In its own memory. */
+struct orphans {
+    struct engine *engine;
+    struct batch *found; /* whose memory has the jobs */
+    struct orphan *list; /* one for each operation */
+};
+
 /*
  * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question counts as one without an
  * answer, so that one that kills the process is not asked for ever.
  */
 static enum status settle_orphan(struct engine *engine, const struct dest *dest, const struct job *job, struct arena *memory,
-                                 struct store_op *op)
+                                 struct store_op *op, struct orphan *ret_orphan)
 {
     bool leased = dest->config->transport == TRANSPORT_PULL;
     const struct answer answer = {
@@ -38,15 +52,15 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .answer = &answer,
         .seed = engine->seed,
         .now = engine_now(engine),
-        .outage = lease_lost(engine, job) ? &dest->gate.outage : NULL,
+        .outage = lease_is_look(engine, job) ? &dest->gate.outage : NULL,
     };
-    struct settlement settlement;
-    enum status status = settlement_make(&input, memory, op, &settlement);
-    if (status == STATUS_OK && leased)
-        log_outcome(dest, job, &op->settle, &settlement);
-    if (status == STATUS_OK)
-        letters_job_dead(engine, dest, job, &op->settle, &settlement);
-    return status;
+    *ret_orphan = (struct orphan){ .job = job, .leased = leased };
+    enum status status = settlement_make(&input, memory, op, &ret_orphan->settlement);
+    if (status != STATUS_OK)
+        return status;
+    struct slice *rule = &ret_orphan->settlement.decision.rule; /* a reload may free the policy meanwhile */
+    *rule = arena_copy(memory, *rule);
+    return rule->data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 /*
@@ -63,42 +77,57 @@ static bool keep_orphan(const struct job *job, instant now, struct store_op *op)
     return true;
 }
 
-static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op)
+static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op,
+                      struct orphan *ret_orphan)
 {
     const struct dest *dest = dest_find(engine, job->destination);
     if (is_under_way(engine, job->seq))
         return false;
     if (!dest || !dest->config)
         return keep_orphan(job, engine_now(engine), op);
-    return settle_orphan(engine, dest, job, memory, op) == STATUS_OK;
+    return settle_orphan(engine, dest, job, memory, op, ret_orphan) == STATUS_OK;
+}
+
+/* The store has taken it. */
+static void orphan_settled(struct engine *engine, const struct orphan *orphan, const struct op_settle *settle)
+{
+    struct dest *dest = dest_find(engine, orphan->job->destination);
+    assert(dest); /* none is forgotten */
+    lease_lost(engine, orphan->job);
+    measures_recovered(engine, settle, engine_now(engine));
+    if (orphan->leased)
+        log_outcome(dest, orphan->job, settle, &orphan->settlement);
+    letters_job_dead(engine, dest, orphan->job, settle, &orphan->settlement);
+    if (orphan->settlement.dead)
+        alerts_job_dead(engine, dest, orphan->job->tenant, settle->dead_code);
 }
 
 static void on_settled(struct batch *batch)
 {
-    struct engine *engine = batch->context;
+    const struct orphans *orphans = batch->context;
+    struct engine *engine = orphans->engine;
     engine->batches_out--;
     engine->orphans_out = false;
     int64_t settled = 0;
     for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++) {
         const struct store_op *op = &batch->ops[i];
-        bool applied = op->status == STATUS_OK && op->kind == OP_SETTLE;
-        bool dead = applied && (op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE);
-        settled += applied;
-        if (applied)
-            measures_recovered(engine, &op->settle, engine_now(engine));
-        const struct lane_state *lane = dead ? lane_recall(engine, op->settle.ret_lane) : NULL;
-        if (lane)
-            alerts_job_dead(engine, lane->dest, slice_from(lane->tenant), op->settle.dead_code);
+        if (op->status != STATUS_OK || op->kind != OP_SETTLE)
+            continue;
+        orphan_settled(engine, &orphans->list[i], &op->settle);
+        settled++;
     }
     engine->figures.recovered += settled;
-    if (settled > 0)
+    if (settled > 0) {
+        log_event(LOG_WARN, "attempts_recovered", FIELD_INT("count", settled));
         ahead_note_death(engine);
+    }
     if (batch->status != STATUS_OK) { /* from the first again, in a second */
         engine->orphans_after = INSTANT_NONE;
         engine->orphans_at = instant_add(engine_now(engine), ORPHANS_EVERY_MS);
     } else if (engine->orphans_after == INSTANT_NONE) {
         engine->recovering = false;
     }
+    batch_free(orphans->found);
     batch_free(batch);
     engine_wake(engine);
 }
@@ -115,21 +144,34 @@ static void turn_page(struct engine *engine, const struct op_orphans *orphans)
     engine->orphans_at = engine_now(engine);
 }
 
-/* Settles the orphans of one page; the ones this process is working on are left alone. */
-static void settle_orphans(struct engine *engine, const struct op_orphans *orphans)
+static struct orphans *orphans_new(struct engine *engine, struct batch *found, struct arena *memory)
 {
-    struct batch *batch = batch_new(orphans->ret_count, SIZE_MAX / 2);
-    for (size_t i = 0; batch && i < orphans->ret_count; i++)
-        batch->count += orphan_op(engine, &orphans->ret_jobs[i], &batch->memory, &batch->ops[batch->count]);
-    if (!batch || batch->count == 0) { /* none of these is to be settled now; that says nothing of the next page */
+    struct orphans *orphans = arena_alloc(memory, sizeof *orphans);
+    if (!orphans)
+        return NULL;
+    *orphans = (struct orphans){ .engine = engine, .found = found };
+    orphans->list = arena_alloc_array(memory, found->ops[0].orphans.ret_count, sizeof *orphans->list);
+    return orphans->list ? orphans : NULL;
+}
+
+/* Settles the orphans of one page, and takes it; the ones this process is working on are left alone. */
+static void settle_orphans(struct engine *engine, struct batch *found)
+{
+    const struct op_orphans *page = &found->ops[0].orphans;
+    struct batch *batch = batch_new(page->ret_count, SIZE_MAX / 2);
+    struct orphans *orphans = batch ? orphans_new(engine, found, &batch->memory) : NULL;
+    for (size_t i = 0; orphans && i < page->ret_count; i++)
+        batch->count += orphan_op(engine, &page->ret_jobs[i], &batch->memory, &batch->ops[batch->count],
+                                  &orphans->list[batch->count]);
+    if (!orphans || batch->count == 0) { /* none of these is to be settled now; that says nothing of the next page */
         engine->orphans_out = false;
-        if (batch && engine->orphans_after == INSTANT_NONE)
+        if (orphans && engine->orphans_after == INSTANT_NONE)
             engine->recovering = false;
         batch_free(batch);
+        batch_free(found);
         return;
     }
-    log_event(LOG_WARN, "attempts_recovered", FIELD_INT("count", (int64_t)batch->count));
-    batch->context = engine;
+    batch->context = orphans;
     batch->done = on_settled;
     batch->reply_to = engine->mailbox;
     engine->batches_out++;
@@ -139,15 +181,14 @@ static void settle_orphans(struct engine *engine, const struct op_orphans *orpha
 static void on_found(struct batch *batch)
 {
     struct engine *engine = batch->context;
-    const struct op_orphans *orphans = &batch->ops[0].orphans;
     engine->batches_out--;
     if (batch->status == STATUS_OK) {
-        turn_page(engine, orphans);
-        settle_orphans(engine, orphans);
+        turn_page(engine, &batch->ops[0].orphans);
+        settle_orphans(engine, batch);
     } else {
         engine->orphans_out = false;
+        batch_free(batch);
     }
-    batch_free(batch);
     engine_wake(engine);
 }
 

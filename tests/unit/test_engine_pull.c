@@ -232,12 +232,12 @@ static void check_lines(char *rest, const struct line *lines, size_t count)
 static void a_lease_has_its_line(void **state)
 {
     static const struct line lines[] = {
-        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"waiting\","
+        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"pending\",\"to\":\"waiting\","
           "\"attempt\":1,\"retry_count\":1,\"code\":\"http:503\",\"error\":\"HTTP 503: user <number> waits\",\"class\":\"transient\"}" },
-        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"waiting\","
+        { "retry_scheduled", "info", "{\"job\":\"a\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"waiting\",\"to\":\"waiting\","
           "\"attempt\":2,\"code\":\"insist:lease_expired\"}" },
         { "job_acked", "debug", "{\"tenant\":\"t\",\"destination\":\"d\",\"attempt\":3,\"duration_ms\":7000}" },
-        { "job_dead", "error", "{\"job\":\"b\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"running\",\"to\":\"dead\","
+        { "job_dead", "error", "{\"job\":\"b\",\"tenant\":\"t\",\"destination\":\"d\",\"from\":\"pending\",\"to\":\"dead\","
           "\"attempt\":1,\"code\":\"http:422\",\"class\":\"permanent\"}" },
     };
     struct world world = { 0 };
@@ -269,6 +269,54 @@ static void a_lease_has_its_line(void **state)
     char *said = said_end();
     log_set_level(LOG_INFO);
     check_lines(said, lines, COUNT_OF(lines));
+    world_end(&world);
+}
+
+static bool settles_orphans(const struct world *world)
+{
+    return world->batches && world->batches->count > 0 && world->batches->ops[0].kind == OP_SETTLE;
+}
+
+/* A lease ran out, but nothing is said or given back before the store agrees: the worker may be quicker after all. */
+static void a_lost_lease_is_told_when_it_is_kept(void **state)
+{
+    static const struct line acked[] = { { "job_acked", "debug", "{\"tenant\":\"t\",\"attempt\":1}" } };
+    static const struct line lost[] = { { "retry_scheduled", "info", "{\"job\":\"b\",\"code\":\"insist:lease_expired\"}" } };
+    struct world world = { 0 };
+    struct worker worker = { .world = &world };
+    (void)state;
+    world_begin(&world, PULL(RETRY ", in_doubt: resend"), began);
+    log_set_level(LOG_DEBUG);
+    said_begin();
+    world_add(&world, "d", "t", "a", "x");
+    world_run_for(&world, 1000);
+    ask(&worker, 1);
+    world.commit_ms = 100;
+    for (int i = 0; i < 40 * 1000 && !settles_orphans(&world); i++)
+        world_run_for(&world, 1);
+    assert_true(settles_orphans(&world));
+    assert_int_equal(standing(&world).under_way, 1);
+    ack(&worker, &worker.jobs[0]); /* it is still the worker's */
+    done_with_all(&worker);
+    world_run_for(&world, 5 * 1000);
+    check_lines(said_end(), acked, COUNT_OF(acked));
+    assert_int_equal(world_job(&world, "t", "a").state, STATE_COMPLETED);
+    assert_int_equal(standing(&world).under_way, 0);
+
+    said_begin();
+    world_add(&world, "d", "t", "b", "x");
+    world_run_for(&world, 1000);
+    world.commit_ms = 0;
+    ask(&worker, 1);
+    done_with_all(&worker);
+    world.fail_applies = true;
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(standing(&world).under_way, 1);
+    world.fail_applies = false;
+    world_run_for(&world, 5 * 1000);
+    assert_int_equal(standing(&world).under_way, 0);
+    check_lines(said_end(), lost, COUNT_OF(lost)); /* once */
+    log_set_level(LOG_INFO);
     world_end(&world);
 }
 
@@ -615,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_nack_acts_when_the_store_has_it),
         cmocka_unit_test(a_lease_tells_what_became_of_it),
         cmocka_unit_test(a_lease_has_its_line),
+        cmocka_unit_test(a_lost_lease_is_told_when_it_is_kept),
         cmocka_unit_test(how_many_is_the_workers_affair),
         cmocka_unit_test(large_jobs_come_in_parts),
         cmocka_unit_test(a_window_holds_workers),
