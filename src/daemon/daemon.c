@@ -25,6 +25,7 @@ enum {
     ABORTS_MAX = 256,
     STOP_CHECKS_MAX = 500,
     CONNECTIONS_MAX = 100000, /* that we make */
+    MAIL_CONNECTIONS_ONE_IN = 4, /* of them are for mail, where some is sent */
     TRANSPORTS = TRANSPORT_PULL + 1,
 };
 
@@ -359,14 +360,25 @@ static enum status open_store(struct daemon *daemon, struct error *err)
     return writer_new(&writer, &daemon->writer, err);
 }
 
+static bool sends_mail(const struct config *config)
+{
+    for (size_t i = 0; i < config_destination_total(config); i++)
+        if (config_destination_at(config, i)->transport == TRANSPORT_SMTP)
+            return true;
+    return false;
+}
+
 static enum status open_engine(struct daemon *daemon, struct error *err)
 {
     int64_t sends = descriptors_share(descriptors_limit(), daemon->config->connections_max).sends;
     long connections_max = sends < CONNECTIONS_MAX ? (long)sends : CONNECTIONS_MAX;
+    long mail_max = connections_max / MAIL_CONNECTIONS_ONE_IN > 0 ? connections_max / MAIL_CONNECTIONS_ONE_IN : 1;
+    if (sends_mail(daemon->config) && connections_max > mail_max)
+        connections_max -= mail_max;
     struct http_settings http = { .now = daemon_now, .connections_max = connections_max };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
     if (status == STATUS_OK)
-        status = smtp_transport_new(daemon->loop, connections_max, &daemon->transports[TRANSPORT_SMTP], err);
+        status = smtp_transport_new(daemon->loop, mail_max, &daemon->transports[TRANSPORT_SMTP], err);
     if (status == STATUS_OK)
         status = prober_new(daemon->loop, &daemon->prober, err);
     if (status != STATUS_OK)

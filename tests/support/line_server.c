@@ -101,6 +101,17 @@ static void *line_main(void *context)
 
 /* --- the server -------------------------------------------------------------------------------- */
 
+/* Under the lock: that the other side has not ended. */
+static size_t lines_open(const struct line_server *server)
+{
+    size_t count = 0;
+    for (const struct line *line = server->lines; line; line = line->next) {
+        struct pollfd look = { .fd = line->fd, .events = POLLRDHUP };
+        count += line->fd >= 0 && poll(&look, 1, 0) == 0;
+    }
+    return count;
+}
+
 static void line_begin(struct line_server *server, int fd)
 {
     pthread_attr_t attributes;
@@ -115,6 +126,8 @@ static void line_begin(struct line_server *server, int fd)
     server->begun++;
     line->next = server->lines;
     server->lines = line;
+    size_t open = lines_open(server);
+    server->most = open > server->most ? open : server->most;
     int failed = pthread_create(&line->thread, &attributes, line_main, line);
     pthread_mutex_unlock(&server->lock);
     pthread_attr_destroy(&attributes);
@@ -230,6 +243,14 @@ void line_server_close(struct line_server *server)
         close(server->fillers[i]);
     reap(server, true);
     SSL_CTX_free(server->tls);
+}
+
+size_t line_server_open_count(struct line_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    size_t count = lines_open(server);
+    pthread_mutex_unlock(&server->lock);
+    return count;
 }
 
 size_t line_server_count(struct line_server *server, const size_t *value)

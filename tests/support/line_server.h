@@ -44,6 +44,7 @@ struct line_server {
     bool stopping;
     struct line *lines;
     size_t begun, ended; /* lines */
+    size_t most;         /* at one time, that the other side had not ended */
 };
 
 /* At a port of the system's choice. Fails the test where it cannot. */
@@ -51,6 +52,8 @@ void line_server_open(struct line_server *server, const struct line_settings *se
 /* Ends every line and waits for its thread. The lock may still be used. */
 void line_server_close(struct line_server *server);
 
+/* Lines that neither side has ended. */
+size_t line_server_open_count(struct line_server *server);
 /* A number of the server's, read under the lock. */
 size_t line_server_count(struct line_server *server, const size_t *value);
 

@@ -245,7 +245,7 @@ void mail_server_script(struct mail_server *server, const struct mail_rule *rule
     memset(server->fitted, 0, sizeof server->fitted);
     buffer_clear(&server->commands);
     buffer_clear(&server->content);
-    server->message_count = server->lines.begun = 0;
+    server->message_count = server->lines.begun = server->lines.most = 0;
     pthread_mutex_unlock(&server->lines.lock);
 }
 
@@ -257,6 +257,16 @@ size_t mail_server_messages(struct mail_server *server)
 size_t mail_server_connections(struct mail_server *server)
 {
     return line_server_count(&server->lines, &server->lines.begun);
+}
+
+size_t mail_server_open(struct mail_server *server)
+{
+    return line_server_open_count(&server->lines);
+}
+
+size_t mail_server_most(struct mail_server *server)
+{
+    return line_server_count(&server->lines, &server->lines.most);
 }
 
 static void copy(struct mail_server *server, const struct buffer *from, struct buffer *ret_copy)

@@ -49,6 +49,8 @@ void mail_server_script(struct mail_server *server, const struct mail_rule *rule
 
 size_t mail_server_messages(struct mail_server *server); /* taken with a 250 */
 size_t mail_server_connections(struct mail_server *server);
+size_t mail_server_open(struct mail_server *server); /* connections that neither side has ended */
+size_t mail_server_most(struct mail_server *server); /* connections at one time */
 
 /*
  * A copy of all commands so far, a line each, "<" before those over TLS ("<MAIL FROM:<a@b>"); or of the bytes of the

@@ -21,6 +21,7 @@ struct smtp_transport {
     struct curl_loop loop;
     struct delivery *idle; /* connections at rest, the latest first */
     size_t idle_count;
+    size_t open, open_max;      /* connections, at rest or not */
     uint64_t generation;        /* of the configuration: what was opened before is not used again */
     struct delivery *unstarted; /* failed before they began; reported from the loop */
     struct send *starved;       /* likewise, without memory even for a delivery */
@@ -205,6 +206,7 @@ static void judge(const struct smtp_session *session, struct answer *answer, str
 
 static void delivery_free(struct delivery *delivery)
 {
+    delivery->smtp->open--;
     smtp_session_release(&delivery->session);
     if (delivery->has_message)
         smtp_message_release(&delivery->message);
@@ -291,6 +293,21 @@ static struct delivery *idle_take(struct smtp_transport *smtp, const struct send
     return NULL;
 }
 
+/* Closes the connection that has been at rest for longest; false: none is. */
+static bool idle_make_room(struct smtp_transport *smtp)
+{
+    struct delivery *last = smtp->idle;
+    while (last && last->next)
+        last = last->next;
+    if (last)
+        on_gone(&last->session);
+    return last != NULL;
+}
+
+/*
+ * A connection at rest, or a new one. A send opens one only where none of its destination's rests, so a server never has
+ * more than were under way to it at one time.
+ */
 static struct delivery *delivery_get(struct smtp_transport *smtp, const struct send *send)
 {
     struct delivery *delivery = idle_take(smtp, send);
@@ -299,6 +316,9 @@ static struct delivery *delivery_get(struct smtp_transport *smtp, const struct s
     delivery = calloc(1, sizeof *delivery);
     if (!delivery)
         return NULL;
+    if (smtp->open >= smtp->open_max && !idle_make_room(smtp))
+        error_set(&delivery->failure, STATUS_FULL, "all %zu connections are in use", smtp->open_max);
+    smtp->open++; /* one that failed so lives until it is reported */
     delivery->smtp = smtp;
     delivery->generation = smtp->generation;
     if (!smtp_session_init(&delivery->session, &smtp->loop)) {
@@ -328,6 +348,10 @@ static void judge_unstarted(const struct delivery *delivery, struct answer *answ
         answer->outcome = OUTCOME_BLOCKED;
         buffer_append(&words->code, SLICE("insist:configuration"));
         buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", delivery->failure.text);
+        break;
+    case STATUS_FULL:
+        buffer_append(&words->code, SLICE("insist:connections"));
+        buffer_printf(&words->text, "NO_CONNECTION - %s", delivery->failure.text);
         break;
     default:
         buffer_append(&words->code, SLICE("curl:27"));
@@ -380,7 +404,9 @@ static void smtp_start(struct transport *transport, struct send *send)
     struct smtp_source source = { .destination = send->destination, .tenant = job->tenant, .id = job->id,
                                   .payload = job->payload, .metadata = job->metadata, .headers = job->headers,
                                   .created_at = job->created_at };
-    enum status status = smtp_message_make(&source, &delivery->message, &delivery->failure);
+    enum status status = delivery->failure.status;
+    if (status == STATUS_OK)
+        status = smtp_message_make(&source, &delivery->message, &delivery->failure);
     delivery->failure.status = status;
     delivery->has_message = status == STATUS_OK;
     if (status == STATUS_OK) {
@@ -461,6 +487,7 @@ enum status smtp_transport_new(struct event_base *loop, long connections_max, st
         smtp_free(&smtp->transport);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the SMTP transport");
     }
+    smtp->open_max = (size_t)connections_max;
     curl_multi_setopt(smtp->loop.multi, CURLMOPT_MAXCONNECTS, connections_max);
     *ret_transport = &smtp->transport;
     return STATUS_OK;

@@ -9,8 +9,8 @@
 struct event_base;
 
 /*
- * Works on the given loop and is used by its thread only. The process must ignore SIGPIPE. `connections_max` are open at
- * once, at rest or not.
+ * Works on the given loop and is used by its thread only. The process must ignore SIGPIPE. No more than
+ * `connections_max` are open at once: those at rest make room, and a send beyond is answered as not attempted.
  */
 enum status smtp_transport_new(struct event_base *loop, long connections_max, struct transport **ret_transport,
                                struct error *err) MUST_CHECK;
