@@ -110,19 +110,25 @@ static struct incident_stock *stock_of(struct dest *dest)
     return dest->incident.record.mode == MODE_NORMAL ? &dest->incident.record.last : &dest->incident.record.first;
 }
 
-static enum status add_lane(void *context, const struct lane *lane)
+static enum status read_stock(struct engine *engine, struct error *err)
 {
-    struct dest *dest = dest_find(context, lane->destination);
-    if (!dest || !wants_stock(dest))
-        return STATUS_OK;
-    struct incident_stock *stock = stock_of(dest);
-    stock->pending += lane->counts.pending + lane->counts.waiting + lane->counts.running;
-    stock->completed += lane->counts.completed;
-    stock->dead += lane->counts.dead;
-    return STATUS_OK;
+    struct destination_total *totals;
+    struct arena memory;
+    size_t count = 0;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = engine->reader->ops->reader_totals(engine->reader, 0, &memory, &totals, &count, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        const struct lane_counts *counts = &totals[i].counts;
+        struct dest *dest = dest_find(engine, totals[i].destination);
+        if (dest && wants_stock(dest))
+            *stock_of(dest) = (struct incident_stock){ .pending = counts->pending + counts->waiting + counts->running,
+                                                       .completed = counts->completed, .dead = counts->dead };
+    }
+    arena_release(&memory);
+    return status;
 }
 
-/* At the beginning and at the end, in one reading for all: lanes may be many. Without an answer the report says less. */
+/* At the beginning and at the end. Without an answer the report says less. */
 static void take_stock(struct engine *engine)
 {
     struct error error;
@@ -135,7 +141,7 @@ static void take_stock(struct engine *engine)
     }
     if (!wanted)
         return;
-    enum status status = store_each_lane(engine->reader, add_lane, engine, &error);
+    enum status status = read_stock(engine, &error);
     if (status != STATUS_OK)
         log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", error.text));
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {

@@ -132,31 +132,21 @@ void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
     lane_ready_add(engine, lane, ready);
 }
 
-struct wanted_lane {
-    struct engine *engine;
-    const struct dest *dest;
-    struct slice tenant;
-    struct lane_state *found;
-};
-
-static enum status is_it(void *context, const struct lane *stored)
-{
-    struct wanted_lane *wanted = context;
-    if (wanted->found || !slice_equal(stored->destination, slice_from(wanted->dest->name)) ||
-        !slice_equal(stored->tenant, wanted->tenant))
-        return STATUS_OK;
-    return lane_get(wanted->engine, stored->id, stored->destination, stored->tenant, &wanted->found);
-}
-
-/* All that the store has are looked through, which is for what people ask and for what is rare. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant)
 {
-    struct wanted_lane wanted = { .engine = engine, .dest = dest, .tenant = tenant };
-    struct error error;
-    for (size_t i = 0; i < engine->lanes_capacity; i++)
-        if (engine->lanes[i] && engine->lanes[i]->dest == dest && slice_equal(slice_from(engine->lanes[i]->tenant), tenant))
-            return engine->lanes[i];
-    if (engine->reader && store_each_lane(engine->reader, is_it, &wanted, &error) != STATUS_OK)
+    struct lane_state *lane = NULL;
+    struct arena memory;
+    struct lane stored;
+    struct error error = { 0 };
+    if (!engine->reader)
+        return NULL;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status =
+        engine->reader->ops->reader_lane(engine->reader, slice_from(dest->name), tenant, &memory, &stored, &error);
+    if (status == STATUS_OK)
+        status = lane_get(engine, stored.id, stored.destination, stored.tenant, &lane);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND)
         log_event(LOG_ERROR, "lane_not_read", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-    return wanted.found;
+    arena_release(&memory);
+    return lane;
 }

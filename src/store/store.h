@@ -349,6 +349,15 @@ struct lane {
     struct lane_counts counts;
 };
 
+/* What a destination's lanes count together: as many as there are destinations, however many tenants they have. */
+struct destination_total {
+    struct slice destination;
+    struct lane_counts counts; /* completed and cancelled: also of lanes that are forgotten */
+    int64_t tenants;           /* lanes */
+    struct lane *largest;      /* those with the most jobs that are not done, most first; lanes without any are not there */
+    size_t largest_count;
+};
+
 /* Where there is no store yet. */
 enum store_make {
     STORE_MAKE, /* with its folders */
@@ -424,6 +433,15 @@ struct store_ops {
     /* All lanes that have or had jobs, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+    /* One lane by its names; by an index, whatever the number of lanes. STATUS_NOT_FOUND. */
+    enum status (*reader_lane)(struct store_reader *reader, struct slice destination, struct slice tenant,
+                               struct arena *memory, struct lane *ret_lane, struct error *err);
+    /*
+     * Every destination that has or had jobs, in order of name, each with up to `largest_max` of its lanes. The writer
+     * keeps these, so no lane is walked. They count committed batches, and perhaps later ones than a page of lanes shows.
+     */
+    enum status (*reader_totals)(struct store_reader *reader, size_t largest_max, struct arena *memory,
+                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err);
     /*
      * How many ready jobs of the lane are claimed before one of that place: counts up to `max`, STORE_PAGE_MAX at most, and
      * reads no more, so that it costs the same in any lane. The job itself need not be ready, nor be there.

@@ -398,6 +398,45 @@ static void lanes_are_listed_in_order(void **state)
     assert_true(lanes[0].id > third);
 }
 
+/* Totals follow every change, the tenants with the most jobs come first, and a batch that failed is not counted. */
+static void totals_are_told(void **state)
+{
+    enum { TENANTS = 40, LARGEST = 5 };
+    struct store_fixture *f = *state;
+    struct error err = { 0 };
+    struct destination_total *totals;
+    size_t count;
+    for (int i = 0; i < TENANTS * TENANTS; i++) {
+        char tenant[8], id[8];
+        if (i % TENANTS > i / TENANTS)
+            continue; /* tenant k gets TENANTS - k jobs */
+        snprintf(tenant, sizeof tenant, "t%d", i % TENANTS);
+        snprintf(id, sizeof id, "j%d", i);
+        struct store_op op = insert_op(f, "many", tenant, id);
+        assert_run(f, &op, STATUS_OK);
+    }
+    struct store_op other = insert_op(f, "few", "t0", "a");
+    assert_run(f, &other, STATUS_OK);
+    take_and_settle(f, other.insert.ret_lane, EVENT_DELIVER);
+    assert_int_equal(f->store->ops->reader_totals(f->reader, LARGEST, &f->memory, &totals, &count, &err), STATUS_OK);
+    assert_int_equal(count, 2);
+    assert_text(totals[0].destination, "few");
+    assert_int_equal(totals[0].counts.completed, 1);
+    assert_int_equal(totals[0].largest_count, 0);
+    assert_int_equal(totals[1].counts.pending, TENANTS * (TENANTS + 1) / 2);
+    assert_int_equal(totals[1].tenants, TENANTS);
+    assert_int_equal(totals[1].largest_count, LARGEST);
+    for (int i = 0; i < LARGEST; i++)
+        assert_int_equal(totals[1].largest[i].counts.pending, TENANTS - i);
+    for (int i = 0; i < 10; i++) /* the largest gets to the fifth place */
+        take_and_settle(f, totals[1].largest[0].id, i % 2 ? EVENT_GIVE_UP : EVENT_DELIVER);
+    assert_int_equal(f->store->ops->reader_totals(f->reader, LARGEST, &f->memory, &totals, &count, &err), STATUS_OK);
+    assert_text(totals[1].largest[0].tenant, "t1");
+    assert_text(totals[1].largest[4].tenant, "t0");
+    assert_int_equal(totals[1].counts.dead, 5);
+    assert_int_equal(totals[1].counts.completed, 5);
+}
+
 static void results_outlive_later_changes(void **state)
 {
     struct store_fixture *f = *state;
@@ -435,6 +474,7 @@ const struct store_case store_cases_read[] = {
     { "a destination's state is kept", a_destinations_state_is_kept },
     { "notes are kept by space and name", notes_are_kept_by_space_and_name },
     { "lanes are listed in order", lanes_are_listed_in_order },
+    { "totals are told", totals_are_told },
     { "results outlive later changes", results_outlive_later_changes },
     { 0 },
 };

@@ -190,6 +190,26 @@ static enum status faulty_reader_history(struct store_reader *base, struct slice
     return reader->inner->ops->reader_history(reader->inner, tenant, id, max, memory, ret_events, ret_count, err);
 }
 
+static enum status faulty_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
+                                      struct arena *memory, struct lane *ret_lane, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_lane(reader->inner, destination, tenant, memory, ret_lane, err);
+}
+
+static enum status faulty_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
+                                        struct destination_total **ret_totals, size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_totals(reader->inner, largest_max, memory, ret_totals, ret_count, err);
+}
+
 static enum status faulty_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                        struct lane **ret_lanes, size_t *ret_count, struct error *err)
 {
@@ -245,6 +265,8 @@ static const struct store_ops faulty_ops = {
     .reader_events = faulty_reader_events,
     .reader_history = faulty_reader_history,
     .reader_lanes = faulty_reader_lanes,
+    .reader_lane = faulty_reader_lane,
+    .reader_totals = faulty_reader_totals,
     .reader_ahead = faulty_reader_ahead,
     .reader_kept = faulty_reader_kept,
     .reader_kept_list = faulty_reader_kept_list,

@@ -387,6 +387,62 @@ static void audit_lane(struct store_fixture *f, const struct lane *lane, const s
     assert_int_equal(op.claim.ret_count, 0);
 }
 
+static int64_t jobs_not_done(const struct lane_counts *counts)
+{
+    return counts->pending + counts->running + counts->waiting + counts->dead;
+}
+
+/* What the writer keeps is what the lanes say, and its largest are theirs. */
+static void audit_totals(struct store_fixture *f)
+{
+    enum { LARGEST = 3 };
+    struct destination_total *totals;
+    struct lane *lanes, found;
+    struct error err = { 0 };
+    size_t total_count, lane_count;
+    assert_int_equal(f->store->ops->reader_totals(f->reader, LARGEST, &f->memory, &totals, &total_count, &err), STATUS_OK);
+    assert_int_equal(f->store->ops->reader_lanes(f->reader, 0, STORE_PAGE_MAX, &f->memory, &lanes, &lane_count, &err), STATUS_OK);
+    assert_true(lane_count < STORE_PAGE_MAX);
+    size_t lanes_left = lane_count;
+    for (size_t i = 0; i < total_count; i++) {
+        const struct destination_total *total = &totals[i];
+        struct lane_counts sum = { 0 };
+        int64_t tenants = 0, last = INT64_MAX;
+        size_t with_jobs = 0;
+        assert_true(i == 0 || slice_compare(totals[i - 1].destination, total->destination) < 0);
+        for (size_t k = 0; k < total->largest_count; k++) {
+            int64_t jobs = jobs_not_done(&total->largest[k].counts);
+            assert_true(jobs > 0 && jobs <= last);
+            last = jobs;
+        }
+        for (size_t k = 0; k < lane_count; k++) {
+            if (!slice_equal(lanes[k].destination, total->destination))
+                continue;
+            lane_counts_add(&sum, &lanes[k].counts);
+            tenants++;
+            with_jobs += jobs_not_done(&lanes[k].counts) > 0;
+            bool told = false;
+            for (size_t m = 0; m < total->largest_count; m++)
+                told = told || total->largest[m].id == lanes[k].id;
+            assert_true(told || jobs_not_done(&lanes[k].counts) <= last);
+            assert_int_equal(f->store->ops->reader_lane(f->reader, lanes[k].destination, lanes[k].tenant, &f->memory, &found, &err), STATUS_OK);
+            assert_int_equal(found.id, lanes[k].id);
+            assert_memory_equal(&found.counts, &lanes[k].counts, sizeof found.counts);
+        }
+        assert_int_equal(tenants, total->tenants);
+        lanes_left -= (size_t)tenants;
+        assert_int_equal(total->largest_count, with_jobs < LARGEST ? with_jobs : LARGEST);
+        assert_int_equal(sum.pending, total->counts.pending);
+        assert_int_equal(sum.running, total->counts.running);
+        assert_int_equal(sum.waiting, total->counts.waiting);
+        assert_int_equal(sum.dead, total->counts.dead);
+        assert_int_equal(sum.ready, total->counts.ready);
+        assert_true(sum.completed <= total->counts.completed && sum.cancelled <= total->counts.cancelled);
+    }
+    assert_int_equal(lanes_left, 0);
+    assert_int_equal(f->store->ops->reader_lane(f->reader, SLICE("no such"), SLICE("t"), &f->memory, &found, &err), STATUS_NOT_FOUND);
+}
+
 void fixture_audit(struct store_fixture *f)
 {
     size_t event_count, job_count, lane_count;
@@ -409,4 +465,5 @@ void fixture_audit(struct store_fixture *f)
             audit_lane(f, &lanes[i], jobs, job_count);
         }
     } while (lane_count > 0);
+    audit_totals(f);
 }

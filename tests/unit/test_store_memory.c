@@ -33,7 +33,9 @@
 #define memory_reader_job scarce_memory_reader_job
 #define memory_reader_job_seq scarce_memory_reader_job_seq
 #define memory_reader_jobs scarce_memory_reader_jobs
+#define memory_reader_lane scarce_memory_reader_lane
 #define memory_reader_lanes scarce_memory_reader_lanes
+#define memory_reader_totals scarce_memory_reader_totals
 #define memory_rollback scarce_memory_rollback
 #define memory_store_ops scarce_memory_store_ops
 #define memory_text_set scarce_memory_text_set

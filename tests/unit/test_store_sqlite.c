@@ -316,6 +316,28 @@ static void test_chain_goes_on_after_trim(void **state)
     assert_sound(f->path);
 }
 
+/* What the writer tells of all destinations, as text. */
+static void totals_text(struct fixture *f, char ret_text[4096])
+{
+    struct store_reader *reader;
+    struct destination_total *totals;
+    struct error err;
+    size_t count, used = 0;
+    assert_int_equal(f->store->ops->reader(f->store, &reader, &err), STATUS_OK);
+    assert_int_equal(reader->ops->reader_totals(reader, 3, &f->memory, &totals, &count, &err), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        const struct lane_counts *c = &totals[i].counts;
+        used += (size_t)snprintf(ret_text + used, 4096 - used, "%.*s %lld: %lld %lld %lld %lld %lld %lld %lld;",
+                                 SLICE_ARG(totals[i].destination), (long long)totals[i].tenants, (long long)c->pending,
+                                 (long long)c->running, (long long)c->waiting, (long long)c->completed, (long long)c->dead,
+                                 (long long)c->cancelled, (long long)c->ready);
+        for (size_t k = 0; k < totals[i].largest_count; k++)
+            used += (size_t)snprintf(ret_text + used, 4096 - used, " %.*s", SLICE_ARG(totals[i].largest[k].tenant));
+        assert_true(used < 4000);
+    }
+    reader->ops->reader_close(reader);
+}
+
 static void test_script_equals_after_each_reopen(void **state)
 {
     struct fixture *f = *state;
@@ -324,7 +346,11 @@ static void test_script_equals_after_each_reopen(void **state)
         reopen(f);
         script_run(f->store, i, i + 1);
         assert_true(recount_digest(f->path, before));
+        char told[4096] = "", told_again[4096] = "";
+        totals_text(f, told);
         reopen(f);
+        totals_text(f, told_again);
+        assert_string_equal(told, told_again);
         assert_true(recount_digest(f->path, after));
         assert_memory_equal(before, after, sizeof before);
         assert_sound(f->path);

@@ -646,6 +646,8 @@ const struct store_ops memory_store_ops = {
     .reader_events = memory_reader_events,
     .reader_history = memory_reader_history,
     .reader_lanes = memory_reader_lanes,
+    .reader_lane = memory_reader_lane,
+    .reader_totals = memory_reader_totals,
     .reader_ahead = memory_reader_ahead,
     .reader_kept = memory_reader_kept,
     .reader_kept_list = memory_reader_kept_list,
@@ -656,7 +658,7 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
 {
     (void)ignored;
     struct memory_store *store = calloc(1, sizeof *store);
-    if (!store || pthread_mutex_init(&store->mutex, NULL) != 0) {
+    if (!store || totals_init(&store->totals) != STATUS_OK || pthread_mutex_init(&store->mutex, NULL) != 0) {
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
@@ -665,6 +667,7 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
     map_init(&store->tenants, SEED);
     if (!store->own_tenant) {
+        totals_release(&store->totals);
         pthread_mutex_destroy(&store->mutex);
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");

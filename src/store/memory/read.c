@@ -188,6 +188,15 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
     return reader_unlock(store, events_of(store, name, page_size(max), memory, ret_events, ret_count), err);
 }
 
+static enum status lane_copy(const struct memory_lane *lane, struct arena *memory, struct lane *ret_lane)
+{
+    *ret_lane = (struct lane){ .id = lane->id,
+                               .destination = arena_copy(memory, lane->link.first),
+                               .tenant = arena_copy(memory, lane->link.second),
+                               .counts = lane->counts };
+    return ret_lane->destination.data && ret_lane->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 static enum status lanes_after(const struct memory_store *store, size_t first, size_t max, struct arena *memory,
                                struct lane **ret_lanes, size_t *ret_count)
 {
@@ -196,15 +205,9 @@ static enum status lanes_after(const struct memory_store *store, size_t first, s
     struct lane *lanes = arena_alloc_array(memory, count, sizeof *lanes);
     if (!lanes)
         return STATUS_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        const struct memory_lane *lane = store->lane_list[first + i];
-        lanes[i] = (struct lane){ .id = lane->id,
-                                  .destination = arena_copy(memory, lane->link.first),
-                                  .tenant = arena_copy(memory, lane->link.second),
-                                  .counts = lane->counts };
-        if (!lanes[i].destination.data || !lanes[i].tenant.data)
+    for (size_t i = 0; i < count; i++)
+        if (lane_copy(store->lane_list[first + i], memory, &lanes[i]) != STATUS_OK)
             return STATUS_NO_MEMORY;
-    }
     *ret_lanes = lanes;
     *ret_count = count;
     return STATUS_OK;
@@ -216,6 +219,23 @@ enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t
     struct memory_store *store = reader_lock(base);
     size_t first = after > 0 ? (size_t)after : 0; /* ids are 1, 2, 3... */
     return reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
+}
+
+enum status memory_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
+                               struct arena *memory, struct lane *ret_lane, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    struct names_link *link = names_find(&store->lanes, destination, tenant);
+    enum status status =
+        link ? lane_copy(CONTAINER_OF(link, struct memory_lane, link), memory, ret_lane) : STATUS_NOT_FOUND;
+    return reader_unlock(store, status, err);
+}
+
+enum status memory_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
+                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err)
+{
+    struct memory_store *store = reader_lock(base);
+    return reader_unlock(store, totals_read(&store->totals, largest_max, memory, ret_totals, ret_count), err);
 }
 
 enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,

@@ -239,6 +239,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
     case UNDO_LANE_NEW:
         names_remove(&store->lanes, &undo->lane->link);
         tenant_unlink(store, undo->lane);
+        totals_leave(&store->totals, &undo->lane->shown);
         store->lane_count--;
         free(undo->lane);
         break;
@@ -276,8 +277,21 @@ void memory_rollback(struct memory_store *store)
     undos_clear(store);
 }
 
+/* A lane whose counters have moved is that of a job that has. */
+static void undo_told(const struct undo *undo)
+{
+    bool of_job = undo->kind == UNDO_JOB_NEW || undo->kind == UNDO_JOB_CHANGED || undo->kind == UNDO_JOB_READY ||
+                  undo->kind == UNDO_JOB_GONE;
+    if (of_job)
+        totals_tell(&undo->job->lane->shown, &undo->job->lane->counts);
+}
+
 void memory_commit(struct memory_store *store)
 {
+    totals_lock(&store->totals);
+    for (size_t i = 0; i < store->undo_count; i++)
+        undo_told(&store->undos[i]);
+    totals_unlock(&store->totals);
     for (size_t i = 0; i < store->undo_count; i++) {
         struct undo *undo = &store->undos[i];
         if (undo->kind == UNDO_JOB_GONE)
@@ -322,14 +336,19 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     char *at = lane->text;
     lane->link.first = text_put(&at, destination);
     lane->link.second = text_put(&at, tenant);
-    if (tenant_link(store, lane) != STATUS_OK) {
+    lane->id = lane->shown.id = (int64_t)store->lane_count + 1;
+    lane->shown.tenant = lane->link.second;
+    enum status status = totals_join(&store->totals, destination, &lane->shown);
+    if (status == STATUS_OK)
+        status = tenant_link(store, lane);
+    if (status != STATUS_OK) {
+        totals_leave(&store->totals, &lane->shown);
         store->undo_count--;
         free(lane);
-        return STATUS_NO_MEMORY;
+        return status;
     }
     names_add(&store->lanes, &lane->link);
     store->lane_list[store->lane_count++] = lane;
-    lane->id = (int64_t)store->lane_count;
     undo->lane = lane;
     *ret_lane = lane;
     return STATUS_OK;
@@ -646,6 +665,7 @@ void memory_clear(struct memory_store *store)
     }
     for (size_t i = 0; i < store->lane_count; i++)
         free(store->lane_list[i]);
+    totals_release(&store->totals);
     map_release(&store->tenants);
     free(store->own_tenant);
     names_release(&store->names);

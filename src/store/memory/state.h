@@ -12,10 +12,12 @@
 #include "store/memory/names.h"
 #include "store/memory/tree.h"
 #include "store/store.h"
+#include "store/totals.h"
 
 #include <pthread.h>
 
 struct memory_lane {
+    struct totals_lane shown;
     struct names_link link; /* destination, tenant */
     int64_t id;
     struct tree ready; /* by (rank, seq) */
@@ -115,6 +117,7 @@ struct memory_store {
     int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
     struct names names, lanes, kept;
+    struct totals totals;
     struct memory_lane **lane_list; /* by id - 1 */
     size_t lane_capacity, lane_count;
     struct tree jobs, leases, timers;
@@ -192,6 +195,10 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
 enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+enum status memory_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
+                               struct arena *memory, struct lane *ret_lane, struct error *err);
+enum status memory_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
+                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err);
 enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
 enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,

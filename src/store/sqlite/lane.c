@@ -27,6 +27,8 @@ static struct sqlite_lane *lane_new(int64_t id, struct slice key, size_t destina
     lane->lane.id = id;
     lane->lane.destination = (struct slice){ lane->key + sizeof(uint64_t), destination_len };
     lane->lane.tenant = slice_from_offset((struct slice){ lane->key, key.len }, sizeof(uint64_t) + destination_len);
+    lane->shown.id = id;
+    lane->shown.tenant = lane->lane.tenant;
     return lane;
 }
 
@@ -92,14 +94,17 @@ static enum status lane_add(struct sqlite_store *store, struct slice destination
     struct sqlite_lane *lane = lane_new((int64_t)store->progress.lane_count + 1, key, destination.len);
     if (!lane)
         return STATUS_NO_MEMORY;
-    if (map_put(&store->lane_map, (struct slice){ lane->key, lane->key_len }, lane) != STATUS_OK) {
+    key = (struct slice){ lane->key, lane->key_len };
+    enum status status = totals_join(&store->totals, lane->lane.destination, &lane->shown);
+    if (status == STATUS_OK)
+        status = map_put(&store->lane_map, key, lane);
+    if (status == STATUS_OK)
+        status = tenant_link(store, lane);
+    if (status != STATUS_OK) {
+        map_remove(&store->lane_map, key);
+        totals_leave(&store->totals, &lane->shown);
         free(lane);
-        return STATUS_NO_MEMORY;
-    }
-    if (tenant_link(store, lane) != STATUS_OK) {
-        map_remove(&store->lane_map, (struct slice){ lane->key, lane->key_len });
-        free(lane);
-        return STATUS_NO_MEMORY;
+        return status;
     }
     store->lanes[store->progress.lane_count++] = lane;
     *ret_lane = lane;
@@ -128,6 +133,7 @@ static enum status lane_load(struct sqlite_store *store, sqlite3_stmt *statement
     if (lane_add(store, sqlite_column_slice(statement, 1), sqlite_column_slice(statement, 2), &lane) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the lanes");
     lane->lane.counts = counts_read(statement, 3);
+    totals_tell(&lane->shown, &lane->lane.counts); /* nobody reads yet */
     store->progress.waiting += lane->lane.counts.pending + lane->lane.counts.waiting;
     store->progress.running += lane->lane.counts.running;
     return STATUS_OK;
@@ -161,6 +167,7 @@ void sqlite_lanes_release(struct sqlite_store *store)
         free(store->lanes[i]);
     free(store->lanes);
     free(store->touched);
+    totals_release(&store->totals);
     map_release(&store->lane_map);
     map_release(&store->tenant_map);
     buffer_release(&store->lane_key);
@@ -207,7 +214,6 @@ enum status sqlite_lane_touch(struct sqlite_batch *batch, struct sqlite_lane *la
     if (array_grow(&store->touched, store->touched_count, &store->touched_capacity) != STATUS_OK)
         return no_memory(batch);
     store->touched[store->touched_count++] = lane;
-    lane->saved = lane->lane.counts;
     lane->touched = true;
     return STATUS_OK;
 }
@@ -234,8 +240,12 @@ enum status sqlite_lanes_write(struct sqlite_batch *batch)
 
 void sqlite_lanes_commit(struct sqlite_store *store)
 {
-    for (size_t i = 0; i < store->touched_count; i++)
+    totals_lock(&store->totals);
+    for (size_t i = 0; i < store->touched_count; i++) {
         store->touched[i]->touched = false;
+        totals_tell(&store->touched[i]->shown, &store->touched[i]->lane.counts);
+    }
+    totals_unlock(&store->totals);
     store->touched_count = 0;
 }
 
@@ -243,7 +253,7 @@ void sqlite_lanes_rollback(struct sqlite_store *store)
 {
     for (size_t i = 0; i < store->touched_count; i++) {
         struct sqlite_lane *lane = store->touched[i];
-        lane->lane.counts = lane->saved;
+        lane->lane.counts = lane->shown.told;
         lane->touched = false;
         lane->promoted = lane->died = 0;
     }
@@ -251,6 +261,7 @@ void sqlite_lanes_rollback(struct sqlite_store *store)
     for (size_t i = store->progress.lane_count; i-- > store->saved.lane_count;) {
         struct sqlite_lane *lane = store->lanes[i];
         tenant_unlink(store, lane);
+        totals_leave(&store->totals, &lane->shown);
         void *removed = map_remove(&store->lane_map, (struct slice){ lane->key, lane->key_len });
         assert(removed == lane);
         free(lane);

@@ -26,6 +26,7 @@
 #include "base/buffer.h"
 #include "base/map.h"
 #include "store/sqlite/sqlite.h"
+#include "store/totals.h"
 #include "store/trail.h"
 
 #include <limits.h>
@@ -91,8 +92,8 @@ enum statement {
 
 /* A lane in memory. Counters change here first; those of touched lanes are written before the commit. */
 struct sqlite_lane {
+    struct totals_lane shown; /* its counters as committed */
     struct lane lane;         /* its names point behind this structure */
-    struct lane_counts saved; /* as committed; valid while touched */
     bool touched;
     int64_t promoted; /* made ready by the OP_PROMOTE under way, */
     int64_t died;     /* and dead letters more */
@@ -156,6 +157,7 @@ struct sqlite_store {
     struct sqlite_lane **touched;
     size_t touched_count, touched_capacity;
     struct buffer lane_key;
+    struct totals totals;
     struct sqlite_rows rows[ROWS_COUNT];
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
     struct sqlite_held *held; /* HELD_ROWS of them */
@@ -529,6 +531,10 @@ enum status sqlite_reader_history(struct store_reader *reader, struct slice tena
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
 enum status sqlite_reader_lanes(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
+enum status sqlite_reader_lane(struct store_reader *reader, struct slice destination, struct slice tenant,
+                               struct arena *memory, struct lane *ret_lane, struct error *err);
+enum status sqlite_reader_totals(struct store_reader *reader, size_t largest_max, struct arena *memory,
+                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err);
 enum status sqlite_reader_ahead(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
 enum status sqlite_reader_kept(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,

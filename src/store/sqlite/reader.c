@@ -20,6 +20,7 @@ enum query {
     QUERY_EVENT,
     QUERY_ARCHIVE,
     QUERY_LANES,
+    QUERY_LANE,
     QUERY_AHEAD,
     QUERY_KEPT,
     QUERY_KEPT_LIST,
@@ -37,6 +38,8 @@ enum query {
     "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
     " v.previous, v.hash, v.form, v.salt, v.digest, v.lane IS NOT NULL AND v.destination <> ''"                             \
     " FROM event v LEFT JOIN lane l ON l.id = v.lane "
+#define SQL_LANE_COLUMNS                                                                                                    \
+    "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane "
 /* Of stores before SCHEMA_WITH_HEADS. */
 #define SQL_EVENT_COLUMNS_OLD                                                                                               \
     "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
@@ -67,8 +70,8 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_ARCHIVE] =
         "SELECT a.event FROM archive a CROSS JOIN event v ON v.number = a.event CROSS JOIN lane l ON l.id = v.lane"
         " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
-    [QUERY_LANES] = "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane"
-                    " WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [QUERY_LANES] = SQL_LANE_COLUMNS "WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [QUERY_LANE] = SQL_LANE_COLUMNS "WHERE destination = ?1 AND tenant = ?2",
     [QUERY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM ready WHERE lane = ?1 AND (rank, seq) < (?2, ?3) LIMIT ?4)",
     [QUERY_KEPT] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
     [QUERY_KEPT_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",
@@ -78,6 +81,7 @@ struct sqlite_reader {
     struct store_reader base;
     sqlite3 *db;
     sqlite3_stmt *queries[QUERY_COUNT];
+    struct totals *totals; /* of the store it was opened by; NULL: that is another process's */
 };
 
 /* One call: who reads, where results go. */
@@ -95,6 +99,7 @@ static enum status reader_open(struct store *store, enum query first, enum query
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
     reader->base.ops = store->ops;
+    reader->totals = ((struct sqlite_store *)store)->db ? &((struct sqlite_store *)store)->totals : NULL;
     enum status status = sqlite_connect_reader((struct sqlite_store *)store, &reader->db, err);
     for (enum query i = first; i <= last && status == STATUS_OK; i++) {
         assert(query_texts[i]);
@@ -548,6 +553,34 @@ enum status sqlite_reader_lanes(struct store_reader *base, int64_t after, size_t
     *ret_lanes = lanes;
     *ret_count = count;
     return STATUS_OK;
+}
+
+enum status sqlite_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
+                               struct arena *memory, struct lane *ret_lane, struct error *err)
+{
+    struct reading reading = { (struct sqlite_reader *)base, memory, err };
+    sqlite3_stmt *query = reading.reader->queries[QUERY_LANE];
+    bool found;
+    sqlite_bind_slice(query, 1, destination);
+    sqlite_bind_slice(query, 2, tenant);
+    enum status status = query_next(&reading, QUERY_LANE, &found);
+    if (status == STATUS_OK && !found)
+        status = error_set(err, STATUS_NOT_FOUND, "\"%.*s\" has no tenant \"%.*s\"", SLICE_ARG(destination),
+                           SLICE_ARG(tenant));
+    if (status == STATUS_OK)
+        status = lane_read(&reading, query, ret_lane);
+    sqlite3_reset(query);
+    return status;
+}
+
+enum status sqlite_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
+                                 struct destination_total **ret_totals, size_t *ret_count, struct error *err)
+{
+    struct reading reading = { (struct sqlite_reader *)base, memory, err };
+    if (!reading.reader->totals)
+        return error_set(err, STATUS_UNSUPPORTED, "only the process that writes a store has its totals");
+    enum status status = totals_read(reading.reader->totals, largest_max, memory, ret_totals, ret_count);
+    return status == STATUS_OK ? status : no_memory(&reading);
 }
 
 enum status sqlite_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,

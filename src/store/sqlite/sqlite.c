@@ -310,8 +310,10 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, sqlite_prepare);
     struct sqlite_store *store = calloc(1, sizeof *store);
-    if (!store)
+    if (!store || totals_init(&store->totals) != STATUS_OK) {
+        free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    }
     store->base.ops = &sqlite_store_ops;
     store->settings = *settings;
     store->lock_fd = store->index_fd = -1;
@@ -402,6 +404,8 @@ const struct store_ops sqlite_store_ops = {
     .reader_events = sqlite_reader_events,
     .reader_history = sqlite_reader_history,
     .reader_lanes = sqlite_reader_lanes,
+    .reader_lane = sqlite_reader_lane,
+    .reader_totals = sqlite_reader_totals,
     .reader_ahead = sqlite_reader_ahead,
     .reader_kept = sqlite_reader_kept,
     .reader_kept_list = sqlite_reader_kept_list,

@@ -1,0 +1,54 @@
+/*
+ * totals.h - what the lanes of a destination count together, told by who writes.
+ *
+ * A store has lanes by the hundred thousand and destinations by the dozen. Its writer knows every counter, so it keeps
+ * their sums here, and each destination's lanes in order of how many jobs they have: nobody walks the lanes to show them.
+ * What is told is committed. Readers ask from threads of their own; a lock stands between, held for a few microseconds.
+ */
+#ifndef STORE_TOTALS_H
+#define STORE_TOTALS_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+struct total;
+
+/* Part of a backend's own lane. `tenant` and `id` are set before it joins. */
+struct totals_lane {
+    struct heap_node by_jobs; /* in its destination's heap while it has jobs that are not done */
+    struct total *total;
+    struct slice tenant;
+    int64_t id;
+    bool listed;             /* it has been told */
+    struct lane_counts told; /* as committed */
+};
+
+struct totals {
+    pthread_mutex_t mutex;
+    struct map by_name; /* destination -> struct total */
+};
+
+enum status totals_init(struct totals *totals) MUST_CHECK;
+/* Not of the lanes. */
+void totals_release(struct totals *totals);
+/* Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is told. */
+enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane) MUST_CHECK;
+/* The lane goes. What it has ever completed and cancelled stays in its destination's counts; it has no jobs. */
+void totals_leave(struct totals *totals, struct totals_lane *lane);
+/* What lanes that are gone have left; of a store that is being opened. */
+enum status totals_add_gone(struct totals *totals, struct slice destination, int64_t completed,
+                            int64_t cancelled) MUST_CHECK;
+
+/* Around all that one commit tells. */
+void totals_lock(struct totals *totals);
+void totals_unlock(struct totals *totals);
+void totals_tell(struct totals_lane *lane, const struct lane_counts *counts);
+
+/* For store_ops.reader_totals. STATUS_NO_MEMORY. */
+enum status totals_read(struct totals *totals, size_t largest_max, struct arena *memory,
+                        struct destination_total **ret_totals, size_t *ret_count) MUST_CHECK;
+
+#endif
