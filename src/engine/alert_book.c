@@ -368,11 +368,13 @@ static struct slice record_text(const struct alert *alert, const char *note, str
     return text;
 }
 
+static void alert_kept(const struct op_result *result);
+
 /* Each adds one operation; false: no memory, or no room. */
 static bool add_keep(struct engine *engine, struct alert *alert, struct slice space, bool present)
 {
     bool first = alert->out == ALERT_SAME;
-    struct store_op *op = outgoing_add(engine, (struct purpose){ .alert = first ? alert : NULL });
+    struct store_op *op = outgoing_add(engine, first ? alert_kept : NULL, alert);
     if (!op)
         return false;
     alert->out = alert->step;
@@ -395,12 +397,20 @@ static const char *step_name(const struct alert *alert, enum alert_step step)
 static bool add_event(struct engine *engine, const struct alert *alert)
 {
     const char *name = step_name(alert, alert->step);
-    struct store_op *op = name ? outgoing_add(engine, (struct purpose){ 0 }) : NULL;
+    struct store_op *op = name ? outgoing_add(engine, NULL, NULL) : NULL;
     if (!op)
         return !name;
     op->kind = OP_NOTE;
     op->data = record_text(alert, name, outgoing_memory(engine));
     return op->data.data != NULL;
+}
+
+/* With the whole batch it is tried again. */
+static void notice_written(const struct op_result *result)
+{
+    if (result->batch->status == STATUS_OK && !result->applied)
+        log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", result->op->insert.id),
+                  FIELD_CSTR("status", status_name(result->op->status)));
 }
 
 static bool add_jobs(struct engine *engine, const struct alert *alert, instant now)
@@ -410,7 +420,7 @@ static bool add_jobs(struct engine *engine, const struct alert *alert, instant n
         const struct notify_config *notify = &engine->config->notify[i];
         if (!notify_wants(notify, &alert->record))
             continue;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+        struct store_op *op = outgoing_add(engine, notice_written, NULL);
         if (!op)
             return false;
         op->kind = OP_INSERT;
@@ -419,11 +429,6 @@ static bool add_jobs(struct engine *engine, const struct alert *alert, instant n
             return false;
     }
     return true;
-}
-
-static size_t batch_count(const struct engine *engine)
-{
-    return engine->outgoing ? engine->outgoing->batch->count : 0;
 }
 
 /* What its dead letters are to be is kept with it. */
@@ -437,7 +442,7 @@ static bool add_acked(struct engine *engine, const struct alert *alert)
 /* All of one step or nothing of it. False: not now. */
 static bool write_step(struct engine *engine, struct alert *alert)
 {
-    size_t before = batch_count(engine);
+    size_t before = outgoing_count(engine);
     bool over = alert->step == ALERT_CLEARED;
     if (!outgoing_has_room(engine, KEEP_OPS_MAX + notify_count(engine->config, &alert->record)))
         return false;
@@ -448,7 +453,7 @@ static bool write_step(struct engine *engine, struct alert *alert)
         alert->kept_at = engine_now(engine);
         return true;
     }
-    while (batch_count(engine) > before)
+    while (outgoing_count(engine) > before)
         outgoing_drop_last(engine);
     alert->out = ALERT_SAME;
     return false;
@@ -482,15 +487,17 @@ static void log_step(const struct alert *alert, enum alert_step step)
     buffer_release(&summary);
 }
 
-void alert_kept(struct engine *engine, struct alert *alert, bool applied)
+static void alert_kept(const struct op_result *result)
 {
+    struct engine *engine = result->engine;
+    struct alert *alert = result->context;
     static const struct error good = { .status = STATUS_OK };
     struct alert_book *book = engine->alert_book;
     enum alert_step step = alert->out;
     bool acked = alert->waits && (step == ALERT_CLEARED || step == ALERT_ACKNOWLEDGED);
     struct error refused;
     alert->out = ALERT_SAME;
-    if (!applied) {
+    if (!result->applied) {
         error_set(&refused, STATUS_IO, "the store refused it");
         if (acked)
             answer_acks(alert, &refused);

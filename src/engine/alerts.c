@@ -88,7 +88,7 @@ void dead_acked(struct dest *dest)
 bool dead_acked_keep(struct engine *engine, const struct dest *dest)
 {
     char value[64];
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op = outgoing_add(engine, NULL, NULL);
     if (!op)
         return false;
     if (dest->alerts.acked == DEAD_ACKED_ALL)
@@ -331,7 +331,7 @@ static void keep_age(struct engine *engine, struct dest *dest, instant now)
     bool same = alerts->age.count == 0 && alerts->age_kept == 0;
     if (dest->config->alerts.age_ms == 0 || !due || same || engine_must_wait(engine))
         return;
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op = outgoing_add(engine, NULL, NULL);
     if (!op)
         return;
     struct buffer value;

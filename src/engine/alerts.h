@@ -83,7 +83,5 @@ enum status alerts_new(struct engine *engine) MUST_CHECK;
 void alerts_free(struct engine *engine);
 /* What an earlier process raised. Before the first run, after all destinations are known. */
 enum status alerts_load(struct engine *engine, struct error *err) MUST_CHECK;
-/* What became of the transaction that told of it. */
-void alert_kept(struct engine *engine, struct alert *alert, bool applied);
 
 #endif

@@ -69,11 +69,18 @@ static bool is_due(const struct engine *engine, struct look *look, const struct 
     return false;
 }
 
+static void redriven(const struct op_result *result)
+{
+    struct dest *dest = result->context;
+    assert(dest->redrive.out > 0);
+    dest->redrive.out--;
+}
+
 /* False: not now. */
 static bool redrive(struct engine *engine, struct look *look, const struct job *job)
 {
     struct dest *dest = look->dest;
-    struct store_op *op = look->room > 0 ? outgoing_add(engine, (struct purpose){ .dest = dest }) : NULL;
+    struct store_op *op = look->room > 0 ? outgoing_add(engine, redriven, dest) : NULL;
     if (!op)
         return false;
     struct arena *memory = outgoing_memory(engine);
@@ -164,12 +171,6 @@ void auto_redrive(struct engine *engine)
     } else if (look.redriven > 0) {
         log_event(LOG_INFO, "auto_redrive", FIELD_CSTR("destination", dest->name), FIELD_INT("jobs", look.redriven));
     }
-}
-
-void auto_redrive_done(struct dest *dest)
-{
-    assert(dest->redrive.out > 0);
-    dest->redrive.out--;
 }
 
 instant auto_redrive_next(const struct engine *engine, instant now)

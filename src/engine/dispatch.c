@@ -14,17 +14,26 @@ enum {
     CLAIM_BYTES_MAX = 16 << 20, /* of payloads, by one claim */
 };
 
-void claimed_leave(struct claimed *claimed)
-{
-    if (--claimed->users > 0)
-        return;
-    batch_free(claimed->batch);
-    free(claimed);
-}
-
 static enum shares_side side_of(const struct dest *dest, const struct gate *gate)
 {
     return !gate ? SIDE_AHEAD : gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
+}
+
+static void claim_done(const struct op_result *result);
+
+/* NULL: the batch is full, or there is no memory. Else *ret_claim is what it is for, until it is back. */
+static struct store_op *claim_add(struct engine *engine, const struct claim *claim, struct claim **ret_claim)
+{
+    struct store_op *op = claim->gate ? outgoing_add(engine, claim_done, NULL) : outgoing_gather(engine, claim_done, NULL);
+    if (!op)
+        return NULL;
+    *ret_claim = outgoing_set_context(engine, claim, sizeof *claim);
+    if (!*ret_claim) {
+        outgoing_drop_last(engine);
+        return NULL;
+    }
+    op->kind = OP_CLAIM;
+    return op;
 }
 
 /*
@@ -48,16 +57,16 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
         int64_t max = lane_room(lane, shared, turn_max < *room ? turn_max : *room, now);
         if (max == 0)
             continue; /* it is parked or passed over: the next one is in front */
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = gate, .by_turn = by_turn });
+        struct claim *claim;
+        struct store_op *op = claim_add(engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn }, &claim);
         if (!op)
             return false;
         if (by_turn)
             shares_note_by_turn(&dest->shares, side_of(dest, gate), max);
         if (gate)
-            outgoing_purpose(engine)->pass = gate_take(gate, max, now);
+            claim->pass = gate_take(gate, max, now);
         else
             dest->ahead_asked += max;
-        op->kind = OP_CLAIM;
         op->claim = (struct op_claim){
             .lane = lane->id,
             .max = (size_t)max,
@@ -96,12 +105,12 @@ static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, 
     struct lane_state *lane;
     for (; room > 0 && (lane = look_next(engine, dest, now)); room--) {
         struct store_op *op = NULL;
+        struct claim *claim;
         if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
-            op = outgoing_add(engine, (struct purpose){ .lane = lane, .gate = &dest->gate });
+            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate }, &claim);
         if (!op)
             return false;
-        outgoing_purpose(engine)->pass = gate_take(&dest->gate, 1, now);
-        op->kind = OP_CLAIM;
+        claim->pass = gate_take(&dest->gate, 1, now);
         op->claim = (struct op_claim){ .lane = lane->id, .owner = SLICE("engine"), .bytes_max = CLAIM_BYTES_MAX,
                                        .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
         look_take(lane, &op->claim, now);
@@ -171,7 +180,7 @@ static void attempt_free(struct attempt *attempt)
     attempt_unlink(attempt);
     config_unref(attempt->config);
     if (attempt->claimed)
-        claimed_leave(attempt->claimed);
+        batch_memory_leave(attempt->claimed);
     arena_release(&attempt->memory);
     free(attempt);
 }
@@ -345,9 +354,9 @@ void attempt_send(struct attempt *attempt)
     engine->ports.send(engine->ports.context, &attempt->send);
 }
 
-static struct attempt *attempt_new(struct engine *engine, const struct purpose *purpose, const struct job *job)
+static struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job)
 {
-    struct dest *dest = purpose->lane->dest;
+    struct dest *dest = claim->lane->dest;
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
         return NULL;
@@ -355,14 +364,14 @@ static struct attempt *attempt_new(struct engine *engine, const struct purpose *
     attempt->dest = dest;
     attempt->config = config_ref(engine->config);
     attempt->job = *job;
-    attempt->gate = purpose->gate;
-    attempt->pass = purpose->pass;
-    attempt->lane = purpose->lane;
-    attempt->side = side_of(dest, purpose->gate);
-    attempt->by_turn = purpose->by_turn;
+    attempt->gate = claim->gate;
+    attempt->pass = claim->pass;
+    attempt->lane = claim->lane;
+    attempt->side = side_of(dest, claim->gate);
+    attempt->by_turn = claim->by_turn;
     arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
-                                   .use_fallback = purpose->gate == &dest->fallback };
+                                   .use_fallback = claim->gate == &dest->fallback };
     attempt_link(engine, attempt);
     return attempt;
 }
@@ -391,7 +400,7 @@ static void attempt_damaged(struct attempt *attempt)
 
 bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job)
 {
-    struct attempt *attempt = attempt_new(engine, &(struct purpose){ .lane = lane }, job);
+    struct attempt *attempt = attempt_new(engine, &(struct claim){ .lane = lane }, job);
     if (!attempt)
         return false;
     attempt->side = SIDE_FIRST;
@@ -436,72 +445,75 @@ static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
         ahead_add(lane, attempt, engine_now(attempt->engine));
 }
 
-void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpose, int64_t count)
+/* `count` jobs of a claim were not there after all. */
+static void unclaimed(const struct engine *engine, const struct claim *claim, int64_t count)
 {
-    struct dest *dest = purpose->lane->dest;
-    shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, count, engine_now(engine));
-    if (purpose->by_turn)
-        shares_note_by_turn(&dest->shares, side_of(dest, purpose->gate), -count);
-    if (purpose->gate)
-        gate_give_back(purpose->gate, purpose->pass, count);
-    if (!purpose->pass.look)
-        turns_returned(&dest->turns, &purpose->lane->turn, count);
+    struct dest *dest = claim->lane->dest;
+    shares_give_back(&dest->shares, side_of(dest, claim->gate), &claim->lane->share, count, engine_now(engine));
+    if (claim->by_turn)
+        shares_note_by_turn(&dest->shares, side_of(dest, claim->gate), -count);
+    if (claim->gate)
+        gate_give_back(claim->gate, claim->pass, count);
+    if (!claim->pass.look)
+        turns_returned(&dest->turns, &claim->lane->turn, count);
 }
 
-void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
-                      struct claimed **claimed)
+static void take_claimed(const struct op_result *result, const struct claim *claim)
 {
-    struct dest *dest = purpose->lane->dest;
-    dispatch_unclaimed(engine, purpose, (int64_t)(op->claim.max - op->claim.ret_count));
+    struct engine *engine = result->engine;
+    const struct store_op *op = result->op;
+    struct dest *dest = claim->lane->dest;
+    unclaimed(engine, claim, (int64_t)(op->claim.max - op->claim.ret_count));
     if (op->claim.ret_left > 0)
-        lane_ready_add(engine, purpose->lane, (int64_t)op->claim.ret_left);
-    look_claimed(purpose->lane, &op->claim);
+        lane_ready_add(engine, claim->lane, (int64_t)op->claim.ret_left);
+    look_claimed(claim->lane, &op->claim);
     engine->figures.claimed += (int64_t)op->claim.ret_count;
     measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
-    dest_cycle_selected(dest, purpose->gate, purpose->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
+    dest_cycle_selected(dest, claim->gate, claim->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
     for (size_t i = 0; i < op->claim.ret_count; i++) {
-        if (!*claimed) {
-            *claimed = calloc(1, sizeof **claimed);
-            if (*claimed)
-                **claimed = (struct claimed){ .batch = batch, .users = 1 }; /* the caller, until it is through */
-        }
-        struct attempt *attempt = *claimed ? attempt_new(engine, purpose, &op->claim.ret_jobs[i]) : NULL;
+        struct batch_memory *memory = batch_memory_hold(result);
+        struct attempt *attempt = memory ? attempt_new(engine, claim, &op->claim.ret_jobs[i]) : NULL;
         if (!attempt) {
-            if (purpose->gate)
-                gate_give_back(purpose->gate, purpose->pass, 1);
-            shares_give_back(&dest->shares, side_of(dest, purpose->gate), &purpose->lane->share, 1, engine_now(engine));
-            if (purpose->by_turn)
-                shares_note_by_turn(&dest->shares, side_of(dest, purpose->gate), -1);
-            dest_cycle_answered(dest, purpose->gate, purpose->pass, NULL, engine_now(engine));
+            if (memory)
+                batch_memory_leave(memory);
+            if (claim->gate)
+                gate_give_back(claim->gate, claim->pass, 1);
+            shares_give_back(&dest->shares, side_of(dest, claim->gate), &claim->lane->share, 1, engine_now(engine));
+            if (claim->by_turn)
+                shares_note_by_turn(&dest->shares, side_of(dest, claim->gate), -1);
+            dest_cycle_answered(dest, claim->gate, claim->pass, NULL, engine_now(engine));
             log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
                       FIELD_CSTR("error", "no memory"));
             continue; /* its lease runs out and it is tried again */
         }
-        attempt->claimed = *claimed;
-        (*claimed)->users++;
-        attempt_begin(attempt, purpose->lane);
+        attempt->claimed = memory;
+        attempt_begin(attempt, claim->lane);
     }
-    if (!purpose->gate)
-        ahead_end_turn(purpose->lane);
+    if (!claim->gate)
+        ahead_end_turn(claim->lane);
     ahead_send(engine, dest);
 }
 
-/* Puts the settlements that are due into the next batch. */
-void settle_answered(struct engine *engine)
+static void claim_done(const struct op_result *result)
 {
-    while (engine->unsettled && !engine_must_wait(engine)) {
-        struct attempt *attempt = engine->unsettled;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .attempt = attempt });
-        if (!op)
-            return;
-        *op = attempt->settle;
-        engine->unsettled = attempt->next_settle;
+    const struct claim *claim = result->context;
+    int64_t count = (int64_t)result->op->claim.max;
+    return_order_claimed(claim->lane, count);
+    if (!claim->gate)
+        claim->lane->dest->ahead_asked -= count;
+    if (result->applied) {
+        take_claimed(result, claim);
+        return;
     }
+    unclaimed(result->engine, claim, count);
+    lane_ready_add(result->engine, claim->lane, count);
 }
 
-void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status)
+static void attempt_settled(const struct op_result *result)
 {
-    struct engine *engine = attempt->engine;
+    struct engine *engine = result->engine;
+    struct attempt *attempt = result->context;
+    enum status batch_status = result->batch->status, op_status = result->op->status;
     /* What was seen is kept for as long as the store refuses: an answer forgotten is a job sent twice. */
     if (batch_status != STATUS_OK && (!engine->stopping || ++attempt->stop_tries < STOP_TRIES_MAX)) {
         queue_settlement(attempt);
@@ -513,6 +525,19 @@ void attempt_settled(struct attempt *attempt, enum status batch_status, enum sta
     else if (attempt->settle.settle.event != EVENT_RETRY && attempt->settle.settle.event != EVENT_RELEASE)
         alerts_job_left(attempt->dest, &attempt->job);
     attempt_free(attempt);
+}
+
+/* Puts the settlements that are due into the next batch. */
+void settle_answered(struct engine *engine)
+{
+    while (engine->unsettled && !engine_must_wait(engine)) {
+        struct attempt *attempt = engine->unsettled;
+        struct store_op *op = outgoing_gather(engine, attempt_settled, attempt);
+        if (!op)
+            return;
+        *op = attempt->settle;
+        engine->unsettled = attempt->next_settle;
+    }
 }
 
 size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max)

@@ -306,7 +306,7 @@ void engine_stop(struct engine *engine)
 
 size_t engine_under_way(const struct engine *engine)
 {
-    size_t count = engine->batches_out + (engine->outgoing ? engine->outgoing->batch->count : 0);
+    size_t count = engine->batches_out + outgoing_count(engine);
     if (engine->stopping && engine->started && engine->errors)
         count += errors_unwritten(engine->errors);
     for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)

@@ -16,13 +16,12 @@
 #include "engine/incidents.h"
 #include "engine/kept_waits.h"
 #include "engine/measures.h"
+#include "engine/outgoing.h"
 #include "engine/settlement.h"
 
 #include <jansson.h>
 
 enum {
-    OUTGOING_OPS_MAX = 512,        /* operations the engine puts into one batch */
-    BATCHES_OUT_MAX = 2,             /* one being made durable, one waiting: the writer need not wait for the engine */
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
     PROMOTE_LETTERS_MAX = 4096,    /* not while so many messages about single jobs are to be written */
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
@@ -168,19 +167,13 @@ struct lane_state {
     instant idle_since; /* as far as it was looked at; INSTANT_NONE: it has work, or something is known of it */
 };
 
-/* Memory of claimed jobs, shared by their attempts. */
-struct claimed {
-    struct batch *batch;
-    size_t users;
-};
-
 /* One claimed job on its way: claim, send, settle. */
 struct attempt {
     struct send send; /* first */
     struct engine *engine;
     struct dest *dest;
     struct config *config; /* the one it began with */
-    struct claimed *claimed;
+    struct batch_memory *claimed; /* what its texts lie in */
     struct job job;
     struct gate *gate; /* the one that it went through; NULL: not yet through any */
     struct gate_pass pass;
@@ -199,28 +192,12 @@ struct attempt {
     bool ends_turn;               /* likewise: the next lane's turn comes after it */
 };
 
-/* What an operation of an outgoing batch is for. */
-struct purpose {
-    struct attempt *attempt; /* OP_SETTLE */
-    struct lane_state *lane; /* OP_CLAIM */
-    struct gate *gate;       /* likewise: the destination's own or the fallback's; NULL: ahead of a free slot */
-    struct gate_pass pass;   /* what that gave for all of the claim */
-    bool by_turn;            /* likewise: by turns over all classes */
-    struct dest *dest;       /* OP_DESTINATION */
-    struct dest_change change; /* likewise */
-    uint64_t brings; /* likewise: all of the destination's changes up to this one; 0: more of them follow */
-    struct incident_note *incident; /* OP_KEEP */
-    struct letter *letter;          /* of OP_INSERT; NULL: of an alert */
-    struct alert *alert;            /* likewise, the first operation of its news */
-    instant *rate_kept; /* OP_KEEP of a limiter: put back to INSTANT_NONE when it fails */
-};
-
-struct outgoing {
-    struct engine *engine;
-    instant began_at; /* when the first was added */
-    bool urgent;      /* something waits for one of them */
-    struct batch *batch;
-    struct purpose purposes[OUTGOING_OPS_MAX];
+/* What was asked for with a claim. */
+struct claim {
+    struct lane_state *lane;
+    struct gate *gate;     /* the destination's own or the fallback's; NULL: ahead of a free slot */
+    struct gate_pass pass; /* what that gave for all of the claim */
+    bool by_turn;          /* by turns over all classes */
 };
 
 /* Where the reading of all lanes for alerts stands. */
@@ -389,8 +366,6 @@ bool hold_reason_change(char **held, struct slice reason);
 /* Writes it down with the state, so that a restart does not send to a destination that was held. */
 void dest_changed(struct dest *dest, struct dest_change change);
 void dests_keep(struct engine *engine);
-/* What of that is back, applied or not; then it is written again. */
-void dest_kept(struct engine *engine, const struct purpose *purpose, const struct error *result);
 /* What dests_keep wrote. */
 void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 /* An attempt was answered, and this is what came of it. True: its last try failed, but it is to be held. */
@@ -422,8 +397,6 @@ void cycle_read(const json_t *root, struct cycle_figures *figures);
 
 /* auto_redrive.c */
 void auto_redrive(struct engine *engine);
-/* One that it asked for is back, applied or not. */
-void auto_redrive_done(struct dest *dest);
 instant auto_redrive_next(const struct engine *engine, instant now);
 
 /* fallback.c */
@@ -445,28 +418,8 @@ void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, s
 void lane_holds_write(struct json_writer *json, const struct dest *dest);
 void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root);
 
-/* outgoing.c */
-/* The next free operation, or NULL when the batch is full or there is no memory: try again after it is back. It moves when
-   another is added. */
-struct store_op *outgoing_add(struct engine *engine, struct purpose purpose);
-/* Of what was added last. */
-struct purpose *outgoing_purpose(struct engine *engine);
-/* Takes back what was added last. */
-void outgoing_drop_last(struct engine *engine);
-/* Whether so many more fit into the batch being filled. */
-bool outgoing_has_room(const struct engine *engine, size_t count);
-struct arena *outgoing_memory(struct engine *engine);
-/* Submits what was added, unless a batch is still out. */
-void outgoing_flush(struct engine *engine);
-void outgoing_free(struct outgoing *outgoing);
-
 /* dispatch.c */
 void dispatch_claims(struct engine *engine);
-void dispatch_claimed(struct engine *engine, const struct purpose *purpose, struct batch *batch, struct store_op *op,
-                      struct claimed **claimed);
-/* `count` jobs of a claim were not there after all. */
-void dispatch_unclaimed(const struct engine *engine, const struct purpose *purpose, int64_t count);
-void attempt_settled(struct attempt *attempt, enum status batch_status, enum status op_status);
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
 void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
                   const struct settlement *settlement);
@@ -474,7 +427,6 @@ void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant,
 void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
                  const struct settlement *settlement);
 void settle_answered(struct engine *engine);
-void claimed_leave(struct claimed *claimed);
 /* What keeps a claimed job of the lane from being sent at all, or NULL. */
 const char *why_unsendable(const struct engine *engine, const struct lane_state *lane);
 void attempt_send(struct attempt *attempt);

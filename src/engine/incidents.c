@@ -243,12 +243,14 @@ static void list_changed(struct engine *engine, instant now)
             list_record(engine, dest, now);
 }
 
+static void incident_kept(const struct op_result *result);
+
 void incidents_keep(struct engine *engine)
 {
     list_changed(engine, engine_now(engine));
     while (engine->incident_notes && !engine_must_wait(engine)) {
         struct incident_note *note = engine->incident_notes;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .incident = note });
+        struct store_op *op = outgoing_add(engine, incident_kept, note);
         if (!op)
             return;
         op->kind = OP_KEEP;
@@ -259,16 +261,18 @@ void incidents_keep(struct engine *engine)
     }
 }
 
-void incident_kept(struct engine *engine, struct incident_note *note, bool applied)
+static void incident_kept(const struct op_result *result)
 {
+    struct engine *engine = result->engine;
+    struct incident_note *note = result->context;
     const struct incident_state *state = &note->dest->incident;
     char id[INCIDENT_ID_BYTES] = "";
     if (is_there(state))
         incident_id(state->record.incident.entered_at, slice_from(note->dest->name), id);
     bool present = strcmp(id, note->id) == 0;
-    if (!applied && !engine->stopping && present) {
+    if (!result->applied && !engine->stopping && present) {
         note->dest->incident.dirty = true; /* as it stands by then: a newer text may be in the store already */
-    } else if (!applied && !engine->stopping && note->last) {
+    } else if (!result->applied && !engine->stopping && note->last) {
         note->next = engine->incident_notes;
         engine->incident_notes = note;
         return;

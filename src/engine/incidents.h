@@ -48,8 +48,6 @@ enum status incidents_find(struct engine *engine, struct error *err) MUST_CHECK;
 
 /* Writes what has changed. Call it behind dests_keep, so that both are in one batch. */
 void incidents_keep(struct engine *engine);
-/* What became of a note that went out; takes it. */
-void incident_kept(struct engine *engine, struct incident_note *note, bool applied);
 /* Deletes those that began longer ago than the trail of events is kept, with what was learned from them. */
 void incidents_trim(struct engine *engine);
 void incidents_release(struct engine *engine);

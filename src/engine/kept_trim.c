@@ -13,7 +13,7 @@ enum {
 
 bool kept_forget(struct engine *engine, struct slice space, struct slice name)
 {
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op = outgoing_add(engine, NULL, NULL);
     if (!op)
         return false;
     op->kind = OP_KEEP;

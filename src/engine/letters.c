@@ -83,21 +83,11 @@ bool letters_wanted(const struct engine *engine)
     return wanted;
 }
 
-void letters_write(struct engine *engine)
+static void letter_written(const struct op_result *result)
 {
-    while (engine->letters && !engine_must_wait(engine)) {
-        struct letter *letter = engine->letters;
-        struct store_op *op = outgoing_add(engine, (struct purpose){ .letter = letter });
-        if (!op)
-            return;
-        *op = letter->op;
-        engine->letters = letter->next;
-        engine->letter_count--;
-    }
-}
-
-void letter_written(struct engine *engine, struct letter *letter, enum status batch_status, enum status op_status)
-{
+    struct engine *engine = result->engine;
+    struct letter *letter = result->context;
+    enum status batch_status = result->batch->status, op_status = result->op->status;
     if (batch_status != STATUS_OK && !engine->stopping) { /* with its job's settlement it is tried again */
         append(engine, letter);
         return;
@@ -106,6 +96,19 @@ void letter_written(struct engine *engine, struct letter *letter, enum status ba
         log_event(LOG_ERROR, "notify_refused", FIELD_TEXT("job", letter->op.insert.id),
                   FIELD_CSTR("status", status_name(batch_status != STATUS_OK ? batch_status : op_status)));
     letter_free(letter);
+}
+
+void letters_write(struct engine *engine)
+{
+    while (engine->letters && !engine_must_wait(engine)) {
+        struct letter *letter = engine->letters;
+        struct store_op *op = outgoing_add(engine, letter_written, letter);
+        if (!op)
+            return;
+        *op = letter->op;
+        engine->letters = letter->next;
+        engine->letter_count--;
+    }
 }
 
 void letters_free(struct engine *engine)

@@ -24,8 +24,6 @@ void letters_job_expired(struct engine *engine, const struct job *job);
 bool letters_wanted(const struct engine *engine);
 /* Puts what is to be told into the batch being filled. */
 void letters_write(struct engine *engine);
-/* What became of one. */
-void letter_written(struct engine *engine, struct letter *letter, enum status batch_status, enum status op_status);
 void letters_free(struct engine *engine);
 
 #endif

@@ -176,17 +176,28 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     return text;
 }
 
+/* A change on its way to the store. */
+struct sent_change {
+    struct dest *dest;
+    struct dest_change change;
+    uint64_t brings; /* all of the destination's changes up to this one; 0: more of them follow */
+};
+
+static void dest_kept(const struct op_result *result);
+
 /* False: not now. */
 static bool keep_first(struct engine *engine, struct dest *dest)
 {
-    struct store_op *op = outgoing_add(engine, (struct purpose){ .dest = dest, .change = dest->changes[0] });
+    struct store_op *op = outgoing_add(engine, dest_kept, NULL);
     if (!op)
         return false; /* after the batch that is full now */
     op->kind = OP_DESTINATION;
     op->data = state_text(dest, &dest->changes[0], false, outgoing_memory(engine));
     op->keep = (struct op_keep){ .name = slice_from(dest->name),
                                  .value = state_text(dest, &dest->changes[0], true, outgoing_memory(engine)) };
-    if (!op->data.data || !op->keep.value.data) {
+    struct sent_change *sent =
+        outgoing_set_context(engine, &(struct sent_change){ .dest = dest, .change = dest->changes[0] }, sizeof *sent);
+    if (!op->data.data || !op->keep.value.data || !sent) {
         struct error error;
         outgoing_drop_last(engine); /* again in a moment, but nobody is to wait for memory */
         error_set(&error, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
@@ -195,7 +206,7 @@ static bool keep_first(struct engine *engine, struct dest *dest)
     }
     memmove(dest->changes, dest->changes + 1, --dest->change_count * sizeof *dest->changes);
     if (dest->change_count == 0) /* the state is whole, also when one of them had no room */
-        outgoing_purpose(engine)->brings = dest->kept_waits.told;
+        sent->brings = dest->kept_waits.told;
     kept_waits_out(&dest->kept_waits);
     return true;
 }
@@ -203,7 +214,7 @@ static bool keep_first(struct engine *engine, struct dest *dest)
 /* When it fails the next one brings it. */
 static void keep_look(struct engine *engine, struct dest *dest)
 {
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op = outgoing_add(engine, NULL, NULL);
     if (!op)
         return;
     const struct dest_change look = { .change = "looked", .at = engine_now(engine) };
@@ -239,12 +250,18 @@ static void keep_again(const struct engine *engine, struct dest *dest, const str
     dest->changes[at] = *change;
 }
 
-void dest_kept(struct engine *engine, const struct purpose *purpose, const struct error *result)
+static void dest_kept(const struct op_result *result)
 {
-    struct dest *dest = purpose->dest;
-    if (result->status != STATUS_OK)
-        keep_again(engine, dest, &purpose->change);
-    kept_waits_back(&dest->kept_waits, purpose->brings, result, dest->change_count > 0);
+    const struct sent_change *sent = result->context;
+    struct dest *dest = sent->dest;
+    struct error error = result->batch->error;
+    if (result->applied)
+        error.status = STATUS_OK;
+    else if (result->batch->status == STATUS_OK)
+        error_set(&error, result->op->status, "the store refused it: %s", status_name(result->op->status));
+    if (!result->applied)
+        keep_again(result->engine, dest, &sent->change);
+    kept_waits_back(&dest->kept_waits, sent->brings, &error, dest->change_count > 0);
 }
 
 void engine_await_kept(struct engine *engine, struct slice destination, struct kept_wait *wait)

@@ -57,10 +57,17 @@ static struct slice lane_note_name(const struct lane_state *lane, char name[NOTE
 
 /* ---- writing ---- */
 
+static void note_written(const struct op_result *result)
+{
+    instant *kept = result->context;
+    if (!result->applied && !result->engine->stopping) /* a stop does not wait for a store that refuses */
+        *kept = INSTANT_NONE;
+}
+
 /* Into the batch that is being filled. False: it has no room, or there is no memory. */
 static bool note_out(struct engine *engine, struct slice name, const struct rate_limiter *limiter, instant *kept)
 {
-    struct store_op *op = outgoing_add(engine, (struct purpose){ .rate_kept = kept });
+    struct store_op *op = outgoing_add(engine, note_written, kept);
     if (!op)
         return false;
     if (!note_fill(op, name, rate_keep(limiter), outgoing_memory(engine))) {

@@ -238,12 +238,45 @@ static bool set_dead_ttls(const struct config *config, struct arena *memory, str
     return ttls != NULL;
 }
 
+static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
+{
+    for (size_t i = 0; i < promote->ret_ready_count; i++) {
+        const struct lane_ready *told = &promote->ret_ready[i];
+        struct lane_state *lane;
+        if (lane_get(engine, told->lane, told->destination, told->tenant, &lane) != STATUS_OK)
+            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", told->lane), FIELD_CSTR("error", "no memory"));
+        lane_told(engine, told->lane, told->count, told->dead); /* it need not be read: it is there */
+    }
+    for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
+        letters_job_expired(engine, &promote->ret_expired_jobs[i]);
+    engine->expired += (int64_t)promote->ret_expired;
+    alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
+    size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
+    instant next = promote->ret_next_at;
+    if (done >= PROMOTE_MAX)
+        next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
+    /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
+    next = instant_earlier(next, instant_add(now, PROMOTE_AT_LEAST_MS));
+    engine->promote_at = instant_earlier(engine->promote_at, next);
+}
+
+static void promoted(const struct op_result *result)
+{
+    struct engine *engine = result->engine;
+    assert(engine->promoting);
+    engine->promoting = false;
+    if (result->applied)
+        take_promoted(engine, &result->op->promote, engine_now(engine));
+    else
+        engine->promote_at = instant_add(engine_now(engine), AGAIN_MS);
+}
+
 void promote_due(struct engine *engine)
 {
     if (engine->promoting || engine->promote_at == INSTANT_NONE || engine->promote_at > engine_now(engine))
         return;
     struct store_op *op =
-        engine->letter_count < PROMOTE_LETTERS_MAX ? outgoing_add(engine, (struct purpose){ 0 }) : NULL;
+        engine->letter_count < PROMOTE_LETTERS_MAX ? outgoing_add(engine, promoted, NULL) : NULL;
     if (!op)
         return;
     op->kind = OP_PROMOTE;
@@ -256,12 +289,18 @@ void promote_due(struct engine *engine)
     engine->promote_at = INSTANT_NONE; /* the answer says when next */
 }
 
+static void trimmed(const struct op_result *result)
+{
+    if (result->applied && result->op->trim.ret_deleted >= TRIM_MAX)
+        result->engine->trim_at = instant_add(engine_now(result->engine), TRIM_AGAIN_MS);
+}
+
 void trim_events(struct engine *engine)
 {
     instant now = engine_now(engine);
     if (now < engine->trim_at || engine->config->retention_audit_ms <= 0)
         return;
-    struct store_op *op = outgoing_add(engine, (struct purpose){ 0 });
+    struct store_op *op = outgoing_add(engine, trimmed, NULL);
     if (!op)
         return;
     op->kind = OP_TRIM;
