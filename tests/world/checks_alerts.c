@@ -281,6 +281,8 @@ static bool may_stand(const struct world *world, const struct alert_view *view)
     case ALERT_PARTIAL:
     case ALERT_EXPIRED:
         return has_dead_letters(world, view->dest);
+    case ALERT_STORE_DAMAGED: /* likewise; reads that fail are all that it is about */
+        return world->reads_failed;
     default:
         return false;
     }

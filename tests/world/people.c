@@ -190,6 +190,7 @@ static void store_fails(struct world *world)
         world_break(world);
     } else if (what == 8) {
         injected(world, FAULT_STORE_READ);
+        world->reads_failed = true;
         world->unread_until_mono = for_good ? INT64_MAX : world->mono;
         store_faulty_set(world->store, FAULTY_READ, 1 + (int64_t)below(world, 4), for_good, STATUS_IO);
     } else {

@@ -294,6 +294,7 @@ struct world {
     struct engine *engine;
     int epoch;
     bool healthy, abandoning, broken;
+    bool reads_failed; /* one did, of the store */
     struct batch *batches, **batches_end;
     struct flight *flights;
     struct probe_flight *probes;
