@@ -87,6 +87,16 @@ bool client_take_room(struct client *client, enum room_part part, size_t bytes, 
     return take_room(client, part, bytes);
 }
 
+bool client_try_room(struct client *client, enum room_part part, size_t bytes)
+{
+    client_hold_room(client, 0);
+    client->room_part = part;
+    if (!room_take(&client->api->room, part, bytes))
+        return false;
+    client->room_bytes = bytes;
+    return true;
+}
+
 void client_give_room(struct client *client)
 {
     client_hold_room(client, 0);

@@ -48,5 +48,7 @@ struct buffer client_take_input(struct client *client);
  */
 bool client_take_room(struct client *client, enum room_part part, size_t bytes, void (*admitted)(void *context),
                       void (*overdue)(void *context));
+/* The same without waiting: false, there is none. */
+bool client_try_room(struct client *client, enum room_part part, size_t bytes);
 
 #endif

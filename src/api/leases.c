@@ -87,6 +87,7 @@ struct taking {
     enum status status;
     const struct job *jobs;
     size_t count;
+    bool crowded;       /* there is no room for the answer: all of them go back */
     size_t given;       /* the first of them are in the answer; the others go back */
     struct buffer body; /* the answer */
 };
@@ -97,6 +98,8 @@ static void give(struct call *call)
     lease_release(&taking->request);
     if (taking->given > 0)
         call_json(call, 200, &taking->body);
+    else if (taking->crowded)
+        call_problem(call, 503, "busy", "clients who do not read have all the memory of limits.body_budget; try again");
     else
         call_drop(call);
 }
@@ -186,12 +189,26 @@ static void write_taken(struct call *call)
     json_object_end(&json);
 }
 
+/* The answer is counted before it is made. */
+static bool has_room(const struct call *call, const struct taking *taking)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < taking->count; i++)
+        bytes += taking->jobs[i].payload.len;
+    bytes = bytes < LEASED_BYTES_MAX ? bytes : LEASED_BYTES_MAX;
+    return client_try_room(call->client, bytes > SMALL_ANSWER_BYTES_MAX ? ROOM_LARGE : ROOM_SMALL, bytes);
+}
+
 static void answer_taken(struct call *call)
 {
     struct taking *taking = call->context;
-    if (taking->status == STATUS_OK && taking->count > 0 && call_client_gone(call)) {
-        release_others(call); /* all of them: the worker went while it waited */
-        return;
+    if (taking->status == STATUS_OK && taking->count > 0) {
+        bool gone = call_client_gone(call);
+        taking->crowded = !gone && !has_room(call, taking);
+        if (gone || taking->crowded) {
+            release_others(call); /* all of them: the worker went while it waited, or others have all the memory */
+            return;
+        }
     }
     if (taking->status != STATUS_OK) {
         lease_release(&taking->request);

@@ -150,6 +150,7 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
+    engine->leases_crowded = false;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         ahead_send(engine, dest);
     if (engine->stopping || engine->recovering || engine_must_wait(engine))

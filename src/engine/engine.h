@@ -199,8 +199,10 @@ struct lease_request {
     struct engine *engine;
     struct batch *batch; /* holds the jobs */
     struct gate_pass pass; /* of all that is claimed for it */
+    int64_t bytes;         /* of its payloads, or as many as they may be: counted until lease_release */
 };
 void engine_lease(struct engine *engine, struct lease_request *request);
+/* From any thread, while the engine is there. */
 void lease_release(struct lease_request *request);
 
 /*

@@ -20,6 +20,7 @@
 #include "engine/settlement.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 enum {
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
@@ -128,6 +129,7 @@ struct dest {
     struct lane_state *ahead_last;    /* the last in the ring of lanes with claimed jobs that wait for a free slot */
     int64_t ahead_count, ahead_asked; /* those jobs, and those being claimed */
     double answer_ms, payload_bytes;  /* how long answers take of late, and how large payloads are */
+    double leased_bytes; /* how large payloads of leased jobs are of late; 0: nobody knows */
     struct lease_request *waiting_first; /* pull workers that wait for jobs */
     struct lease_request **waiting_last;
     struct measures measures;
@@ -243,6 +245,8 @@ struct engine {
     int64_t orphans_after_seq;
     bool orphans_out;
     struct map leased; /* what pull workers hold: leased.c */
+    atomic_int_least64_t lease_bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
+    bool leases_crowded;              /* somebody waits for that */
     instant trim_at;
     struct incident_note *incident_notes; /* to be written */
     instant incident_trim_at;

@@ -10,7 +10,51 @@ enum {
     LEASE_CLAIMS_MAX = 256,
     BY_TURN_ONE_IN = 5, /* jobs of one call, whatever the class */
     LEASE_BYTES_MAX = 64 << 20, /* of payloads, in one answer; each claim gets its part, and at least one job */
+    LEASE_BYTES_TIMES = 4,      /* a payload is taken for so much larger than they are of late, */
+    LEASE_BYTES_LEAST = 4096,   /* and never for smaller */
+    LEASES_AGAIN_MS = 5,        /* how soon it is looked whether there is room for another answer */
 };
+
+/* ---- memory ---- */
+
+/* What an answer with so many jobs may hold: that much is counted for it, and no more is claimed. */
+static int64_t answer_bytes_max(const struct dest *dest, int64_t jobs)
+{
+    double each = LEASE_BYTES_TIMES * dest->leased_bytes;
+    double all = (double)jobs * (each > LEASE_BYTES_LEAST ? each : LEASE_BYTES_LEAST);
+    return dest->leased_bytes > 0 && all < LEASE_BYTES_MAX ? (int64_t)all : LEASE_BYTES_MAX;
+}
+
+/* Counted when it is asked for, not when it is written: many at once cannot take more than limits.body_budget. */
+static bool answer_fits(struct engine *engine, const struct dest *dest, const struct lease_request *request)
+{
+    int64_t jobs = (int64_t)request->max < dest->ready ? (int64_t)request->max : dest->ready;
+    int64_t out = atomic_load(&engine->lease_bytes);
+    bool fits = out == 0 || out + answer_bytes_max(dest, jobs) <= engine->config->body_budget_bytes;
+    engine->leases_crowded |= !fits;
+    return fits;
+}
+
+static void answer_count(struct lease_request *request, int64_t bytes)
+{
+    atomic_fetch_add(&request->engine->lease_bytes, bytes - request->bytes);
+    request->bytes = bytes;
+}
+
+/* They are claimed: now it is known how large they are. */
+static void answer_claimed(struct dest *dest, struct lease_request *request, const struct batch *batch)
+{
+    int64_t bytes = 0, jobs = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct op_claim *claim = &batch->ops[i].claim;
+        for (size_t k = 0; batch->ops[i].kind == OP_CLAIM && k < claim->ret_count; k++, jobs++)
+            bytes += (int64_t)claim->ret_jobs[k].payload.len;
+    }
+    answer_count(request, bytes);
+    double mean = jobs > 0 ? (double)bytes / (double)jobs + 1 : 0;
+    if (jobs > 0)
+        dest->leased_bytes += dest->leased_bytes > 0 ? (mean - dest->leased_bytes) / 8 : mean;
+}
 
 /* Puts the jobs of all claims side by side. */
 static enum status gather(struct batch *batch, size_t total, const struct job **ret_jobs)
@@ -157,6 +201,7 @@ static void on_claimed(struct batch *batch)
     const struct job *jobs = NULL;
     engine->batches_out--;
     size_t count = count_claimed(engine, batch, request->pass.look);
+    answer_claimed(dest_find(engine, request->destination), request, batch);
     tell_gate(engine, request, batch);
     if (batch->status == STATUS_OK && count == 0 && !engine->stopping && engine_now(engine) < request->wait_until) {
         batch_free(batch);
@@ -246,9 +291,12 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
         dest_leave_over(dest);
         claim_in_turn(engine, dest, request, SIDE_COUNT, &claims, now);
     }
+    int64_t bytes_max = answer_bytes_max(dest, claims.taken);
     for (size_t i = 0; i < batch->count; i++)
         if (batch->ops[i].kind == OP_CLAIM)
-            batch->ops[i].claim.bytes_max = LEASE_BYTES_MAX / claims.count;
+            batch->ops[i].claim.bytes_max = (size_t)(bytes_max * (int64_t)batch->ops[i].claim.max / claims.taken);
+    if (claims.taken > 0)
+        answer_count(request, bytes_max);
     if (claims.taken > 0)
         request->pass = gate_take(&dest->gate, claims.taken, now);
     return batch;
@@ -263,7 +311,7 @@ void leases_serve(struct engine *engine, struct dest *dest)
     while (dest->waiting_first && dest_front(engine, dest, now, &turn_max)) {
         struct lease_request *request = dest->waiting_first;
         int64_t room = dest_ask(&dest->gate, &dest->rate, now).room;
-        if (room == 0)
+        if (room == 0 || !answer_fits(engine, dest, request))
             return;
         struct batch *batch = claims_for(engine, dest, request, room, now);
         if (!batch || batch->count == 0) {
@@ -315,6 +363,8 @@ void lease_release(struct lease_request *request)
 {
     batch_free(request->batch);
     request->batch = NULL;
+    if (request->bytes > 0)
+        answer_count(request, 0);
 }
 
 /* Answers, empty, everybody whose time is up, or everybody. */
@@ -343,7 +393,7 @@ void leases_end(struct engine *engine)
 
 instant leases_next(const struct engine *engine)
 {
-    instant next = INSTANT_NONE;
+    instant next = engine->leases_crowded ? instant_add(engine_now(engine), LEASES_AGAIN_MS) : INSTANT_NONE;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         for (const struct lease_request *request = dest->waiting_first; request; request = request->next)
             next = instant_earlier(next, request->wait_until);

@@ -230,6 +230,29 @@ static void answers_that_nobody_reads_are_not_made(void **state)
     api_fixture_free(fixture);
 }
 
+/* A worker who does not read has the memory: others are told so and their jobs go back, as if they had never been taken. */
+static void leases_that_nobody_reads_are_not_made(void **state)
+{
+    static const char lease[] = "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                                "Content-Length: 30\r\n\r\n{\"destination\":\"yard\",\"max\":6}";
+    struct api_fixture *fixture = fixture_with(CONFIG("{ body_budget: 4MB }"));
+    (void)state;
+    put_large_jobs(fixture);
+    int deaf = connect_narrow(fixture);
+    raw_send(deaf, lease, sizeof lease - 1);
+    check(has_bytes(deaf, WAIT_MS), "the first has no answer");
+    struct reply reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":2}");
+    check(reply.status == 503 && strstr(reply.body, "\"busy\""), "%d %.300s", reply.status, reply.body);
+    reply_release(&reply);
+    close(deaf);
+    close(connect_served(fixture));
+    reply = http_do(fixture, "POST", "/v1/leases", "{\"destination\":\"yard\",\"max\":2,\"wait_s\":30}");
+    check(reply.status == 200 && strstr(reply.body, "\"j7\"") && strstr(reply.body, "\"attempt\":1,"), "%d %.300s", reply.status,
+          reply.body);
+    reply_release(&reply);
+    api_fixture_free(fixture);
+}
+
 static void bodies_that_do_not_come_make_room(void **state)
 {
     static const char begun[] = "POST /v1/jobs/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2500000\r\n\r\n[";
@@ -393,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_request_under_way_is_not_cut_off),
         cmocka_unit_test(who_is_slow_is_cut_off),
         cmocka_unit_test(answers_that_nobody_reads_are_not_made),
+        cmocka_unit_test(leases_that_nobody_reads_are_not_made),
         cmocka_unit_test(bodies_that_do_not_come_make_room),
         cmocka_unit_test(bodies_have_limits_by_route),
         cmocka_unit_test(some_descriptors_are_kept_back),

@@ -320,6 +320,39 @@ static void a_lost_lease_is_told_when_it_is_kept(void **state)
     world_end(&world);
 }
 
+/* Many large answers at once: they are counted when they are asked for, and who does not fit waits for the others. */
+static void answers_wait_for_memory(void **state)
+{
+    enum { BYTES = 200 * 1000, WORKERS = 6, EACH = 3 };
+    struct world world = { 0 };
+    struct worker workers[WORKERS];
+    char *payload = malloc(BYTES + 1);
+    (void)state;
+    assert_non_null(payload);
+    memset(payload, 'x', BYTES);
+    payload[BYTES] = '\0';
+    world_begin(&world, "limits: { body_budget: 1MB }\n" PULL(""), began);
+    for (int i = 0; i < WORKERS * EACH; i++)
+        world_add(&world, "d", "t", NULL, payload);
+    world_run_for(&world, 1000);
+    for (size_t i = 0; i < WORKERS; i++) {
+        workers[i] = (struct worker){ .world = &world, .asking = true };
+        workers[i].request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = EACH,
+                                                     .lease_ms = 30 * 1000, .wait_until = world.now + 60 * 1000,
+                                                     .done = on_leased, .context = &workers[i] };
+        engine_lease(world.engine, &workers[i].request);
+    }
+    world_run_for(&world, 1000);
+    for (size_t i = 0; i < WORKERS; i++) { /* each when the one before has gone */
+        check(!workers[i].asking && workers[i].count == EACH, "%zu: %zu jobs", i, workers[i].count);
+        check(i + 1 == WORKERS || workers[i + 1].asking, "%zu came too soon", i + 1);
+        lease_release(&workers[i].request);
+        world_run_for(&world, 20);
+    }
+    free(payload);
+    world_end(&world);
+}
+
 static void how_many_is_the_workers_affair(void **state)
 {
     struct world world = { 0 };
@@ -664,6 +697,7 @@ int main(void)
         cmocka_unit_test(a_lease_tells_what_became_of_it),
         cmocka_unit_test(a_lease_has_its_line),
         cmocka_unit_test(a_lost_lease_is_told_when_it_is_kept),
+        cmocka_unit_test(answers_wait_for_memory),
         cmocka_unit_test(how_many_is_the_workers_affair),
         cmocka_unit_test(large_jobs_come_in_parts),
         cmocka_unit_test(a_window_holds_workers),
