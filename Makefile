@@ -87,7 +87,7 @@ library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c src/$(folder)/*/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c src/*/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
-api_files := src/api/openapi.json $(wildcard src/api/page/*)
+api_files := src/api/openapi.json $(filter-out %.c %.h %.md,$(wildcard src/api/page/*))
 program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))

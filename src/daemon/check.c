@@ -1,7 +1,7 @@
 /*
  * Whether what a valid configuration refers to is there and can work: addresses, certificates, tokens, the store.
  */
-#include "api/auth.h"
+#include "api/http/auth.h"
 #include "base/buffer.h"
 #include "daemon/daemon.h"
 #include "transport/address.h"

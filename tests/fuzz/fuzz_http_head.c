@@ -2,8 +2,8 @@
  * Any bytes as requests: read at once and byte by byte they are the same. What is taken has one Host, one framing, and no
  * byte that another reader could take for the end of a line.
  */
-#include "api/http_chunks.h"
-#include "api/http_head.h"
+#include "api/http/chunks.h"
+#include "api/http/head.h"
 
 #include <assert.h>
 #include <stdlib.h>

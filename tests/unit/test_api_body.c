@@ -1,7 +1,7 @@
 /*
  * What is wrong with a body is told with its place, in the body as it was sent.
  */
-#include "api/text_place.h"
+#include "base/text_place.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 

@@ -4,7 +4,7 @@
  * Tenant "atenant" has data everywhere, each with a mark in it; the token "other" acts for "btenant" with every scope. No
  * answer to it has a mark, and nothing of atenant's is changed by it. A route that is added is walked without a word here.
  */
-#include "api/api_private.h"
+#include "api/serve/routes.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 

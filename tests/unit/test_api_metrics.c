@@ -2,7 +2,7 @@
  * GET /metrics: what jobs leave behind in it, to the number; its form; who may see it; and that the documentation and the
  * example rules name what there is.
  */
-#include "api/metrics.h"
+#include "api/observe/metrics.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 #include "support/prometheus.h"

@@ -1,7 +1,8 @@
 /*
  * What stands behind ?: each route takes what it names and nothing else.
  */
-#include "api/api_private.h"
+#include "api/observe/observe.h"
+#include "api/serve/routes.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 

@@ -1,7 +1,7 @@
 /*
  * Ages of dead letters: a page a look, a pass after the other.
  */
-#include "api/dead_ages.h"
+#include "api/observe/dead_ages.h"
 #include "support/check.h"
 #include "support/world.h"
 
@@ -40,32 +40,33 @@ static void a_long_list_takes_several_looks(void **state)
 {
     enum { FIRST = 1500, SECOND = 10 };
     struct world world = { .destination = refuses };
-    struct dead_ages ages;
+    struct dead_ages *ages;
+    struct error error;
     (void)state;
     world_begin(&world, "destinations: { a: { url: 'http://127.0.0.1:1/', allow_private: true },\n"
                         "                b: { url: 'http://127.0.0.1:1/', allow_private: true } }\n", began);
-    dead_ages_init(&ages, 1);
+    assert_int_equal(dead_ages_new(1, &ages, &error), STATUS_OK);
     die(&world, "a", FIRST);
     world_run_for(&world, 2 * HOUR_MS);
     die(&world, "b", SECOND);
-    look(&ages, &world);
-    assert_null(dead_ages_of(&ages, SLICE("a"))); /* the pass is not over */
-    look(&ages, &world);
-    const struct histogram *a = dead_ages_of(&ages, SLICE("a")), *b = dead_ages_of(&ages, SLICE("b"));
+    look(ages, &world);
+    assert_null(dead_ages_of(ages, SLICE("a"))); /* the pass is not over */
+    look(ages, &world);
+    const struct histogram *a = dead_ages_of(ages, SLICE("a")), *b = dead_ages_of(ages, SLICE("b"));
     assert_true(a && b);
     assert_int_equal(histogram_total(a), FIRST);
     assert_int_equal(a->counts[4], FIRST); /* over an hour, up to six */
     assert_int_equal(b->counts[0], SECOND);
-    look(&ages, &world); /* the next has begun: the last whole one stays */
-    assert_int_equal(histogram_total(dead_ages_of(&ages, SLICE("a"))), FIRST);
+    look(ages, &world); /* the next has begun: the last whole one stays */
+    assert_int_equal(histogram_total(dead_ages_of(ages, SLICE("a"))), FIRST);
     world_run_for(&world, 6 * HOUR_MS);
-    look(&ages, &world);
-    look(&ages, &world);
-    look(&ages, &world);
-    assert_int_equal(dead_ages_of(&ages, SLICE("a"))->counts[5], FIRST);
-    dead_ages_none(&ages);
-    assert_null(dead_ages_of(&ages, SLICE("a")));
-    dead_ages_release(&ages);
+    look(ages, &world);
+    look(ages, &world);
+    look(ages, &world);
+    assert_int_equal(dead_ages_of(ages, SLICE("a"))->counts[5], FIRST);
+    dead_ages_none(ages);
+    assert_null(dead_ages_of(ages, SLICE("a")));
+    dead_ages_free(ages);
     world_end(&world);
 }
 

@@ -1,7 +1,7 @@
 #include "support/check.h"
 
-#include "api/http_chunks.h"
-#include "api/http_head.h"
+#include "api/http/chunks.h"
+#include "api/http/head.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /*
  * The report after a contingency: read as a whole, and what must not get into it.
  */
-#include "api/incident_report.h"
-#include "api/markdown.h"
+#include "api/operate/incident_report.h"
+#include "api/operate/markdown.h"
 #include "support/check.h"
 
 #include <stdio.h>

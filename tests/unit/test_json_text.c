@@ -1,4 +1,4 @@
-#include "api/json_text.h"
+#include "api/call/json_text.h"
 
 #include "support/check.h"
 

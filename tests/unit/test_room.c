@@ -1,6 +1,6 @@
 #include "support/check.h"
 
-#include "api/room.h"
+#include "api/http/room.h"
 
 /* Of 100 bytes small things have 25 and large ones 75. */
 static void each_part_has_its_own(void **state)

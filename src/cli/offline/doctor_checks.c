@@ -1,4 +1,4 @@
-#include "api/auth.h"
+#include "api/http/auth.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/offline/configuration.h"

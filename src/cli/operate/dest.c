@@ -1,4 +1,4 @@
-#include "api/incident_view.h"
+#include "api/operate/incident_view.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"

@@ -1,0 +1,245 @@
+#include "api/call/call.h"
+
+#include "api/call/shared.h"
+#include "api/http/answer.h"
+#include "api/http/client.h"
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Holds one job with a payload of 64 MB, each byte of which takes six in JSON. */
+enum { ANSWER_BYTES_MAX = 512 << 20, DETAIL_BYTES_MAX = 1024 };
+
+struct buffer call_buffer(void)
+{
+    struct buffer buffer;
+    buffer_init(&buffer, ANSWER_BYTES_MAX);
+    return buffer;
+}
+
+struct slice call_query(const struct call *call, const char *name)
+{
+    for (size_t i = 0; i < call->query_count; i++)
+        if (strcmp(call->query[i].name, name) == 0)
+            return call->query[i].value;
+    return SLICE("");
+}
+
+struct slice call_header(const struct call *call, struct slice name)
+{
+    struct slice value = http_head_find(&call->head, name);
+    return value.data ? value : SLICE("");
+}
+
+void call_add_header(struct call *call, const char *name, const char *value)
+{
+    buffer_append_text(&call->answer_headers, name);
+    buffer_append_text(&call->answer_headers, ": ");
+    buffer_append_text(&call->answer_headers, value);
+    buffer_append_text(&call->answer_headers, "\r\n");
+    call->answer_cached = call->answer_cached || strcmp(name, "Cache-Control") == 0;
+}
+
+bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant)
+{
+    if (!call->tenant_bound.data) {
+        *ret_tenant = asked;
+        return true;
+    }
+    if (asked.len > 0 && !slice_equal(asked, call->tenant_bound)) {
+        call_problem(call, 403, "forbidden_tenant", "this token may act for tenant \"%.*s\" only",
+                     SLICE_ARG(call->tenant_bound));
+        return false;
+    }
+    *ret_tenant = call->tenant_bound;
+    return true;
+}
+
+void call_free(struct call *call)
+{
+    struct api *api = call->api;
+    batch_free(call->batch);
+    buffer_release(&call->answer_headers);
+    buffer_release(&call->request);
+    arena_release(&call->memory);
+    free(call);
+    api->calls--;
+    api_may_end(api);
+}
+
+void call_drop(struct call *call)
+{
+    struct client *client = call->client;
+    if (client) { /* nobody has noticed yet that it is gone */
+        client_watch(client, NULL, NULL, NULL);
+        client_end(client);
+    }
+    call_free(call);
+}
+
+void call_client_left(struct call *call)
+{
+    call->request = client_take_input(call->client); /* its slices are still looked at */
+    call->client = NULL;
+}
+
+bool call_client_gone(const struct call *call)
+{
+    return !call->client || client_has_left(call->client);
+}
+
+/* `status` 0: nobody was there to be answered. */
+void call_measured(const struct call *call, int status)
+{
+    request_measured(&call->api->measures, call->route, status, clock_ticks_ns() - call->began_ns);
+}
+
+void call_begin_answer(struct call *call, int status, const char *content_type, int64_t length, struct buffer *out)
+{
+    const struct answer_form form = {
+        .status = status,
+        .content_type = content_type,
+        .headers = buffer_slice(&call->answer_headers),
+        .cached = call->answer_cached,
+        .closes = client_closes(call->client),
+        .old = call->head.old,
+        .length = length,
+    };
+    answer_head_write(&call->api->http, &form, out);
+}
+
+void call_send(struct call *call, int status, const char *content_type, struct buffer *body)
+{
+    struct client *client = call->client;
+    struct buffer *head = &call->api->scratch;
+    if (!client) { /* it did not wait */
+        call_measured(call, 0);
+        buffer_release(body);
+        call_free(call);
+        return;
+    }
+    if (buffer_status(body) != STATUS_OK) {
+        buffer_release(body);
+        problem_write(body, 500, "answer_too_large", (struct text_place){ 0 },
+                      "the answer is too large; ask for less with limit");
+        status = 500;
+        content_type = "application/problem+json";
+    }
+    call_measured(call, status);
+    buffer_clear(head);
+    call_begin_answer(call, status, content_type, (int64_t)body->len, head);
+    if (call->head.method == HTTP_HEAD) /* is told the length only */
+        buffer_release(body);
+    client_watch(client, NULL, NULL, NULL);
+    client_send(client, buffer_slice(head), body, SLICE(""));
+    client_answered(client);
+    call_free(call);
+}
+
+void call_json(struct call *call, int status, struct buffer *body)
+{
+    call_send(call, status, "application/json", body);
+}
+
+void call_problem(struct call *call, int status, const char *type, const char *format, ...)
+{
+    char detail[DETAIL_BYTES_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    call_problem_at(call, status, type, (struct text_place){ 0 }, detail);
+}
+
+void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail)
+{
+    struct buffer body = call_buffer();
+    problem_write(&body, status, type, place, detail);
+    if (status == 429 || status == 503) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%d", RETRY_AFTER_S);
+        call_add_header(call, "Retry-After", seconds);
+    }
+    if (status == 401)
+        call_add_header(call, "WWW-Authenticate", "Bearer");
+    call_send(call, status, "application/problem+json", &body);
+}
+
+void call_no_memory(struct call *call)
+{
+    call_problem(call, 503, "no_memory", "no memory for the request; try again");
+}
+
+void *call_alloc(struct call *call, size_t size)
+{
+    void *memory = arena_alloc(&call->memory, size);
+    if (!memory)
+        call_no_memory(call);
+    return memory;
+}
+
+/* A page that cannot be read is met again and again; once a minute is enough to be heard. */
+static void tell_damage(struct api *api, const struct error *err)
+{
+    int64_t now_ns = clock_ticks_ns();
+    if (api->damage.told_ns > 0 && now_ns - api->damage.told_ns < (int64_t)MINUTE_MS * 1000000)
+        return;
+    api->damage.told_ns = now_ns;
+    api->damage.error = *err;
+    log_event(LOG_ERROR, "store_damaged", FIELD_CSTR("error", err->text),
+              FIELD_CSTR("advice", "stop the daemon; insist doctor says what is damaged, a backup mends it"));
+}
+
+void call_store_problem(struct call *call, enum status status, const struct error *err)
+{
+    if (status == STATUS_CORRUPT || status == STATUS_IO)
+        tell_damage(call->api, err);
+    if (status == STATUS_FULL)
+        call_problem(call, 503, "store_full", "%s; nothing was changed, try again later", err->text);
+    else
+        call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
+}
+
+static void on_applied(struct batch *batch)
+{
+    struct call *call = batch->context;
+    call->then(call);
+}
+
+void call_submit(struct call *call, void (*then)(struct call *call))
+{
+    call->then = then;
+    call->batch->context = call;
+    call->batch->done = on_applied;
+    call->batch->reply_to = call->api->mailbox;
+    writer_submit(call->api->settings.writer, call->batch);
+}
+
+static void on_returned(struct message *message)
+{
+    struct call *call = (struct call *)message;
+    call->then(call);
+}
+
+static void on_engine(struct message *message)
+{
+    struct call *call = (struct call *)message;
+    call->run(call, call->api->settings.engine);
+}
+
+void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call))
+{
+    call->run = run;
+    call->then = then;
+    call->message.run = on_engine;
+    mailbox_post(call->api->settings.engine_mailbox, &call->message);
+}
+
+void call_return(struct call *call)
+{
+    call->message.run = on_returned;
+    mailbox_post(call->api->mailbox, &call->message);
+}

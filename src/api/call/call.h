@@ -1,0 +1,136 @@
+/*
+ * call.h - one HTTP request and its one answer.
+ *
+ * A handler answers at once or later, when the writer or the engine has replied; the client
+ * may be gone by then, which the answering functions take care of. Every answer ends the call.
+ */
+#ifndef API_CALL_CALL_H
+#define API_CALL_CALL_H
+
+#include "api/call/standings.h"
+#include "api/http/auth.h"
+#include "api/http/head.h"
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/text_place.h"
+#include "engine/engine.h"
+
+struct api;
+struct call;
+struct client;
+
+enum { CALL_PARAMETERS_MAX = 2, CALL_OPS_MAX = 2000 };
+
+/* One row a route: the server, /openapi.json's test and the authorisation read this table. */
+struct route {
+    const char *method;
+    const char *pattern; /* {name} stands for one segment */
+    unsigned scope;      /* enum scope; SCOPE_NONE: open */
+    void (*handle)(struct call *call);
+    const char *const *query; /* names of its parameters behind ?, ended by NULL; NULL: none */
+};
+
+struct call_parameter {
+    const char *name;
+    struct slice value; /* decoded */
+};
+
+struct call {
+    struct message message; /* for the way to the engine's thread and back */
+    struct api *api;
+    struct client *client; /* NULL: it is gone */
+    struct buffer request; /* what head and body point into, once the client is gone */
+    struct buffer answer_headers;
+    bool answer_cached; /* they say for how long */
+    const struct route *route;
+    struct arena memory;
+    struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
+    struct call_parameter *query;
+    size_t query_count;
+    struct slice body;
+    struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
+    unsigned scopes;
+    enum priority priority_max; /* the most urgent that the token may give */
+    struct slice who; /* the token's name; "loopback": no tokens are needed */
+    struct batch *batch; /* freed with the call */
+    void *context;       /* the handler's, in `memory` */
+    struct stream *stream; /* the answer in pieces that is under way */
+    bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
+    struct standings standings; /* what the engine said */
+    void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
+    void (*then)(struct call *call);                       /* in the API's */
+    int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
+    struct http_head head; /* last: of its headers only so many are written as there are */
+};
+
+/* A value of the query string; empty: absent. Lives as long as the call. */
+struct slice call_query(const struct call *call, const char *name);
+/* A header of the request; empty: absent. */
+struct slice call_header(const struct call *call, struct slice name);
+/* For the answer that is to come. */
+void call_add_header(struct call *call, const char *name, const char *value);
+/* The tenant that the call may act for: `asked`, or the token's own. False: answered with 403 already. */
+bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant);
+
+/* Sends a JSON body; `body` is released. */
+void call_json(struct call *call, int status, struct buffer *body);
+/* Any body; `body` is released. */
+void call_send(struct call *call, int status, const char *content_type, struct buffer *body);
+/*
+ * application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry Retry-After.
+ */
+void call_problem(struct call *call, int status, const char *type, const char *format, ...) PRINTF_LIKE(4, 5);
+/* The same about a place in the request's body, told as `line` and `column` where it is known. */
+void call_problem_at(struct call *call, int status, const char *type, struct text_place place, const char *detail);
+void call_no_memory(struct call *call);
+/* Memory that lasts as long as the call; NULL: there is none, and that is answered. */
+void *call_alloc(struct call *call, size_t size);
+/* The problem that a failed store gives. */
+void call_store_problem(struct call *call, enum status status, const struct error *err);
+
+/* Submits call->batch; `then` runs in the API's thread when it is durable. */
+void call_submit(struct call *call, void (*then)(struct call *call));
+/* Runs `run` in the engine's thread; once that has called call_return, `then` runs in the API's. */
+void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call));
+void call_return(struct call *call);
+
+/*
+ * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
+ * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
+ * closed without the end that HTTP has for such answers: the client can tell that something is missing.
+ * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake.
+ */
+enum piece { PIECE_MORE, PIECE_WAIT, PIECE_LAST, PIECE_FAILED };
+typedef enum piece piece_maker(struct call *call, struct buffer *out);
+void call_stream(struct call *call, const char *content_type, piece_maker *next);
+/* Does nothing unless it waits. The call may be gone afterwards. */
+void call_stream_wake(struct call *call);
+/* The same, at once: before others, and though it is busy. The call may be gone afterwards. */
+void call_stream_hurry(struct call *call);
+/* The client does not take what was sent: `last` is put behind it, and that was the answer. The call is gone. */
+void call_stream_cut(struct call *call, struct buffer *last);
+/* Calls `visit` with each answer under way whose pieces `next` makes; it may wake or cut that one. Returns how many. */
+size_t call_streams_visit(struct api *api, piece_maker *next, void (*visit)(struct call *call, void *context),
+                          void *context);
+/* Whether a piece is on its way, which the client has not taken. */
+bool call_stream_is_writing(const struct call *call);
+/* Ends those that wait, for a client to read or for a wake-up, as after a failure: the daemon stops. */
+void call_streams_end(struct api *api);
+
+/* Whether the client has closed its connection, as far as the system knows. */
+bool call_client_gone(const struct call *call);
+/* The connection is being closed: the call goes on without a client. */
+void call_client_left(struct call *call);
+/* Ends the call without an answer: nobody is there any more. */
+void call_drop(struct call *call);
+
+/* pieces.c: the beginning of an answer. */
+void call_begin_answer(struct call *call, int status, const char *content_type, int64_t length, struct buffer *out);
+/* `status` 0: nobody was there to be answered. */
+void call_measured(const struct call *call, int status);
+void call_free(struct call *call);
+
+/* A buffer for an answer. */
+struct buffer call_buffer(void);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * The dead letters: exported line by line, whatever their number; and counted by what they have in common.
+ *
+ * For the summary all of them are looked at, some in each turn of the loop, so that other calls are answered in between.
+ * The groups are bounded: what is not among the first GROUPS_MAX is counted as `others`.
+ */
+#include "api/jobs/jobs.h"
+#include "api/jobs/job_json.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "core/errors/fingerprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    JOBS_A_TURN = 100,
+    GROUPS_MAX = 1000,
+    EXPORT_JOBS_AT_ONCE = 16, /* with their payloads in memory */
+};
+
+struct dead_group {
+    struct slice key;
+    struct slice sample; /* of a fingerprint: the masked text; else empty */
+    int64_t count;
+    instant newest_at;
+};
+
+struct summary {
+    struct rota_entry turn; /* first */
+    struct call *call;
+    const char *by; /* a row of `keys` */
+    struct job_filter filter;
+    struct map groups; /* key -> struct dead_group, all in the call's memory */
+    int64_t counted, others;
+};
+
+static struct slice key_of(const struct summary *summary, const struct job *job, struct fingerprint *print)
+{
+    if (strcmp(summary->by, "tenant") == 0)
+        return job->tenant;
+    if (strcmp(summary->by, "destination") == 0)
+        return job->destination;
+    if (strcmp(summary->by, "code") == 0)
+        return job->last_code.len > 0 ? job->last_code : job->dead_code;
+    fingerprint_make(SLICE(""), job->last_code, job->last_error, print);
+    return slice_from(print->text);
+}
+
+/* NULL: it is one of the others, or there is no memory to tell it apart. */
+static struct dead_group *group_of(struct call *call, struct summary *summary, struct slice key)
+{
+    struct dead_group *group = map_get(&summary->groups, key);
+    if (group || summary->groups.count == GROUPS_MAX)
+        return group;
+    group = arena_alloc(&call->memory, sizeof *group);
+    if (!group)
+        return NULL;
+    group->key = arena_copy(&call->memory, key);
+    return group->key.data && map_put(&summary->groups, group->key, group) == STATUS_OK ? group : NULL;
+}
+
+static void count_job(struct call *call, struct summary *summary, const struct job *job)
+{
+    struct fingerprint print;
+    print.sample[0] = '\0';
+    struct dead_group *group = group_of(call, summary, key_of(summary, job, &print));
+    summary->counted++;
+    if (!group) {
+        summary->others++;
+        return;
+    }
+    if (group->count++ == 0) {
+        group->newest_at = job->dead_at;
+        group->sample = print.sample[0] ? arena_copy(&call->memory, slice_from(print.sample)) : SLICE("");
+    } else if (job->dead_at > group->newest_at) {
+        group->newest_at = job->dead_at;
+    }
+}
+
+static int most_first(const void *a, const void *b)
+{
+    const struct dead_group *left = *(const struct dead_group *const *)a, *right = *(const struct dead_group *const *)b;
+    if (left->count != right->count)
+        return left->count < right->count ? 1 : -1;
+    int order = memcmp(left->key.data, right->key.data, left->key.len < right->key.len ? left->key.len : right->key.len);
+    return order != 0 ? order : (left->key.len > right->key.len) - (left->key.len < right->key.len);
+}
+
+static void write_group(struct json_writer *json, const struct summary *summary, const struct dead_group *group)
+{
+    json_object_begin(json);
+    json_member_string(json, summary->by, group->key);
+    json_member_int(json, "count", group->count);
+    json_member_instant(json, "newest_at", group->newest_at);
+    if (group->sample.data)
+        json_member_given(json, "sample", group->sample);
+    json_object_end(json);
+}
+
+static void answer(struct call *call)
+{
+    struct summary *summary = call->context;
+    size_t count = 0, cursor = 0;
+    const struct dead_group **sorted = arena_alloc_array(&call->memory, summary->groups.count + 1, sizeof *sorted);
+    if (!sorted) {
+        map_release(&summary->groups);
+        call_no_memory(call);
+        return;
+    }
+    for (struct map_entry *entry; (entry = map_next(&summary->groups, &cursor));)
+        sorted[count++] = entry->value;
+    qsort(sorted, count, sizeof *sorted, most_first);
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_text(&json, "by", summary->by);
+    json_name(&json, "groups");
+    json_array_begin(&json);
+    for (size_t i = 0; i < count; i++)
+        write_group(&json, summary, sorted[i]);
+    json_array_end(&json);
+    json_member_int(&json, "dead", summary->counted);
+    json_member_int(&json, "others", summary->others);
+    json_object_end(&json);
+    map_release(&summary->groups);
+    call_json(call, 200, &body);
+}
+
+/* *ret_done: all were looked at. */
+static enum status count_page(struct call *call, struct summary *summary, bool *ret_done, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct arena memory;
+    struct job *jobs;
+    size_t count;
+    int64_t next;
+    arena_init(&memory, SIZE_MAX / 4);
+    enum status status =
+        reader->ops->reader_jobs(reader, &summary->filter, JOBS_A_TURN, false, &memory, &jobs, &count, &next, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        count_job(call, summary, &jobs[i]);
+    if (status == STATUS_OK) {
+        summary->filter.before_seq = next;
+        *ret_done = next == 0;
+    }
+    arena_release(&memory);
+    return status;
+}
+
+static void on_turn(struct rota_entry *entry)
+{
+    struct summary *summary = (struct summary *)entry;
+    struct call *call = summary->call;
+    struct error error;
+    bool done = false;
+    enum status status = count_page(call, summary, &done, &error);
+    if (status == STATUS_OK && !done && call->client && !call->api->stopping) {
+        rota_add(&call->api->http.rota, entry);
+        return;
+    }
+    if (status == STATUS_OK && !done && call->api->stopping)
+        status = error_set(&error, STATUS_IO, "the daemon is stopping");
+    if (status == STATUS_OK) {
+        answer(call); /* or nobody is there any more, which it takes care of */
+        return;
+    }
+    map_release(&summary->groups);
+    call_store_problem(call, status, &error);
+}
+
+void handle_dead_summary(struct call *call)
+{
+    static const char *const keys[] = { "code", "tenant", "destination", "fingerprint" };
+    struct slice by = call_query(call, "by");
+    struct summary *summary = call_alloc(call, sizeof *summary);
+    if (!summary)
+        return;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (slice_equal(by.len > 0 ? by : SLICE("code"), slice_from(keys[i])))
+            summary->by = keys[i];
+    if (!summary->by) {
+        call_problem(call, 422, "invalid_member", "by must be code, tenant, destination or fingerprint");
+        return;
+    }
+    if (!job_filter_read(call, &summary->filter))
+        return;
+    summary->filter.state = STATE_DEAD;
+    summary->filter.before_seq = 0;
+    call->context = summary;
+    map_init(&summary->groups, call->api->settings.seed);
+    summary->turn = (struct rota_entry){ .run = on_turn };
+    summary->call = call;
+    rota_add(&call->api->http.rota, &summary->turn);
+}
+
+/* ---- the export ---- */
+
+static enum piece export_next(struct call *call, struct buffer *out)
+{
+    struct job_filter *filter = call->context;
+    struct store_reader *reader = call->api->reader;
+    struct arena memory;
+    struct error error;
+    struct job *jobs;
+    size_t count;
+    int64_t next;
+    arena_init(&memory, SIZE_MAX / 4);
+    enum status status =
+        reader->ops->reader_jobs(reader, filter, EXPORT_JOBS_AT_ONCE, true, &memory, &jobs, &count, &next, &error);
+    if (status == STATUS_OK) {
+        for (size_t i = 0; i < count; i++)
+            dead_entry_write(out, &jobs[i]);
+        filter->before_seq = next;
+    } else {
+        log_event(LOG_ERROR, "export_failed", FIELD_CSTR("error", error.text));
+    }
+    arena_release(&memory);
+    if (status != STATUS_OK)
+        return PIECE_FAILED;
+    return next > 0 ? PIECE_MORE : PIECE_LAST;
+}
+
+void handle_dead_export(struct call *call)
+{
+    struct job_filter *filter = call_alloc(call, sizeof *filter);
+    if (!filter)
+        return;
+    if (!job_filter_read(call, filter))
+        return;
+    filter->state = STATE_DEAD;
+    call->context = filter;
+    call_stream(call, "application/x-ndjson", export_next);
+}

@@ -1,0 +1,490 @@
+/*
+ * Looking at jobs and acting on one.
+ */
+#include "api/call/body.h"
+#include "api/call/confined.h"
+#include "api/call/counts.h"
+#include "api/call/query.h"
+#include "api/jobs/jobs.h"
+#include "api/jobs/job_json.h"
+#include "api/jobs/job_read.h"
+#include "api/jobs/why.h"
+#include "base/units.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+enum {
+    ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX,
+    PAYLOADS_MAX = 50, /* of one page; its cursor goes on from there */
+};
+
+/* --- what several handlers need ------------------------------------------------------------------ */
+
+static const char *held_by_of(const struct call *call, const struct job *job)
+{
+    const char *held_by = why_held_by(call_standing(call, job->destination), call_lane_hold(call, job->lane) != NULL);
+    /* Waiting for a free place is the normal case, not a hold. */
+    return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
+}
+
+/* False: answered already. */
+static bool read_payload_wish(struct call *call, bool *ret_wanted)
+{
+    struct slice value = call_query(call, "payload");
+    *ret_wanted = slice_equal(value, SLICE("true")) || slice_equal(value, SLICE("1"));
+    if (*ret_wanted || value.len == 0 || slice_equal(value, SLICE("false")) || slice_equal(value, SLICE("0")))
+        return true;
+    call_problem(call, 422, "invalid_parameter", "payload must be true or false");
+    return false;
+}
+
+/* The job that the path names. False: answered already. */
+static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
+{
+    struct error error;
+    struct slice tenant;
+    struct store_reader *reader = call->api->reader;
+    if (!call_tenant(call, call_query(call, "tenant"), &tenant))
+        return false;
+    enum status status =
+        reader->ops->reader_job(reader, tenant, call->parameters[0], with_payload, &call->memory, ret_job, &error);
+    if (status == STATUS_OK)
+        return true;
+    if (status != STATUS_NOT_FOUND)
+        call_store_problem(call, status, &error);
+    else if (tenant.len > 0)
+        call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(tenant),
+                     SLICE_ARG(call->parameters[0]));
+    else
+        call_problem(
+            call, 404, "job_not_found",
+            "there is no job \"%.*s\" without a tenant; name its tenant with ?tenant=NAME, or find it with GET /v1/jobs?id=",
+            SLICE_ARG(call->parameters[0]));
+    return false;
+}
+
+struct one_job {
+    struct job job;
+    struct job_view view;
+};
+
+static void answer_one(struct call *call)
+{
+    struct one_job *one = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    one->view.destination = config_destination(call->api->config, one->job.destination);
+    one->view.held_by = held_by_of(call, &one->job);
+    job_json_write(&json, &one->job, &one->view);
+    call_json(call, 200, &body);
+}
+
+static void show_job(struct call *call, bool with_payload, void (*answer)(struct call *call))
+{
+    struct error error;
+    struct event *events;
+    struct store_reader *reader = call->api->reader;
+    struct one_job *one = call_alloc(call, sizeof *one);
+    if (!one)
+        return;
+    if (!find_job(call, with_payload, &one->job))
+        return;
+    one->view = (struct job_view){ .payload = with_payload, .attempts = true };
+    enum status status = reader->ops->reader_history(reader, one->job.tenant, one->job.id, ATTEMPTS_EVENTS_MAX,
+                                                     &call->memory, &events, &one->view.event_count, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    one->view.events = events;
+    call->context = one;
+    call_standing_add(call, one->job.destination);
+    call_lane_add(call, one->job.lane);
+    call_standings(call, answer);
+}
+
+void handle_job_get(struct call *call)
+{
+    bool with_payload;
+    if (read_payload_wish(call, &with_payload))
+        show_job(call, with_payload, answer_one);
+}
+
+struct why_call {
+    struct job job;
+    bool waits;
+    struct why_place place;
+};
+
+static void answer_why(struct call *call)
+{
+    const struct why_call *why = call->context;
+    struct buffer body = call_buffer();
+    why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
+              call_standing(call, why->job.destination), call_lane_hold(call, why->job.lane),
+              why->waits ? &why->place : NULL, api_now(call->api));
+    call_json(call, 200, &body);
+}
+
+static void find_place(struct call *call, struct engine *engine)
+{
+    struct why_call *why = call->context;
+    why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
+    if (call->tenant_bound.data)
+        place_confine(&why->place.queue, why->place.ahead);
+    call_return(call);
+}
+
+static void ask_standing(struct call *call)
+{
+    call_standings(call, answer_why);
+}
+
+void handle_job_why(struct call *call)
+{
+    struct error error;
+    struct store_reader *reader = call->api->reader;
+    struct why_call *why = call_alloc(call, sizeof *why);
+    if (!why)
+        return;
+    *why = (struct why_call){ 0 };
+    if (!find_job(call, false, &why->job))
+        return;
+    call->context = why;
+    call_standing_add(call, why->job.destination);
+    call_lane_add(call, why->job.lane);
+    why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
+    if (!why->waits) {
+        ask_standing(call);
+        return;
+    }
+    enum status status = reader->ops->reader_ahead(reader, why->job.lane, why->job.rank, why->job.seq, WHY_AHEAD_MAX,
+                                                   &why->place.ahead, &error);
+    if (status == STATUS_OK)
+        call_engine(call, find_place, ask_standing);
+    else
+        call_store_problem(call, status, &error);
+}
+
+/* --- lists -------------------------------------------------------------------------------------- */
+
+struct job_page {
+    struct job *jobs;
+    size_t count;
+    int64_t next;
+    bool payload;
+    const char *name; /* of the array: jobs or dead */
+};
+
+static void answer_page(struct call *call)
+{
+    const struct job_page *page = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, page->name);
+    json_array_begin(&json);
+    for (size_t i = 0; i < page->count; i++) {
+        struct job_view view = { .destination = config_destination(call->api->config, page->jobs[i].destination),
+                                 .held_by = held_by_of(call, &page->jobs[i]), .payload = page->payload };
+        job_json_write(&json, &page->jobs[i], &view);
+    }
+    json_array_end(&json);
+    json_member_cursor(&json, page->next);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+bool job_filter_read(struct call *call, struct job_filter *ret_filter)
+{
+    struct job_filter filter = { .destination = call_query(call, "destination"), .code = call_query(call, "code") };
+    struct slice state = call_query(call, "state");
+    if (!call_tenant(call, call_query(call, "tenant"), &filter.tenant))
+        return false;
+    if (filter.destination.len > 0 && !destination_is_not_misspelt(call, filter.destination))
+        return false;
+    if (state.len > 0) {
+        filter.state = job_state_from_name(state);
+        if (filter.state == STATE_NONE) {
+            call_problem(call, 422, "invalid_state",
+                         "state must be pending, running, waiting, completed, dead or cancelled");
+            return false;
+        }
+    }
+    if (!call_cursor(call, "cursor", &filter.before_seq))
+        return false;
+    *ret_filter = filter;
+    return true;
+}
+
+/* One tenant's job of that id, if it is what the filter wants. */
+static enum status take_by_id(struct call *call, const struct job_filter *filter, const struct lane *lane,
+                              struct job_page *page, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct job *job = &page->jobs[page->count];
+    enum status status =
+        reader->ops->reader_job(reader, lane->tenant, call_query(call, "id"), page->payload, &call->memory, job, err);
+    if (status != STATUS_OK)
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    bool wanted = job->lane == lane->id && /* a tenant has a lane at each of its destinations, and the job is in one */
+                  (filter->state == STATE_NONE || filter->state == job->state) &&
+                  (filter->destination.len == 0 || slice_equal(filter->destination, job->destination)) &&
+                  (filter->code.len == 0 || slice_equal(filter->code, job->last_code) ||
+                   slice_equal(filter->code, job->dead_code));
+    page->count += wanted;
+    return STATUS_OK;
+}
+
+/* In every tenant that the caller may see. A store has no other way to a job than by both: as many are asked as one call
+ * may. */
+static enum status find_by_id(struct call *call, const struct job_filter *filter, size_t limit, struct job_page *page,
+                              struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct lane *lanes;
+    size_t count;
+    page->jobs = arena_alloc_array(&call->memory, limit, sizeof *page->jobs);
+    if (!page->jobs)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
+    enum status status =
+        reader->ops->reader_lanes(reader, filter->before_seq, STORE_PAGE_MAX, &call->memory, &lanes, &count, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (page->count == limit) {
+            page->next = lanes[i - 1].id;
+            return STATUS_OK;
+        }
+        if (filter->tenant.len == 0 || slice_equal(filter->tenant, lanes[i].tenant))
+            status = take_by_id(call, filter, &lanes[i], page, err);
+    }
+    if (status == STATUS_OK && count == STORE_PAGE_MAX)
+        page->next = lanes[count - 1].id;
+    return status;
+}
+
+static void list_jobs(struct call *call, const char *name, enum job_state state)
+{
+    struct job_filter filter;
+    struct error error;
+    size_t limit;
+    struct store_reader *reader = call->api->reader;
+    struct job_page *page = call_alloc(call, sizeof *page);
+    if (!page)
+        return;
+    if (!job_filter_read(call, &filter) || !call_limit(call, &limit) || !read_payload_wish(call, &page->payload))
+        return;
+    if (state != STATE_NONE)
+        filter.state = state;
+    page->name = name;
+    if (page->payload && limit > PAYLOADS_MAX)
+        limit = PAYLOADS_MAX;
+    enum status status =
+        call_query(call, "id").len > 0
+            ? find_by_id(call, &filter, limit, page, &error)
+            : reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs, &page->count,
+                                       &page->next, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    call->context = page;
+    for (size_t i = 0; i < page->count; i++) {
+        if (page->jobs[i].state != STATE_PENDING && page->jobs[i].state != STATE_WAITING)
+            continue;
+        call_standing_add(call, page->jobs[i].destination);
+        call_lane_add(call, page->jobs[i].lane);
+    }
+    if (call->standings.count > 0)
+        call_standings(call, answer_page);
+    else
+        answer_page(call);
+}
+
+void handle_jobs_list(struct call *call)
+{
+    list_jobs(call, "jobs", STATE_NONE);
+}
+
+void handle_dead_list(struct call *call)
+{
+    list_jobs(call, "dead", STATE_DEAD);
+}
+
+/* --- acting on one ------------------------------------------------------------------------------- */
+
+static void answer_action(struct call *call)
+{
+    const struct store_op *op = &call->batch->ops[0];
+    const char *state = job_state_name(op->job.ret_state);
+    if (call->batch->status != STATUS_OK)
+        call_store_problem(call, call->batch->status, &call->batch->error);
+    else if (op->status == STATUS_NOT_FOUND)
+        call_problem(call, 404, "job_not_found", "the job has just been deleted");
+    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE && op->job.resend)
+        call_problem(call, 409, "state_forbids", "the job is %s; only completed jobs can be sent once more; see /retry",
+                     state);
+    else if (op->status == STATUS_CONFLICT && op->kind == OP_REDRIVE)
+        call_problem(call, 409, "state_forbids", "the job is %s; only dead and waiting jobs can be tried again", state);
+    else if (op->status == STATUS_CONFLICT)
+        call_problem(call, 409, "state_forbids", "the job is %s; only %s", state,
+                     op->kind == OP_CANCEL ? "pending and waiting jobs can be cancelled"
+                                           : "pending, waiting and running jobs can be given another priority");
+    else if (op->status != STATUS_OK)
+        call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
+    else
+        show_job(call, false, answer_one);
+}
+
+/* An operation on the job that the path names; NULL: answered already. */
+static struct store_op *action_on(struct call *call, enum op_kind kind, struct job *ret_job)
+{
+    if (!find_job(call, false, ret_job))
+        return NULL;
+    call->batch = batch_new(1, SIZE_MAX / 4);
+    if (!call->batch) {
+        call_no_memory(call);
+        return NULL;
+    }
+    struct store_op *op = &call->batch->ops[0];
+    op->kind = kind;
+    op->job.tenant = ret_job->tenant; /* in the call's memory, which outlives the batch */
+    op->job.id = ret_job->id;
+    call->batch->count = 1;
+    return op;
+}
+
+/* As a job of that class which came at `since`; a deadline that is only the destination's time to live hurries nobody. */
+static int64_t rank_from(const struct call *call, const struct job *job, enum priority priority, instant since)
+{
+    const struct destination_config *destination = config_destination(call->api->config, job->destination);
+    if (!destination)
+        return rank_of(priority, since, 0);
+    bool own = destination->job_ttl_ms == 0 || job->deadline != instant_add(job->created_at, destination->job_ttl_ms);
+    return rank_heed_deadline(rank_of(priority, since, destination->aging_ms), since, own ? job->deadline : INSTANT_NONE,
+                              destination->deadline_lead_ms);
+}
+
+static void write_payload_facts(struct json_writer *json, struct slice payload)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    char text[EVP_MAX_MD_SIZE * 2 + 1];
+    unsigned len = 0;
+    json_member_int(json, "payload_bytes", (int64_t)payload.len);
+    if (!EVP_Digest(payload.data ? payload.data : "", payload.len, hash, &len, EVP_sha256(), NULL))
+        return; /* a library without SHA-256 opens no store either: its chain is made of them */
+    hex_format(hash, len, text);
+    json_member_text(json, "payload_sha256", text);
+}
+
+/* Submits it with what the trail is to say: who, and what the job has from now on; of a payload the hash, never itself. */
+static void submit_action(struct call *call, struct store_op *op)
+{
+    bool corrected = op->kind == OP_REDRIVE && op->job.payload_given;
+    struct buffer data;
+    buffer_init(&data, EVENT_DATA_BYTES_MAX);
+    struct json_writer json = json_writer(&data);
+    json_object_begin(&json);
+    json_member_string(&json, "by", call->who);
+    if (op->kind == OP_PRIORITIZE)
+        json_member_text(&json, "priority", priority_name(op->job.priority));
+    if (corrected)
+        write_payload_facts(&json, op->job.payload);
+    json_object_end(&json);
+    op->data = arena_copy(&call->memory, buffer_slice(&data));
+    bool whole = buffer_status(&data) == STATUS_OK && op->data.data;
+    buffer_release(&data);
+    if (whole)
+        call_submit(call, answer_action);
+    else
+        call_no_memory(call);
+}
+
+void handle_job_cancel(struct call *call)
+{
+    struct job job;
+    int64_t keep_ms = call->api->config->retention_completed_ms;
+    struct store_op *op = action_on(call, OP_CANCEL, &job);
+    if (!op)
+        return;
+    op->job.forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
+    submit_action(call, op);
+}
+
+void handle_job_patch(struct call *call)
+{
+    static const char *const names[] = { "priority", NULL };
+    struct job job;
+    enum priority priority;
+    struct slice word;
+    char number[2] = "";
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    const json_t *value = member_get(body, "priority");
+    if (json_is_integer(value) && json_integer_value(value) > 0 && json_integer_value(value) < 10)
+        number[0] = (char)('0' + json_integer_value(value));
+    word = json_is_string(value) ? slice_from(json_string_value(value)) : slice_from(number);
+    bool known = priority_from_name(word, &priority);
+    json_decref(body);
+    if (!known) {
+        call_problem(call, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
+        return;
+    }
+    if (priority < call->priority_max) {
+        call_problem(call, 403, "forbidden_priority", "this token may give priority %s at most, not %s",
+                     priority_name(call->priority_max), priority_name(priority));
+        return;
+    }
+    struct store_op *op = action_on(call, OP_PRIORITIZE, &job);
+    if (!op)
+        return;
+    op->job.priority = priority;
+    op->job.rank = rank_from(call, &job, priority, job.created_at);
+    submit_action(call, op);
+}
+
+void handle_job_retry(struct call *call)
+{
+    static const char *const names[] = { "payload", "payload_base64", NULL };
+    struct job job;
+    struct payload_members payload;
+    struct problem problem;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = payload_read(call->body, body, call->api->config->payload_bytes_max, &call->memory, &payload, &problem);
+    json_decref(body);
+    if (!read) {
+        body_problem(call, &problem);
+        return;
+    }
+    struct store_op *op = action_on(call, OP_REDRIVE, &job);
+    if (!op)
+        return;
+    const struct destination_config *destination = config_destination(call->api->config, job.destination);
+    if (payload.given && destination && !payload_check(destination, &job, call->body, &payload, &problem)) {
+        body_problem(call, &problem);
+        return;
+    }
+    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
+    op->job.payload_given = payload.given;
+    op->job.payload = payload.payload;
+    submit_action(call, op);
+}
+
+void handle_job_resend(struct call *call)
+{
+    static const char *const names[] = { NULL };
+    struct job job;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    json_decref(body);
+    struct store_op *op = action_on(call, OP_REDRIVE, &job);
+    if (!op)
+        return;
+    op->job.resend = true;
+    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
+    submit_action(call, op);
+}

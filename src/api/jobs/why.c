@@ -1,0 +1,453 @@
+#include "api/jobs/why.h"
+
+#include "api/jobs/job_json.h"
+#include "api/operate/incident_view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SENTENCE_BYTES_MAX = 8 * 1024 };
+
+/* What is known, and the two sentences that are made of it. */
+struct why {
+    const struct job *job;
+    const struct destination_status *status;
+    const struct why_place *place; /* NULL: it is in no queue */
+    struct why_place own_place;    /* that, as far as it holds for a tenant that is held */
+    const struct lane_hold *lane; /* NULL: not held for itself */
+    const struct destination_config *destination;
+    int64_t retries_max;
+    const char *held_by; /* NULL: nothing holds it */
+    bool held_by_tenant; /* it is the tenant's own limit */
+    instant since, until;
+    struct buffer reason, next;
+};
+
+static void append_time(struct buffer *out, instant at)
+{
+    char text[INSTANT_TEXT_BYTES];
+    instant_format(at, text);
+    buffer_append_text(out, text);
+}
+
+static void append_last_error(struct buffer *out, const struct job *job)
+{
+    if (job->last_error.len == 0 && job->last_code.len == 0)
+        return;
+    buffer_append_text(out, ": ");
+    buffer_append(out, job->last_code);
+    if (job->last_error.len > 0 && job->last_code.len > 0)
+        buffer_append_text(out, ", ");
+    buffer_append(out, job->last_error);
+}
+
+/* While the first address is in contingency the holds are the second one's. */
+static void append_destination(struct why *why)
+{
+    struct slice name = why->job->destination;
+    if (why->status->fallback)
+        buffer_printf(&why->reason, "destination %.*s is in contingency, and its second address", SLICE_ARG(name));
+    else
+        buffer_printf(&why->reason, "destination %.*s", SLICE_ARG(name));
+}
+
+/* Holds that end by themselves, and how. */
+static void say_held_by_gate(struct why *why)
+{
+    static const struct {
+        const char *held_by, *reason, *next;
+    } sentences[] = {
+        { "maintenance", "is away, as it said it would be", "it is sent when the window is over and the destination is back" },
+        { "breaker", "is left alone because too many sends failed", "it is sent when a few others have gone well" },
+        { "rate", "has had as many sends as its rate allows", "it is sent when the rate allows it" },
+        { "cycle", "has had as many sends as this cycle allows", "it is sent in a cycle to come" },
+    };
+    struct slice name = why->job->destination;
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        if (strcmp(why->held_by, sentences[i].held_by) != 0)
+            continue;
+        append_destination(why);
+        buffer_printf(&why->reason, " %s", sentences[i].reason);
+        buffer_append_text(&why->next, sentences[i].next);
+        return;
+    }
+    bool operator = why->status->cause && strcmp(why->status->cause, "operator") == 0;
+    bool back = strcmp(why->status->mode, "recovering") == 0;
+    buffer_printf(&why->reason, "destination %.*s is %s", SLICE_ARG(name),
+                  back ? "coming back from contingency" : "in contingency");
+    if (why->status->cause)
+        buffer_printf(&why->reason, " because %s",
+                      cause_words(cause_from_name(slice_from(why->status->cause)),
+                                  mode_from_name(slice_from(why->status->mode))));
+    if (why->status->pause_reason && *why->status->pause_reason)
+        buffer_printf(&why->reason, ": %s", why->status->pause_reason);
+    if (operator && !back)
+        buffer_printf(&why->next, "it goes on when somebody ends it: insist dest contingency %.*s --leave", SLICE_ARG(name));
+    else
+        buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
+                                            : "it is sent when the destination is back; no attempt is spent until then");
+    if (!back && !operator && why->status->look_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, "; the next look is at ");
+        append_time(&why->next, why->status->look_at);
+    }
+}
+
+/* ": 12 jobs of its tenant are before it, 3 tenants share the destination" */
+static void append_place(struct buffer *out, const struct why *why)
+{
+    if (!why->place || !why->place->queue.known)
+        return;
+    size_t ahead = why->place->ahead, tenants = why->place->queue.tenants;
+    if (ahead == 0)
+        buffer_append_text(out, "; it is the next of its tenant");
+    else
+        buffer_printf(out, "; %zu%s of its tenant's jobs %s before it", ahead, ahead == WHY_AHEAD_MAX ? " or more" : "",
+                      ahead == 1 ? "is" : "are");
+    if (tenants > 1)
+        buffer_printf(out, ", %zu tenants take turns", tenants);
+}
+
+static void append_expected(struct buffer *out, const struct why *why, const char *before)
+{
+    if (!why->place || why->place->queue.at == INSTANT_NONE || why->place->ahead == WHY_AHEAD_MAX)
+        return;
+    buffer_append_text(out, before);
+    append_time(out, why->place->queue.at);
+}
+
+/* As one word for a shell, whatever it has in it. */
+static void append_quoted(struct buffer *out, struct slice text)
+{
+    buffer_append_byte(out, '\'');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '\'')
+            buffer_append_text(out, "'\\'");
+        buffer_append_byte(out, text.data[i]);
+    }
+    buffer_append_byte(out, '\'');
+}
+
+static void say_tenant_held(struct why *why)
+{
+    struct slice name = why->job->destination, tenant = why->job->tenant;
+    buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
+    if (why->lane->reason && *why->lane->reason)
+        buffer_printf(&why->reason, " (%s)", why->lane->reason);
+    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant ",
+                  SLICE_ARG(name));
+    append_quoted(&why->next, tenant);
+}
+
+static void say_all_under_way(struct why *why)
+{
+    const struct destination_status *status = why->status;
+    int64_t limit = status->limit.now > 0 ? status->limit.now : status->concurrency;
+    if (limit == 0) /* not for the eyes of who asks */
+        buffer_printf(&why->reason, "as many sends as destination %.*s allows at once are under way",
+                      SLICE_ARG(why->job->destination));
+    else
+        buffer_printf(&why->reason, "all %" PRId64 " sends that destination %.*s allows now are under way", limit,
+                      SLICE_ARG(why->job->destination));
+    if (limit < status->concurrency) {
+        char words[LIMIT_WORDS_BYTES];
+        limit_words(&status->limit, words);
+        buffer_printf(&why->reason, " (%s)", words);
+    }
+    buffer_append_text(&why->next, "it is sent when one of them has ended and its turn comes");
+}
+
+static void say_share_used(struct why *why)
+{
+    const struct queue_place *place = &why->place->queue;
+    buffer_append_text(&why->reason, "its share of the slots");
+    if (place->slots > 0) /* else they are not for the eyes of who asks */
+        buffer_printf(&why->reason, " (%" PRId64 " of %" PRId64 ")", place->share, place->slots);
+    buffer_append_text(&why->reason, " is in use");
+    buffer_append_text(&why->next, "it is sent when one of its tenant's sends has ended, or others need less");
+}
+
+static void say_held(struct why *why)
+{
+    struct slice name = why->job->destination;
+    struct buffer *reason = &why->reason;
+    if (why->held_by_tenant) {
+        buffer_append_text(reason, "its tenant has had as many sends as rate.per_tenant allows");
+        append_place(reason, why);
+        buffer_append_text(&why->next, "it is sent when the rate allows it");
+        append_expected(&why->next, why, ", at about ");
+    } else if (strcmp(why->held_by, HELD_BY_TENANT) == 0) {
+        say_tenant_held(why);
+    } else if (strcmp(why->held_by, "paused") == 0) {
+        buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
+        if (why->status->pause_reason && *why->status->pause_reason)
+            buffer_printf(reason, " (%s)", why->status->pause_reason);
+        buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s",
+                      SLICE_ARG(name));
+    } else if (strcmp(why->held_by, "throttle") == 0) {
+        append_destination(why);
+        buffer_append_text(reason, " asked for a pause");
+        buffer_append_text(&why->next, "it is sent when the pause is over");
+    } else if (strcmp(why->held_by, "concurrency") == 0) {
+        say_all_under_way(why);
+    } else if (strcmp(why->held_by, HELD_BY_TENANT_DEAD) == 0) {
+        buffer_printf(reason, "its tenant has as many dead letters at destination %.*s as dead.max_per_tenant allows",
+                      SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
+    } else if (strcmp(why->held_by, HELD_BY_SHARE) == 0) {
+        say_share_used(why);
+    } else if (strcmp(why->held_by, "unconfigured") == 0) {
+        buffer_printf(reason, "destination %.*s is not in the configuration", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it waits until the destination is configured again; cancel it if that will not be");
+    } else if (strcmp(why->held_by, "dead_full") == 0) {
+        buffer_printf(reason, "destination %.*s has as many dead letters as dead.max allows", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when some of them have been sent again or removed");
+    } else {
+        say_held_by_gate(why);
+    }
+}
+
+static bool is_pulled(const struct why *why)
+{
+    return why->destination && why->destination->transport == TRANSPORT_PULL;
+}
+
+static void say_ready(struct why *why)
+{
+    buffer_append_text(&why->reason, "it is due and waits for its turn");
+    append_place(&why->reason, why);
+    if (is_pulled(why)) {
+        buffer_append_text(&why->next, "a worker gets it when its turn comes and one asks for work");
+        return;
+    }
+    buffer_append_text(&why->next, "it is sent when its turn comes");
+    append_expected(&why->next, why, ", at about ");
+    if (why->status && why->status->concurrency > 0)
+        buffer_printf(&why->next, "; %" PRId64 " of %" PRId64 " sends are under way", why->status->under_way,
+                      why->status->concurrency);
+}
+
+static void say_later(struct why *why)
+{
+    const struct job *job = why->job;
+    if (job->state == STATE_PENDING) {
+        buffer_append_text(&why->reason, "its run_at has not come");
+    } else if (job->step == STEP_VERIFY) {
+        buffer_append_text(&why->reason, "it is not known whether an attempt arrived");
+        append_last_error(&why->reason, job);
+    } else if (job->step == STEP_POLL) {
+        buffer_append_text(&why->reason, "the destination accepted it and has not judged it yet");
+    } else {
+        buffer_printf(&why->reason, "attempt %" PRId64 " failed", job->attempts);
+        append_last_error(&why->reason, job);
+    }
+    buffer_append_text(&why->next, job->step == STEP_VERIFY ? "the destination is asked whether it arrived, at "
+                                   : job->step == STEP_POLL ? "the destination is asked again, at "
+                                                            : "it is sent at ");
+    append_time(&why->next, job->run_at);
+    if (job->state == STATE_WAITING && job->step == STEP_SEND)
+        buffer_printf(&why->next, ", %" PRId64 " of %" PRId64 " retries spent", job->retry_count, why->retries_max);
+}
+
+static void say_running(struct why *why)
+{
+    buffer_printf(&why->reason, "attempt %" PRId64 " is under way", why->job->attempts);
+    buffer_append_text(&why->next, "its answer decides; without one the lease ends at ");
+    append_time(&why->next, why->job->lease_until);
+}
+
+static void say_dead(struct why *why)
+{
+    buffer_append(&why->reason, why->job->dead_code);
+    append_last_error(&why->reason, why->job);
+    const struct dead_config *dead = why->destination ? &why->destination->dead : NULL;
+    if (dead && dead->redrive_after_ms > 0 && why->job->redrives_auto < dead->redrive_times &&
+        slice_equal(why->job->dead_code, SLICE("MAX_RETRIES_EXCEEDED"))) {
+        buffer_append_text(&why->next, "it is sent again by itself while the destination is well, not before ");
+        append_time(&why->next, instant_add(why->job->dead_at, dead->redrive_after_ms));
+    } else {
+        buffer_append_text(&why->next, "nothing, until somebody sends it again with retry");
+    }
+    if (why->job->expires_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, "; it is removed at ");
+        append_time(&why->next, why->job->expires_at);
+    }
+}
+
+static void say(struct why *why, instant now)
+{
+    const struct job *job = why->job;
+    switch (job->state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        if (why->held_by && !why->held_by_tenant) {
+            say_held(why);
+            append_place(&why->reason, why);
+            append_expected(&why->next, why, "; at about ");
+        } else if (why->held_by)
+            say_held(why);
+        else if (job->run_at > now)
+            say_later(why);
+        else
+            say_ready(why);
+        break;
+    case STATE_RUNNING:
+        say_running(why);
+        break;
+    case STATE_DEAD:
+        say_dead(why);
+        break;
+    default:
+        buffer_append_text(&why->reason, job->state == STATE_COMPLETED ? "the destination has it" : "it was cancelled");
+        buffer_append_text(&why->next, "nothing");
+        break;
+    }
+}
+
+/* Whether it ends only when somebody acts, so that nothing else about the job matters until then. */
+static bool needs_somebody(const struct destination_status *status)
+{
+    static const char *const holds[] = { "paused", "unconfigured", "dead_full" };
+    for (size_t i = 0; i < sizeof holds / sizeof *holds; i++)
+        if (strcmp(status->held_by, holds[i]) == 0)
+            return true;
+    return strcmp(status->held_by, "contingency") == 0 && status->cause && strcmp(status->cause, "operator") == 0;
+}
+
+/* One that a job whose time has not come need not heed. */
+static bool is_short(const char *held_by)
+{
+    static const char *const short_holds[] = { "concurrency", "throttle", "rate", "cycle" };
+    for (size_t i = 0; i < sizeof short_holds / sizeof *short_holds; i++)
+        if (strcmp(held_by, short_holds[i]) == 0)
+            return true;
+    return false;
+}
+
+const char *why_held_by(const struct destination_status *status, bool lane_held)
+{
+    bool held = status && status->held_by;
+    return lane_held && !(held && needs_somebody(status)) ? HELD_BY_TENANT : held ? status->held_by : NULL;
+}
+
+/* The tenant's own limit holds it, and for longer than the destination's. */
+static bool is_held_by_own_rate(const struct why *why)
+{
+    const struct destination_status *status = why->status;
+    instant own = why->place ? why->place->queue.tenant_until : INSTANT_NONE;
+    if (own == INSTANT_NONE)
+        return false;
+    return !status->held_by || (is_short(status->held_by) && status->held_until != INSTANT_NONE && own > status->held_until);
+}
+
+/* It is due, and nothing of the destination's holds it for longer than a slot becomes free. */
+static bool is_held_by_share(const struct why *why)
+{
+    const char *held_by = why->status->held_by;
+    return why->place && why->place->queue.share_used && !is_pulled(why) &&
+           (!held_by || strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) == 0);
+}
+
+static void hold_by(struct why *why, const char *held_by, instant since, instant until)
+{
+    why->held_by = held_by;
+    if (since != INSTANT_NONE && since > why->since)
+        why->since = since;
+    why->until = until;
+}
+
+/*
+ * A hold of the destination's that is short counts only for a job that could go otherwise: one whose time has not come
+ * waits for that.
+ */
+static void find_hold(struct why *why, instant now)
+{
+    const struct job *job = why->job;
+    const struct destination_status *status = why->status;
+    bool waits = job->state == STATE_PENDING || job->state == STATE_WAITING;
+    why->since = job->updated_at;
+    why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
+    if (!waits || !status)
+        return;
+    const char *held_by = why_held_by(status, why->lane != NULL);
+    if (held_by && strcmp(held_by, HELD_BY_TENANT) == 0) {
+        hold_by(why, held_by, why->lane->since, INSTANT_NONE);
+        if (why->place) {
+            why->own_place = *why->place;
+            why->own_place.queue.at = INSTANT_NONE; /* nobody knows when it is resumed */
+            why->place = &why->own_place;
+        }
+    } else if (why->place && why->place->queue.dead_full && !(held_by && needs_somebody(status))) {
+        hold_by(why, HELD_BY_TENANT_DEAD, INSTANT_NONE, INSTANT_NONE);
+    } else if (job->run_at <= now && is_held_by_own_rate(why)) {
+        why->held_by_tenant = true;
+        hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);
+    } else if (job->run_at <= now && is_held_by_share(why)) {
+        hold_by(why, HELD_BY_SHARE, INSTANT_NONE, INSTANT_NONE);
+    } else if (held_by && (job->run_at <= now || !is_short(held_by))) {
+        hold_by(why, held_by, status->held_since, status->held_until);
+    }
+}
+
+/* Where it stands; what is not known is null. */
+static void write_queue(struct json_writer *json, const struct why_place *place)
+{
+    const struct queue_place *queue = &place->queue;
+    bool all_counted = place->ahead < WHY_AHEAD_MAX;
+    json_name(json, "queue");
+    json_object_begin(json);
+    json_member_int(json, "ahead", (int64_t)place->ahead);
+    json_member_bool(json, "ahead_or_more", !all_counted);
+    json_member_int(json, "before", queue->before);
+    json_member_int(json, "tenants", (int64_t)queue->tenants);
+    if (queue->limit)
+        json_member_text(json, "limited_by", queue->limit);
+    if (queue->at != INSTANT_NONE && all_counted) {
+        json_member_instant(json, "expected_at", queue->at);
+    } else {
+        json_name(json, "expected_at");
+        json_put_null(json);
+    }
+    json_object_end(json);
+}
+
+void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
+               const struct destination_status *status, const struct lane_hold *lane, const struct why_place *place,
+               instant now)
+{
+    struct why why = { .job = job, .status = status && status->known ? status : NULL, .place = place, .lane = lane,
+                       .destination = destination,
+                       .retries_max = destination ? destination->policy.retry.retries_max : 0 };
+    buffer_init(&why.reason, SENTENCE_BYTES_MAX);
+    buffer_init(&why.next, SENTENCE_BYTES_MAX);
+    find_hold(&why, now);
+    say(&why, now);
+
+    struct json_writer json = json_writer(out);
+    json_object_begin(&json);
+    json_member_string(&json, "id", job->id);
+    json_member_string(&json, "tenant", job->tenant);
+    json_member_string(&json, "destination", job->destination);
+    json_member_text(&json, "state", job_state_name(job->state));
+    if (why.held_by)
+        json_member_text(&json, "held_by", why.held_by);
+    json_member_instant(&json, "since", why.since);
+    json_member_instant(&json, "until", why.until);
+    if (why.held_by && why.status && strcmp(why.held_by, gate_hold_name(HOLD_CONTINGENCY)) == 0)
+        json_member_instant(&json, "next_look_at", why.status->look_at);
+    if (job->state == STATE_PENDING || job->state == STATE_WAITING)
+        json_member_instant(&json, "next_at", job->run_at);
+    if (why.place && why.place->queue.known)
+        write_queue(&json, why.place);
+    json_member_int(&json, "attempt_count", job->attempts);
+    json_member_int(&json, "retry_count", job->retry_count);
+    if (destination)
+        json_member_int(&json, "max_retries", why.retries_max);
+    json_member_given(&json, "last_code", job->last_code);
+    json_member_given(&json, "last_error", job->last_error);
+    json_member_given(&json, "dead_code", job->dead_code);
+    json_member_string(&json, "reason", buffer_slice(&why.reason));
+    json_member_string(&json, "next", buffer_slice(&why.next));
+    json_object_end(&json);
+    buffer_release(&why.reason);
+    buffer_release(&why.next);
+}

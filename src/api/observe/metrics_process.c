@@ -1,0 +1,143 @@
+/*
+ * The process and its files, as the system knows them. What cannot be read is left out.
+ */
+#include "api/call/shared.h"
+#include "api/observe/metrics.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STAT_BYTES_MAX = 1024, STORE_PATH_BYTES_MAX = 4096 };
+
+static void tell(const struct exposition *out, double value)
+{
+    exposition_sample(out, NULL, 0, value);
+}
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+void metrics_process_cpu(const struct exposition *out, const struct metrics_scene *scene)
+{
+    struct rusage usage;
+    (void)scene;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        tell(out, seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
+}
+
+/* Numbers of /proc/self/stat behind the program's name: vsize, rss in pages, start in ticks since boot. */
+struct process_stat {
+    unsigned long long start, virtual_bytes;
+    long long resident_pages;
+};
+
+static bool read_stat(struct process_stat *ret)
+{
+    char text[STAT_BYTES_MAX];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (len <= 0)
+        return false;
+    text[len] = '\0';
+    const char *rest = strrchr(text, ')'); /* the name may hold anything */
+    return rest && sscanf(rest + 1,
+                          " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d"
+                          " %llu %llu %lld",
+                          &ret->start, &ret->virtual_bytes, &ret->resident_pages) == 3;
+}
+
+void metrics_process_resident(const struct exposition *out, const struct metrics_scene *scene)
+{
+    struct process_stat stat;
+    (void)scene;
+    if (read_stat(&stat))
+        tell(out, (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE));
+}
+
+void metrics_process_virtual(const struct exposition *out, const struct metrics_scene *scene)
+{
+    struct process_stat stat;
+    (void)scene;
+    if (read_stat(&stat))
+        tell(out, (double)stat.virtual_bytes);
+}
+
+void metrics_process_start(const struct exposition *out, const struct metrics_scene *scene)
+{
+    struct process_stat stat;
+    struct timespec since_boot, now;
+    (void)scene;
+    if (!read_stat(&stat) || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return;
+    double boot = (double)now.tv_sec - (double)since_boot.tv_sec + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
+    double start = boot + (double)stat.start / (double)sysconf(_SC_CLK_TCK);
+    tell(out, (double)(int64_t)(start * 100) / 100); /* the system tells it in hundredths */
+}
+
+void metrics_process_fds(const struct exposition *out, const struct metrics_scene *scene)
+{
+    int64_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    (void)scene;
+    if (!folder)
+        return;
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    tell(out, (double)(count - 1)); /* without the one that looked */
+}
+
+void metrics_process_max_fds(const struct exposition *out, const struct metrics_scene *scene)
+{
+    struct rlimit limit;
+    (void)scene;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        tell(out, (double)limit.rlim_cur);
+}
+
+/* Where the store's file is; false: it has none. */
+static bool store_path(const struct metrics_scene *scene, const char *suffix, char ret_path[STORE_PATH_BYTES_MAX])
+{
+    struct slice store = slice_from(scene->api->config->store), scheme = SLICE("sqlite:");
+    if (!slice_has_prefix(store, scheme))
+        return false;
+    int len = snprintf(ret_path, STORE_PATH_BYTES_MAX, "%s%s", store.data + scheme.len, suffix);
+    return len > 0 && len < STORE_PATH_BYTES_MAX;
+}
+
+static void tell_size(const struct exposition *out, const struct metrics_scene *scene, const char *suffix)
+{
+    char path[STORE_PATH_BYTES_MAX];
+    struct stat facts;
+    if (store_path(scene, suffix, path) && stat(path, &facts) == 0)
+        tell(out, (double)facts.st_size);
+}
+
+void metrics_store_bytes(const struct exposition *out, const struct metrics_scene *scene)
+{
+    tell_size(out, scene, "");
+}
+
+void metrics_store_wal_bytes(const struct exposition *out, const struct metrics_scene *scene)
+{
+    tell_size(out, scene, "-wal");
+}
+
+void metrics_disk_free(const struct exposition *out, const struct metrics_scene *scene)
+{
+    char path[STORE_PATH_BYTES_MAX];
+    struct statvfs facts;
+    if (store_path(scene, "", path) && statvfs(path, &facts) == 0)
+        tell(out, (double)facts.f_bavail * (double)facts.f_frsize);
+}

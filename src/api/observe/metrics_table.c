@@ -1,0 +1,648 @@
+/*
+ * The families of /metrics, one row each. The documents' names stand as they wrote them; what is insist's own begins with
+ * insist_ and ends with its unit.
+ */
+#include "api/call/shared.h"
+#include "api/observe/dead_ages.h"
+#include "api/observe/metrics.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum { ATTEMPT_BYTES = 24 };
+
+#define LABEL(label_name, text) ((struct metric_label){ (label_name), (text) })
+#define TEXT(label_name, text) ((struct metric_label){ (label_name), slice_from(text) })
+
+static const struct exposition_scale duration_scale = { &measured_duration, 1000, 0 };
+static const struct exposition_scale delivery_scale = { &measured_delivery, 1000, 0 };
+static const struct exposition_scale wait_scale = { &measured_wait, 1000, 0 };
+static const struct exposition_scale wait_minutes_scale = { &measured_wait, 60000, 30000 };
+static const struct exposition_scale spread_scale = { &measured_spread, 1000, 0 };
+static const struct exposition_scale analysis_scale = { &measured_analysis, 1e9, 0 };
+static const struct exposition_scale commit_scale = { &measured_commit, 1e9, 0 };
+static const struct exposition_scale operations_scale = { &measured_operations, 1, 0 };
+static const struct exposition_scale request_scale = { &measured_request, 1e9, 0 };
+static const struct exposition_scale age_scale = { &measured_age, 1000, 0 };
+
+/* One sample with the destination and one label more. */
+static void tell(const struct exposition *out, const struct metrics_destination *destination, struct metric_label label,
+                 double value)
+{
+    const struct metric_label labels[] = { LABEL("destination", destination->name), label };
+    exposition_sample(out, labels, 2, value);
+}
+
+/* ---- of destinations, with what the engine measured ---- */
+
+/* Calls `write` for each destination that the engine knows. */
+static void each_measured(const struct exposition *out, const struct metrics_scene *scene,
+                          void (*write)(const struct exposition *out, const struct metrics_destination *destination,
+                                        const struct measures *measures))
+{
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            write(out, &scene->items[i], &scene->items[i].measured->measures);
+}
+
+static void labels_one(const struct exposition *out, const struct metrics_destination *destination,
+                       const struct measures *measures)
+{
+    static const char *const names[LABEL_COUNT] = { [LABEL_TRANSIENT] = "TRANSIENT", [LABEL_PERMANENT] = "PERMANENT",
+                                                    [LABEL_UNKNOWN] = "UNKNOWN" };
+    for (size_t i = 0; i < LABEL_COUNT; i++)
+        tell(out, destination, TEXT("classification", names[i]), (double)measures->labels[i]);
+}
+
+static void write_labels(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, labels_one);
+}
+
+static void outcomes_one(const struct exposition *out, const struct metrics_destination *destination,
+                         const struct measures *measures)
+{
+    for (int i = OUTCOME_DELIVERED; i < OUTCOME_COUNT; i++)
+        tell(out, destination, TEXT("class", outcome_name((enum outcome)i)), (double)measures->outcomes[i]);
+}
+
+static void write_outcomes(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, outcomes_one);
+}
+
+static const char *attempt_name(size_t index, char text[ATTEMPT_BYTES])
+{
+    if (index == MEASURED_ATTEMPTS_MAX)
+        return "other";
+    snprintf(text, ATTEMPT_BYTES, "%zu", index + 1);
+    return text;
+}
+
+/* How many numbers of attempts there are to tell of: the first always, up to the highest that occurred. */
+static size_t attempts_seen(const struct measures *measures)
+{
+    size_t count = MEASURED_ATTEMPTS_MAX + 1;
+    while (count > 1 && measures->attempts[count - 1].answered == 0)
+        count--;
+    return count;
+}
+
+static void retries_one(const struct exposition *out, const struct metrics_destination *destination,
+                        const struct measures *measures)
+{
+    char text[ATTEMPT_BYTES];
+    for (size_t i = 0; i < attempts_seen(measures); i++)
+        tell(out, destination, TEXT("attempt", attempt_name(i, text)), (double)measures->attempts[i].retried);
+}
+
+static void write_retries(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, retries_one);
+}
+
+static void numbers_one(const struct exposition *out, const struct metrics_destination *destination,
+                        const struct measures *measures)
+{
+    char text[ATTEMPT_BYTES];
+    for (size_t i = 0; i < attempts_seen(measures); i++) {
+        const struct attempt_measure *attempt = &measures->attempts[i];
+        struct metric_label labels[] = { LABEL("destination", destination->name), TEXT("attempt", attempt_name(i, text)),
+                                         TEXT("result", "delivered") };
+        exposition_sample(out, labels, 3, (double)attempt->delivered);
+        labels[2] = TEXT("result", "failed");
+        exposition_sample(out, labels, 3, (double)(attempt->answered - attempt->delivered));
+    }
+}
+
+static void write_numbers(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, numbers_one);
+}
+
+/* C-83: one family. A number is about attempts; "all" about jobs: of those that were retried and ended, who got through. */
+static void success_one(const struct exposition *out, const struct metrics_destination *destination,
+                        const struct measures *measures)
+{
+    char text[ATTEMPT_BYTES];
+    int64_t ended = measures->retried_delivered + measures->retried_dead;
+    for (size_t i = 0; i <= MEASURED_ATTEMPTS_MAX; i++) {
+        const struct attempt_measure *attempt = &measures->attempts[i];
+        if (attempt->answered > 0)
+            tell(out, destination, TEXT("attempt", attempt_name(i, text)),
+                 (double)attempt->delivered / (double)attempt->answered);
+    }
+    if (ended > 0)
+        tell(out, destination, TEXT("attempt", "all"), (double)measures->retried_delivered / (double)ended);
+}
+
+static void write_success(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, success_one);
+}
+
+/* Codes, those of dead letters or of all failures. */
+static void codes_of(const struct exposition *out, const struct metrics_destination *destination,
+                     const struct measures *measures, bool dead)
+{
+    for (size_t i = 0; i <= measures->code_count; i++) {
+        bool other = i == measures->code_count;
+        const struct code_measure *code = other ? &measures->other_codes : &measures->codes[i];
+        int64_t count = dead ? code->dead : code->failed;
+        if (count > 0)
+            tell(out, destination, TEXT("code", other ? "other" : code->code), (double)count);
+    }
+}
+
+static void dead_codes_one(const struct exposition *out, const struct metrics_destination *destination,
+                           const struct measures *measures)
+{
+    codes_of(out, destination, measures, true);
+}
+
+static void failed_codes_one(const struct exposition *out, const struct metrics_destination *destination,
+                             const struct measures *measures)
+{
+    codes_of(out, destination, measures, false);
+}
+
+static void write_dead_codes(const struct exposition *out, const struct metrics_scene *scene)
+{
+    const struct metric_label expired = TEXT("code", "EXPIRED");
+    each_measured(out, scene, dead_codes_one);
+    exposition_sample(out, &expired, 1, (double)scene->engine.expired);
+}
+
+static void write_failed_codes(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, failed_codes_one);
+}
+
+static void write_died(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        exposition_sample(out, &LABEL("destination", scene->items[i].name), 1, scene->items[i].values.died);
+    exposition_sample(out, NULL, 0, (double)scene->engine.expired);
+}
+
+static void reasons_one(const struct exposition *out, const struct metrics_destination *destination,
+                        const struct measures *measures)
+{
+    static const struct { enum verdict verdict; const char *name; } reasons[] = {
+        { VERDICT_PERMANENT, "PERMANENT_ERROR" }, { VERDICT_EXHAUSTED, "MAX_RETRIES_EXCEEDED" }, { VERDICT_EXPIRED, "EXPIRED" },
+        { VERDICT_PARK, "IN_DOUBT" },             { VERDICT_SPLIT, "PARTIAL" },
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        tell(out, destination, TEXT("reason", reasons[i].name),
+             (double)(measures->verdicts[reasons[i].verdict] + measures->untried_dead[reasons[i].verdict]));
+}
+
+static void write_reasons(const struct exposition *out, const struct metrics_scene *scene)
+{
+    const struct metric_label expired = TEXT("reason", "EXPIRED");
+    each_measured(out, scene, reasons_one);
+    exposition_sample(out, &expired, 1, (double)scene->engine.expired);
+}
+
+static void write_dead_ages(const struct exposition *out, const struct metrics_scene *scene)
+{
+    static const struct histogram none;
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct histogram *ages = scene->items[i].dead_ages;
+        exposition_histogram(out, &LABEL("destination", scene->items[i].name), 1, ages ? ages : &none, &age_scale);
+    }
+}
+
+/* ---- alerts ---- */
+
+static void tell_alerts(const struct exposition *out, const int64_t alerts[ALERT_KIND_COUNT], struct slice destination)
+{
+    for (int kind = 0; kind < ALERT_KIND_COUNT; kind++) {
+        const struct metric_label labels[] = { TEXT("alert", alert_types[kind].name),
+                                               TEXT("severity", alert_severity_name(alert_types[kind].severity)),
+                                               LABEL("destination", destination) };
+        if (alerts[kind] > 0)
+            exposition_sample(out, labels, destination.len > 0 ? 3 : 2, (double)alerts[kind]);
+    }
+}
+
+static void write_alerts(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell_alerts(out, scene->items[i].measured->alerts, scene->items[i].name);
+    tell_alerts(out, scene->engine.alerts, SLICE(""));
+}
+
+/* ---- of tenants ---- */
+
+static void tenants_of(const struct exposition *out, const struct metrics_destination *destination,
+                       const struct measures *measures, bool dead)
+{
+    const struct measured_tenant *tenants = destination->measured->tenants;
+    int64_t others = dead ? measures->other_tenants.dead : measures->other_tenants.processed;
+    for (size_t i = 0; i < measures->tenant_count; i++)
+        tell(out, destination, LABEL("tenant", tenants[i].tenant), (double)(dead ? tenants[i].dead : tenants[i].processed));
+    if (others > 0)
+        tell(out, destination, TEXT("tenant", "other"), (double)others);
+}
+
+static void dead_tenants_one(const struct exposition *out, const struct metrics_destination *destination,
+                             const struct measures *measures)
+{
+    tenants_of(out, destination, measures, true);
+}
+
+static void processed_one(const struct exposition *out, const struct metrics_destination *destination,
+                          const struct measures *measures)
+{
+    tenants_of(out, destination, measures, false);
+}
+
+static void write_dead_tenants(const struct exposition *out, const struct metrics_scene *scene)
+{
+    const struct metric_label other = TEXT("tenant", "other");
+    each_measured(out, scene, dead_tenants_one);
+    exposition_sample(out, &other, 1, (double)scene->engine.expired);
+}
+
+static void write_processed(const struct exposition *out, const struct metrics_scene *scene)
+{
+    each_measured(out, scene, processed_one);
+}
+
+/* One of the documents' fairness figures of every tenant that is told singly. */
+static void write_turns(const struct exposition *out, const struct metrics_scene *scene, size_t figure)
+{
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct metrics_destination *destination = &scene->items[i];
+        for (size_t k = 0; k < destination->turn_count; k++) {
+            const struct metrics_tenant *tenant = &destination->turns[k];
+            if (tenant->standing.known)
+                tell(out, destination, LABEL("tenant", tenant->tenant),
+                     (double)*(const int64_t *)((const char *)&tenant->standing.turns + figure));
+        }
+    }
+}
+
+static void write_priority(const struct exposition *out, const struct metrics_scene *scene)
+{
+    write_turns(out, scene, offsetof(struct turn_figures, priority));
+}
+
+static void write_in_a_row(const struct exposition *out, const struct metrics_scene *scene)
+{
+    write_turns(out, scene, offsetof(struct turn_figures, in_a_row));
+}
+
+static void write_rounds(const struct exposition *out, const struct metrics_scene *scene)
+{
+    write_turns(out, scene, offsetof(struct turn_figures, rounds_without));
+}
+
+static const struct { const char *name; size_t count; } states[] = {
+    { "pending", offsetof(struct lane_counts, pending) }, { "running", offsetof(struct lane_counts, running) },
+    { "waiting", offsetof(struct lane_counts, waiting) }, { "dead", offsetof(struct lane_counts, dead) },
+};
+
+static double count_at(const struct lane_counts *counts, size_t offset)
+{
+    return (double)*(const int64_t *)((const char *)counts + offset);
+}
+
+static void write_jobs(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        for (size_t k = 0; k < sizeof states / sizeof *states; k++)
+            tell(out, &scene->items[i], TEXT("state", states[k].name), count_at(&scene->items[i].counts, states[k].count));
+}
+
+static void tenant_jobs(const struct exposition *out, const struct metrics_destination *destination, struct slice tenant,
+                        const struct lane_counts *counts)
+{
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        const struct metric_label labels[] = { LABEL("destination", destination->name), LABEL("tenant", tenant),
+                                               TEXT("state", states[i].name) };
+        exposition_sample(out, labels, 3, count_at(counts, states[i].count));
+    }
+}
+
+static void write_tenant_jobs(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct metrics_destination *destination = &scene->items[i];
+        for (size_t k = 0; k < destination->largest_count; k++)
+            tenant_jobs(out, destination, destination->largest[k].tenant, &destination->largest[k].counts);
+        tenant_jobs(out, destination, SLICE("other"), &destination->rest);
+    }
+}
+
+/* ---- how destinations stand ---- */
+
+/* One sample a word, 1 for the one that holds. */
+static void tell_words(const struct exposition *out, const struct metrics_destination *destination, const char *label,
+                       const char *const *words, size_t count, const char *present)
+{
+    for (size_t i = 0; i < count; i++)
+        tell(out, destination, TEXT(label, words[i]), present && strcmp(words[i], present) == 0);
+}
+
+static void write_breaker(const struct exposition *out, const struct metrics_scene *scene)
+{
+    static const char *const words[] = { "closed", "open", "half_open" };
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell_words(out, &scene->items[i], "state", words, 3, scene->items[i].measured->status.breaker);
+}
+
+static void write_limit_reason(const struct exposition *out, const struct metrics_scene *scene)
+{
+    static const char *const words[] = {
+        [LIMIT_CONFIGURED] = "configured", [LIMIT_MAX] = "max",     [LIMIT_STARTS] = "starts", [LIMIT_BORNE] = "borne",
+        [LIMIT_RISES] = "rises",           [LIMIT_TRIAL] = "trial", [LIMIT_OUTAGE] = "outage",
+    };
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell(out, &scene->items[i], TEXT("reason", words[scene->items[i].measured->status.limit.reason]), 1);
+}
+
+static void write_mode(const struct exposition *out, const struct metrics_scene *scene)
+{
+    static const char *const words[] = { "normal", "contingency", "recovering", "paused" };
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured)
+            tell_words(out, &scene->items[i], "mode", words, 4, scene->items[i].measured->status.mode);
+}
+
+static void write_held(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->items[i].measured && scene->items[i].measured->status.held_by)
+            tell(out, &scene->items[i], TEXT("by", scene->items[i].measured->status.held_by), 1);
+}
+
+static void write_cycle_jobs(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct metrics_destination *destination = &scene->items[i];
+        if (!destination->measured || destination->measured->status.cycle.number == 0)
+            continue;
+        const struct cycle_figures *cycle = &destination->measured->status.cycle;
+        tell(out, destination, TEXT("result", "selected"), (double)cycle->selected);
+        tell(out, destination, TEXT("result", "succeeded"), (double)cycle->succeeded);
+        tell(out, destination, TEXT("result", "failed"), (double)cycle->failed);
+        tell(out, destination, TEXT("result", "rescheduled"), (double)cycle->rescheduled);
+    }
+}
+
+/* ---- of the whole ---- */
+
+static void write_build(const struct exposition *out, const struct metrics_scene *scene)
+{
+    (void)scene;
+    exposition_sample(out, &TEXT("version", INSIST_VERSION), 1, 1);
+}
+
+static void write_refused(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (int i = 0; i < REFUSAL_COUNT; i++)
+        exposition_sample(out, &TEXT("reason", refusal_name((enum refusal)i)), 1, (double)scene->api->measures.refused[i]);
+}
+
+static void write_requests(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (int i = 0; i < REQUEST_CLASS_COUNT; i++) {
+        for (size_t k = 0; k < REQUEST_STATUSES_MAX; k++) {
+            int64_t count = scene->api->measures.counts[i][k];
+            const struct metric_label labels[] = { TEXT("class", request_class_name((enum request_class)i)),
+                                                   TEXT("code", request_status_name(k)) };
+            if (count > 0)
+                exposition_sample(out, labels, 2, (double)count);
+        }
+    }
+}
+
+static void write_request_durations(const struct exposition *out, const struct metrics_scene *scene)
+{
+    for (int i = 0; i < REQUEST_CLASS_COUNT; i++)
+        exposition_histogram(out, &TEXT("class", request_class_name((enum request_class)i)), 1,
+                             &scene->api->measures.durations[i], &request_scale);
+}
+
+static void write_connections(const struct exposition *out, const struct metrics_scene *scene)
+{
+    exposition_sample(out, NULL, 0, (double)scene->api->http.door.count);
+}
+
+static void write_commits(const struct exposition *out, const struct metrics_scene *scene)
+{
+    exposition_histogram(out, NULL, 0, &scene->writer.commit_ns, &commit_scale);
+}
+
+static void write_operations(const struct exposition *out, const struct metrics_scene *scene)
+{
+    exposition_histogram(out, NULL, 0, &scene->writer.operations, &operations_scale);
+}
+
+static void write_last_event(const struct exposition *out, const struct metrics_scene *scene)
+{
+    exposition_sample(out, NULL, 0, (double)scene->last_event);
+}
+
+static void write_engine_idle(const struct exposition *out, const struct metrics_scene *scene)
+{
+    instant ran_at = scene->figures.ran_at;
+    if (ran_at != 0)
+        exposition_sample(out, NULL, 0, scene->now > ran_at ? (double)(scene->now - ran_at) / SECOND_MS : 0);
+}
+
+static void write_disk_limit(const struct exposition *out, const struct metrics_scene *scene)
+{
+    exposition_sample(out, NULL, 0, (double)scene->api->config->disk_free_bytes);
+}
+
+static void write_jobs_limit(const struct exposition *out, const struct metrics_scene *scene)
+{
+    if (scene->api->config->pending_max > 0)
+        exposition_sample(out, NULL, 0, (double)scene->api->config->pending_max);
+}
+
+#define VALUE(member) .value = offsetof(struct metrics_values, member)
+#define SPREAD(member, told_by) .histogram = offsetof(struct measures, member), .scale = &(told_by)
+#define COUNTER(name, labels, help) { name, METRIC_COUNTER, help }, labels
+#define OF_DECISIONS .of_decisions = true
+#define GAUGE(name, labels, help) { name, METRIC_GAUGE, help }, labels
+#define HISTOGRAM(name, labels, help) { name, METRIC_HISTOGRAM, help }, labels
+
+const struct metric_row metric_rows[] = {
+    /* RN-BIL-004 */
+    { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
+    { HISTOGRAM("submission_retry_backoff_minutes", "destination", "Waits before retries, in minutes."),
+      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
+    { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
+    { COUNTER("error_classification_distribution", "destination, classification",
+              "Failed attempts by the documents' three classes: TRANSIENT, PERMANENT, UNKNOWN."),
+      .write = write_labels, OF_DECISIONS },
+    /* RN-BIL-005 */
+    { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
+      SPREAD(analysis, analysis_scale), OF_DECISIONS },
+    { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
+    { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
+    { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent), OF_DECISIONS },
+    { HISTOGRAM("backoff_duration_minutes", "destination", "Waits before retries, in minutes."),
+      SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
+    { GAUGE("retry_success_rate", "destination, attempt",
+            "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
+            "were retried and are delivered or dead."),
+      .write = write_success },
+    /* The e-mail document */
+    { COUNTER("retry_attempts_total", "destination, attempt",
+              "Retries that were scheduled, by the number of the attempt that had failed."),
+      .write = write_retries },
+    { HISTOGRAM("retry_backoff_delay_seconds", "destination", "Waits before retries."), SPREAD(wait, wait_scale) },
+    { COUNTER("dlq_entries_total", "destination",
+              "Jobs that died. Those whose deadline passed while they waited have no destination."),
+      .write = write_died },
+    { GAUGE("dlq_size", "destination", "Dead letters now."), VALUE(dead) },
+    { HISTOGRAM("dlq_age_seconds", "destination",
+                "Ages of the dead letters there are, so it can fall; of many as of the last pass, a thousand a "
+                "scrape."),
+      .write = write_dead_ages },
+    { COUNTER("dlq_by_error_code", "destination, code", "Jobs that died, by the code of their last attempt."),
+      .write = write_dead_codes },
+    { COUNTER("dlq_by_company", "destination, tenant", "Jobs that died, by tenant."), .write = write_dead_tenants },
+    { COUNTER("tenant_jobs_processed", "destination, tenant", "Answered attempts, by tenant."),
+      .write = write_processed },
+    { GAUGE("tenant_current_priority", "destination, tenant",
+            "The tenant's priority in the turns; 1 is the most urgent."),
+      .write = write_priority },
+    { GAUGE("tenant_consecutive_batch", "destination, tenant",
+            "Jobs of the tenant in a row, up to the batch of its turn; 0 when another was served since."),
+      .write = write_in_a_row },
+    { GAUGE("tenant_rounds_without_processing", "destination, tenant", "Whole rounds since the tenant was served."),
+      .write = write_rounds },
+
+    /* jobs */
+    { GAUGE("insist_jobs", "destination, state", "Jobs now, by state."), .write = write_jobs },
+    { GAUGE("insist_jobs_ready", "destination", "Jobs that could be sent now."), VALUE(ready) },
+    { GAUGE("insist_jobs_limit", "", "limits.pending: beyond so many no job is taken."), .write = write_jobs_limit },
+    { GAUGE("insist_tenant_jobs", "destination, tenant, state", "Jobs now, of the tenants that have the most."),
+      .write = write_tenant_jobs },
+    { COUNTER("insist_jobs_enqueued_total", "destination", "New jobs taken."), VALUE(enqueued) },
+    { COUNTER("insist_jobs_duplicate_total", "destination", "Jobs that were there already, with the same body."),
+      VALUE(duplicates) },
+    { COUNTER("insist_enqueue_refused_total", "reason",
+              "Jobs that were not taken for another reason than their form; requests, where all of one was refused."),
+      .write = write_refused },
+    { COUNTER("insist_jobs_completed_total", "destination", "Jobs delivered; kept over restarts."), VALUE(completed) },
+    { COUNTER("insist_jobs_cancelled_total", "destination", "Jobs cancelled; kept over restarts."), VALUE(cancelled) },
+    { COUNTER("insist_jobs_dead_total", "destination, reason",
+              "Jobs that died, by the reason in their dead letter. Those whose deadline passed while they waited "
+              "have no destination."),
+      .write = write_reasons },
+    { GAUGE("insist_success_ratio", "destination", "Delivered jobs' share of all that are delivered or dead, 0 to 1."),
+      VALUE(success) },
+
+    /* attempts */
+    { COUNTER("insist_attempts_total", "destination, class", "Answered attempts, by what came of them."),
+      .write = write_outcomes },
+    { COUNTER("insist_attempts_by_number_total", "destination, attempt, result", "Answered attempts by their number."),
+      .write = write_numbers },
+    { COUNTER("insist_attempt_errors_total", "destination, code", "Failed attempts by code."),
+      .write = write_failed_codes },
+    { COUNTER("insist_attempts_unsent_total", "destination", "Jobs that were claimed and given back untouched."),
+      VALUE(unsent) },
+    { COUNTER("insist_recovered_attempts_total", "destination",
+              "Attempts whose end nobody recorded: after a crash, or a pull worker's lost lease."),
+      VALUE(recovered) },
+    { HISTOGRAM("insist_attempt_duration_seconds", "destination",
+                "How long an attempt took; of pull workers from lease to end."),
+      SPREAD(duration, duration_scale) },
+    { HISTOGRAM("insist_delivery_seconds", "destination", "From a job's arrival to its delivery."),
+      SPREAD(delivery, delivery_scale) },
+    { HISTOGRAM("insist_queue_seconds", "destination", "From when a job could be sent to its first attempt."),
+      SPREAD(queued, delivery_scale) },
+    { GAUGE("insist_queue_mean_seconds", "destination", "The mean of insist_queue_seconds since the start."),
+      VALUE(queue_mean_s) },
+    { GAUGE("insist_queue_oldest_seconds", "destination",
+            "About how long the job that is next has waited: by the one claimed last, and by how long some have been "
+            "waiting. Not known after a restart until something is claimed."),
+      VALUE(queue_oldest_s) },
+    { COUNTER("insist_backoff_capped_total", "destination", "Waits that had grown to the policy's cap."),
+      VALUE(capped) },
+    { HISTOGRAM("insist_backoff_spread_ratio", "destination",
+                "Where in its spread each wait was drawn, 0 to 1: even when the spread is."),
+      SPREAD(spread, spread_scale) },
+
+    /* destinations */
+    { GAUGE("insist_in_flight", "destination", "Attempts under way."), VALUE(in_flight) },
+    { GAUGE("insist_concurrency_limit", "destination", "How many may be under way now."), VALUE(limit) },
+    { GAUGE("insist_concurrency_reason", "destination, reason",
+            "1, with the reason why so many may be under way now: see docs/operations.md."),
+      .write = write_limit_reason },
+    { GAUGE("insist_breaker_state", "destination, state", "1 for the state the breaker is in, else 0."),
+      .write = write_breaker },
+    { GAUGE("insist_destination_mode", "destination, mode", "1 for the mode the destination is in, else 0."),
+      .write = write_mode },
+    { GAUGE("insist_destination_held", "destination, by", "1 while something keeps jobs from being sent."),
+      .write = write_held },
+    { GAUGE("insist_destination_up", "destination",
+            "1 unless health checks say that it is down; only where there are some."),
+      VALUE(up) },
+    { COUNTER("insist_destination_available_seconds_total", "destination",
+              "Time without contingency, open breaker and failed health checks."),
+      VALUE(available_s) },
+    { COUNTER("insist_destination_observed_seconds_total", "destination", "Time that was looked at."),
+      VALUE(observed_s) },
+    { GAUGE("insist_destination_availability_ratio", "destination",
+            "Available part of the observed time since the start, 0 to 1."),
+      VALUE(availability) },
+    { GAUGE("insist_contingency_seconds", "destination",
+            "How long the present contingency has lasted; 0: there is none."),
+      VALUE(contingency_s) },
+    { COUNTER("insist_contingency_seconds_total", "destination", "Time in contingency."), VALUE(contingency_total_s) },
+    { GAUGE("insist_tenants", "destination", "Tenants that have or had jobs."), VALUE(tenants) },
+    { GAUGE("insist_tenants_with_work", "destination", "Tenants with jobs that could be sent."),
+      VALUE(tenants_with_work) },
+    { GAUGE("insist_tenants_paused", "destination", "Tenants that are held for themselves."), VALUE(tenants_paused) },
+    { GAUGE("insist_leases", "destination", "Jobs that pull workers hold."), VALUE(leases) },
+    { GAUGE("insist_lease_workers_waiting", "destination", "Pull workers that wait for a job."), VALUE(workers) },
+    { GAUGE("insist_cycle_jobs", "destination, result", "Jobs of the last cycle: selected, and what came of them."),
+      .write = write_cycle_jobs },
+    { GAUGE("insist_cycle_duration_seconds", "destination", "How long the last cycle took."), VALUE(cycle_s) },
+    { GAUGE("insist_cycle_average_age_seconds", "destination", "Mean age of the jobs that the last cycle selected."),
+      VALUE(cycle_age_s) },
+
+    { GAUGE("insist_alerts", "alert, severity, destination",
+            "Alerts that stand; about tenants, how many of them. Those about the daemon have no destination, and what does not "
+            "stand has no series."),
+      .write = write_alerts },
+
+    /* the daemon */
+    { GAUGE("insist_build_info", "version", "1, with the version."), .write = write_build },
+    { COUNTER("insist_http_requests_total", "class, code",
+              "Answered requests by what they are for and by status; `gone`: the client had left."),
+      .write = write_requests },
+    { HISTOGRAM("insist_http_request_duration_seconds", "class",
+                "From a whole request to its answer; pull workers wait in theirs."),
+      .write = write_request_durations },
+    { GAUGE("insist_http_connections", "", "Open connections of clients."), .write = write_connections },
+    { HISTOGRAM("insist_commit_duration_seconds", "", "How long a transaction took, until it was durable."),
+      .write = write_commits },
+    { HISTOGRAM("insist_commit_operations", "", "Operations of a transaction."), .write = write_operations },
+    { GAUGE("insist_events_last_number", "", "Number of the newest event in the trail."), .write = write_last_event },
+    { GAUGE("insist_engine_idle_seconds", "", "Since the engine last ran; it does so at least each second."),
+      .write = write_engine_idle },
+    { GAUGE("insist_store_bytes", "", "Size of the store's file."), .write = metrics_store_bytes },
+    { GAUGE("insist_store_wal_bytes", "", "Size of the store's write-ahead log."), .write = metrics_store_wal_bytes },
+    { GAUGE("insist_disk_free_bytes", "", "Free space where the store is."), .write = metrics_disk_free },
+    { GAUGE("insist_disk_free_limit_bytes", "", "limits.disk_free: below it no job is taken."),
+      .write = write_disk_limit },
+    { COUNTER("process_cpu_seconds_total", "", "Processor time of the process."), .write = metrics_process_cpu },
+    { GAUGE("process_resident_memory_bytes", "", "Memory in use."), .write = metrics_process_resident },
+    { GAUGE("process_virtual_memory_bytes", "", "Virtual memory."), .write = metrics_process_virtual },
+    { GAUGE("process_open_fds", "", "Open file descriptors."), .write = metrics_process_fds },
+    { GAUGE("process_max_fds", "", "How many may be open."), .write = metrics_process_max_fds },
+    { GAUGE("process_start_time_seconds", "", "When the process began, since 1970."), .write = metrics_process_start },
+    { .labels = NULL },
+};

@@ -1,0 +1,200 @@
+/*
+ * How the daemon itself is: health, figures, its description.
+ */
+#include "api/call/counts.h"
+#include "api/observe/observe.h"
+#include "base/embedded.h"
+#include "base/log.h"
+#include "engine/measures.h"
+
+#include <string.h>
+
+enum { STUCK_AFTER_MS = 30 * 1000 }; /* no progress for this long means not alive */
+
+/* --- health --------------------------------------------------------------------------------------- */
+
+/* What the clock jumped over did not pass. */
+static int64_t elapsed(instant since, instant now)
+{
+    return now - since - clock_stepped_ms(2 * STUCK_AFTER_MS);
+}
+
+static bool writer_is_stuck(const struct api *api, instant now)
+{
+    struct writer_figures figures = writer_figures(api->settings.writer);
+    return figures.busy && elapsed(figures.progressed_at, now) > STUCK_AFTER_MS;
+}
+
+/* The pulse comes back about once a second, and so does the engine's own turn. */
+static bool engine_is_stuck(const struct api *api, instant now)
+{
+    if (api->pulse.ran_at != 0)
+        return elapsed(api->pulse.ran_at, now) > STUCK_AFTER_MS;
+    return api->pulse.out && elapsed(api->pulse.asked_at, now) > STUCK_AFTER_MS;
+}
+
+static void answer_fine(struct call *call)
+{
+    struct buffer body = call_buffer();
+    buffer_append_text(&body, "{\"status\":\"ok\"}");
+    call_json(call, 200, &body);
+}
+
+void handle_livez(struct call *call)
+{
+    instant now = api_now(call->api);
+    if (writer_is_stuck(call->api, now))
+        call_problem(call, 503, "writer_stuck", "a transaction has been under way for more than %d s; look at the disk",
+                     STUCK_AFTER_MS / SECOND_MS);
+    else if (engine_is_stuck(call->api, now))
+        call_problem(call, 503, "engine_stuck", "the engine has made no progress for more than %d s; restart the daemon",
+                     STUCK_AFTER_MS / SECOND_MS);
+    else
+        answer_fine(call);
+}
+
+void handle_readyz(struct call *call)
+{
+    struct api *api = call->api;
+    if (api->draining)
+        call_problem(call, 503, "stopping", "the daemon is stopping");
+    else if (api->pulse.ran_at == 0)
+        call_problem(call, 503, "starting", "the engine has not started yet");
+    else if (api_disk_is_low(api))
+        call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; free some space");
+    else
+        answer_fine(call);
+}
+
+/* --- figures -------------------------------------------------------------------------------------- */
+
+static void write_destinations(struct json_writer *json, const struct call *call, const struct counts *counts)
+{
+    json_name(json, "destinations");
+    json_array_begin(json);
+    for (size_t i = 0; i < counts->count; i++) {
+        const struct destination_status *status = call_standing(call, counts->items[i].name);
+        json_object_begin(json);
+        json_member_string(json, "name", counts->items[i].name);
+        json_member_text(json, "mode", status && status->known ? status->mode : "normal");
+        if (status && status->held_by)
+            json_member_text(json, "held_by", status->held_by);
+        counts_write(json, &counts->items[i].counts);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void write_engine(struct json_writer *json, const struct call *call)
+{
+    const struct engine_figures *figures = &call->standings.figures;
+    json_name(json, "engine");
+    json_object_begin(json);
+    json_member_int(json, "claimed", figures->claimed);
+    json_member_int(json, "delivered", figures->delivered + call->api->acked);
+    json_member_int(json, "failed", figures->failed);
+    json_member_int(json, "retried", figures->retried);
+    json_member_int(json, "held", figures->held);
+    json_member_int(json, "dead", figures->dead);
+    json_member_int(json, "recovered", figures->recovered);
+    if (figures->ran_at != 0)
+        json_member_instant(json, "ran_at", figures->ran_at);
+    json_object_end(json);
+}
+
+/* Nobody may say that all is well while one of these is not acknowledged. */
+static void write_alerts(struct json_writer *json, const struct call *call)
+{
+    json_name(json, "alerts");
+    json_object_begin(json);
+    json_member_int(json, "standing", call->standings.figures.alerts);
+    json_member_int(json, "unacknowledged", call->standings.figures.alerts_unacked);
+    json_object_end(json);
+}
+
+static void write_writer(struct json_writer *json, const struct api *api)
+{
+    struct writer_figures figures = writer_figures(api->settings.writer);
+    json_name(json, "writer");
+    json_object_begin(json);
+    json_member_int(json, "transactions", figures.transactions);
+    json_member_int(json, "operations", figures.operations);
+    json_member_bool(json, "busy", figures.busy);
+    json_object_end(json);
+}
+
+/* What the caller may do, so that a page offers nothing else. */
+static void write_caller(struct json_writer *json, const struct call *call)
+{
+    static const struct {
+        unsigned scope;
+        const char *name;
+    } scopes[] = {
+        { SCOPE_ENQUEUE, "enqueue" }, { SCOPE_READ, "read" }, { SCOPE_WORK, "work" },
+        { SCOPE_OPERATE, "operate" }, { SCOPE_ADMIN, "admin" },
+    };
+    json_name(json, "scopes");
+    json_array_begin(json);
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        if (call->scopes & scopes[i].scope)
+            json_put_string(json, slice_from(scopes[i].name));
+    json_array_end(json);
+    if (call->tenant_bound.data)
+        json_member_string(json, "tenant", call->tenant_bound);
+}
+
+static void answer_stats(struct call *call)
+{
+    const struct api *api = call->api;
+    const struct counts *counts = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_member_text(&json, "version", INSIST_VERSION);
+    json_member_instant(&json, "started_at", api->began_at);
+    json_member_int(&json, "uptime_s", (api_now(api) - api->began_at) / SECOND_MS);
+    json_name(&json, "totals");
+    json_object_begin(&json);
+    counts_write(&json, &counts->total);
+    json_object_end(&json);
+    write_destinations(&json, call, counts);
+    write_caller(&json, call);
+    if (!call->tenant_bound.data) { /* the rest is about all tenants */
+        write_writer(&json, api);
+        write_engine(&json, call);
+        write_alerts(&json, call);
+        json_member_int(&json, "calls", (int64_t)api->calls);
+    }
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+void handle_stats(struct call *call)
+{
+    struct counts *counts = call_alloc(call, sizeof *counts);
+    if (!counts)
+        return;
+    if (!counts_read(call, counts))
+        return;
+    call->context = counts;
+    for (size_t i = 0; i < counts->count; i++)
+        call_standing_add(call, counts->items[i].name);
+    call_standings(call, answer_stats);
+}
+
+/* --- what it is ----------------------------------------------------------------------------------- */
+
+static void send_embedded(struct call *call, const char *name, const char *content_type)
+{
+    const struct embedded_file *file = embedded_api;
+    while (file->name && strcmp(file->name, name) != 0)
+        file++;
+    struct buffer body = call_buffer();
+    buffer_append(&body, (struct slice){ file->data ? file->data : "", file->len });
+    call_send(call, 200, content_type, &body);
+}
+
+void handle_openapi(struct call *call)
+{
+    send_embedded(call, "openapi.json", "application/json");
+}

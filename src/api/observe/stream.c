@@ -1,0 +1,328 @@
+/*
+ * Following the trail: server-sent events.
+ *
+ * The events are in the store, so nothing is kept for a client but its place: it is given what comes after that place,
+ * one piece at a time, and the next when it has taken the last. Whoever has caught up waits. One timer for all looks
+ * whether the writer has made a transaction since; while it has not, the store is not read.
+ *
+ * Every stream ends with an event `end` that says why, unless the connection broke. The client comes again with the
+ * last `id` it saw, as browsers do by themselves, and misses nothing.
+ */
+#include "api/observe/observe.h"
+#include "api/observe/events.h"
+#include "base/log.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+
+enum {
+    TICK_MS = 250,
+    HEARTBEAT_MS = 15 * 1000,
+    SLOW_MS = 30 * 1000, /* a piece that was not taken for so long is the last */
+    RETRY_MS = 2000,     /* after which a browser comes again */
+    EVENTS_AT_ONCE = 64,
+    PIECE_BYTES_MAX = 64 * 1024, /* and one event more */
+    NEWEST_MAX = 1000,
+};
+
+struct follower {
+    struct event_filter filter;
+    int64_t after;        /* the number of the last event that was looked at */
+    int64_t newest;       /* not further behind than so many events; 0: all are wanted */
+    int64_t transactions; /* of the writer, when the store was last read to its end */
+    instant wrote_at;
+    const char *end; /* why it ends; NULL: it does not */
+    bool begun;
+    bool caught_up; /* and nothing has been written since, as far as the last look at the writer tells */
+};
+
+/* --- what is sent --------------------------------------------------------------------------------- */
+
+/* An event of the stream itself, which has no id: it is not of the trail. */
+static void write_own(struct buffer *out, const char *name, const char *member, const char *text, int64_t number)
+{
+    struct json_writer json = json_writer(out);
+    buffer_printf(out, "event: %s\ndata: ", name);
+    json_object_begin(&json);
+    if (text)
+        json_member_text(&json, member, text);
+    else
+        json_member_int(&json, member, number);
+    json_object_end(&json);
+    buffer_append_text(out, "\n\n");
+}
+
+/* A line end within would end the event: JSON has none but as white space. */
+static void write_one(struct buffer *out, const struct event *event)
+{
+    struct json_writer json = json_writer(out);
+    buffer_printf(out, "id: %" PRId64 "\ndata: ", event->number);
+    size_t from = out->len;
+    event_write(&json, event);
+    for (size_t i = from; i < out->len; i++)
+        if (out->data[i] == '\n' || out->data[i] == '\r')
+            out->data[i] = ' ';
+    buffer_append_text(out, "\n\n");
+}
+
+/* Without data: it is no event, but the client remembers the id, and proxies see that somebody is there. */
+static void write_place(struct buffer *out, const struct follower *follower)
+{
+    buffer_printf(out, ":\nid: %" PRId64 "\n\n", follower->after);
+}
+
+static void write_beginning(struct buffer *out, const struct follower *follower)
+{
+    buffer_printf(out, "retry: %d\n", RETRY_MS);
+    write_place(out, follower);
+}
+
+/* --- what is read --------------------------------------------------------------------------------- */
+
+/* Whether there are events behind that number. */
+static enum status has_more(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
+{
+    struct arena memory;
+    struct event *events;
+    size_t count = 0;
+    arena_init(&memory, SIZE_MAX / 4);
+    enum status status = reader->ops->reader_events(reader, after, 1, &memory, &events, &count, err);
+    *ret_more = count > 0;
+    arena_release(&memory);
+    return status;
+}
+
+/* The number of the newest event, not less than `low`: they have no gaps, so few looks find it among any number. */
+static enum status find_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err)
+{
+    int64_t step = 1, high;
+    bool more = true;
+    enum status status = has_more(reader, low, &more, err);
+    for (high = low; status == STATUS_OK && more && step < INT64_MAX / 4; step *= 2) {
+        low = high;
+        high = low + step;
+        status = has_more(reader, high, &more, err);
+    }
+    while (status == STATUS_OK && low < high) {
+        int64_t middle = low + (high - low) / 2;
+        status = has_more(reader, middle, &more, err);
+        if (more)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_newest = low;
+    return status;
+}
+
+/* Who wants the newest only, and is further behind, is told how many it misses. */
+static enum status skip_old(struct store_reader *reader, struct follower *follower, struct buffer *out, struct error *err)
+{
+    int64_t newest;
+    bool behind;
+    enum status status = has_more(reader, follower->after + follower->newest, &behind, err);
+    if (status != STATUS_OK || !behind)
+        return status;
+    status = find_newest(reader, follower->after + follower->newest, &newest, err);
+    if (status != STATUS_OK)
+        return status;
+    write_own(out, "skipped", "events", NULL, newest - follower->newest - follower->after);
+    follower->after = newest - follower->newest;
+    return STATUS_OK;
+}
+
+/* *ret_all: nothing follows what was read. */
+static enum status read_piece(struct store_reader *reader, struct follower *follower, struct buffer *out, bool *ret_all,
+                              struct error *err)
+{
+    struct arena memory;
+    struct event *events;
+    size_t count, i = 0;
+    size_t max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
+    enum status status = follower->newest > 0 ? skip_old(reader, follower, out, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    arena_init(&memory, SIZE_MAX / 4);
+    status = reader->ops->reader_events(reader, follower->after, max, &memory, &events, &count, err);
+    for (; status == STATUS_OK && i < count && out->len < PIECE_BYTES_MAX; i++) {
+        if (event_filter_takes(&follower->filter, &events[i]))
+            write_one(out, &events[i]);
+        follower->after = events[i].number;
+    }
+    arena_release(&memory);
+    *ret_all = status == STATUS_OK && i == count && count < max;
+    return status;
+}
+
+static enum piece follow_next(struct call *call, struct buffer *out)
+{
+    struct api *api = call->api;
+    struct follower *follower = call->context;
+    struct error error;
+    if (follower->end) {
+        write_own(out, "end", "reason", follower->end, 0);
+        return PIECE_LAST;
+    }
+    if (!follower->begun)
+        write_beginning(out, follower);
+    follower->begun = true;
+    if (!follower->caught_up) {
+        /* Asked before the store is read: what is written meanwhile counts as new. */
+        int64_t transactions = writer_figures(api->settings.writer).transactions;
+        bool all = false;
+        if (read_piece(api->reader, follower, out, &all, &error) != STATUS_OK) {
+            log_event(LOG_ERROR, "stream_failed", FIELD_CSTR("error", error.text));
+            buffer_clear(out);
+            write_own(out, "end", "reason", "store_failed", 0);
+            return PIECE_LAST;
+        }
+        follower->transactions = all ? transactions : -1;
+        follower->caught_up = all || follower->newest > 0; /* those go on with the next tick */
+    }
+    instant now = api_now(api);
+    if (out->len == 0 && now >= follower->wrote_at + HEARTBEAT_MS)
+        write_place(out, follower);
+    if (out->len > 0)
+        follower->wrote_at = now;
+    return follower->caught_up ? PIECE_WAIT : PIECE_MORE;
+}
+
+/* --- when ----------------------------------------------------------------------------------------- */
+
+static void look_after(struct call *call, void *context)
+{
+    struct follower *follower = call->context;
+    const int64_t *transactions = context;
+    instant now = api_now(call->api);
+    if (call_stream_is_writing(call)) {
+        if (now < follower->wrote_at + SLOW_MS)
+            return;
+        struct buffer last = call_buffer();
+        write_own(&last, "end", "reason", "slow", 0);
+        log_event(LOG_WARN, "stream_cut", FIELD_CSTR("reason", "the client does not read"), FIELD_TEXT("token", call->who));
+        call_stream_cut(call, &last);
+        return;
+    }
+    if (follower->transactions != *transactions)
+        follower->caught_up = false;
+    if (!follower->caught_up || now >= follower->wrote_at + HEARTBEAT_MS)
+        call_stream_wake(call);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *context)
+{
+    struct api *api = context;
+    int64_t transactions = writer_figures(api->settings.writer).transactions;
+    (void)fd;
+    (void)what;
+    if (call_streams_visit(api, follow_next, look_after, &transactions) == 0)
+        event_del(api->stream_timer);
+}
+
+static bool start_timer(struct api *api)
+{
+    static const struct timeval every = { TICK_MS / 1000, TICK_MS % 1000 * 1000 };
+    if (!api->stream_timer)
+        api->stream_timer = event_new(api->http.loop, -1, EV_PERSIST, on_tick, api);
+    if (!api->stream_timer)
+        return false;
+    return event_pending(api->stream_timer, EV_TIMEOUT, NULL) || event_add(api->stream_timer, &every) == 0;
+}
+
+static void end_one(struct call *call, void *context)
+{
+    struct follower *follower = call->context;
+    follower->end = context;
+    call_stream_hurry(call);
+}
+
+void event_streams_end(struct api *api, const char *reason)
+{
+    call_streams_visit(api, follow_next, end_one, (void *)(uintptr_t)reason);
+}
+
+/* --- beginning ------------------------------------------------------------------------------------ */
+
+/* A place behind the newest event is another store's: there it begins with what is new. False: answered already. */
+static bool find_place(struct call *call, struct follower *follower, struct slice after)
+{
+    struct error error;
+    int64_t newest;
+    if (after.len > 0 && (!slice_to_int64(after, &follower->after) || follower->after < 0)) {
+        call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the number of an event");
+        return false;
+    }
+    enum status status = find_newest(call->api->reader, 0, &newest, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return false;
+    }
+    if (after.len == 0 || follower->after > newest)
+        follower->after = newest;
+    return true;
+}
+
+static bool read_newest(struct call *call, struct follower *follower)
+{
+    struct slice text = call_query(call, "newest");
+    if (text.len == 0 ||
+        (slice_to_int64(text, &follower->newest) && follower->newest > 0 && follower->newest <= NEWEST_MAX))
+        return true;
+    call_problem(call, 422, "invalid_limit", "newest must be a whole number from 1 to %d", NEWEST_MAX);
+    return false;
+}
+
+struct token_count {
+    struct slice who;
+    int64_t count;
+};
+
+static void count_own(struct call *call, void *context)
+{
+    struct token_count *own = context;
+    own->count += slice_equal(call->who, own->who);
+}
+
+/* False: answered already. */
+static bool may_follow(struct call *call)
+{
+    const struct config *config = call->api->config;
+    struct token_count own = { .who = call->who };
+    if ((int64_t)call_streams_visit(call->api, follow_next, count_own, &own) >= config->streams_max)
+        call_problem(call, 503, "too_many_streams", "%lld clients follow the events already; use fewer, or GET /v1/events",
+                     (long long)config->streams_max);
+    else if (call->api->tokens && own.count >= config->streams_per_token)
+        call_problem(call, 429, "too_many_streams",
+                     "%lld clients follow the events with this token already; use fewer, or GET /v1/events",
+                     (long long)config->streams_per_token);
+    else
+        return true;
+    return false;
+}
+
+void handle_events_stream(struct call *call)
+{
+    struct api *api = call->api;
+    struct slice last = call_header(call, SLICE("Last-Event-ID"));
+    struct follower *follower = call_alloc(call, sizeof *follower);
+    if (!follower)
+        return;
+    *follower = (struct follower){ .wrote_at = api_now(api) };
+    if (api->draining) {
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+        return;
+    }
+    if (!may_follow(call))
+        return;
+    if (!event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
+        !find_place(call, follower, last.len > 0 ? last : call_query(call, "after")))
+        return;
+    if (!start_timer(api)) {
+        call_no_memory(call);
+        return;
+    }
+    call->context = follower;
+    call->has_small_pieces = true;
+    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
+    call_stream(call, "text/event-stream", follow_next);
+}

@@ -1,0 +1,244 @@
+/*
+ * Alerts: those that stand, and those that are over; and that somebody knows of one.
+ */
+#include "api/call/body.h"
+#include "api/call/counts.h"
+#include "api/call/query.h"
+#include "api/operate/operate.h"
+#include "config/problems.h"
+#include "engine/alert_record.h"
+
+#include <jansson.h>
+#include <string.h>
+
+enum {
+    LOOKED_AT_MAX = 1000, /* rows for one page, however few are found */
+    ROWS_AT_ONCE_MIN = 100,
+};
+
+struct alert_page {
+    bool standing, cleared; /* which are asked for */
+    struct slice destination, severity, name;
+    struct slice tenant; /* .data NULL: all */
+    size_t limit, written, looked_at;
+    struct slice last; /* id of the last one that was looked at; empty: none */
+    bool more;         /* in this space */
+};
+
+static bool is_text(const json_t *root, const char *name, struct slice wanted)
+{
+    const json_t *member = json_object_get(root, name);
+    return json_is_string(member) && slice_equal(wanted, slice_from(json_string_value(member)));
+}
+
+/* A token that acts for one tenant sees what is about that tenant, and nothing of what all of them have together. */
+static bool is_wanted(const struct alert_page *page, struct slice value)
+{
+    json_t *root = json_loadb(value.data, value.len, 0, NULL);
+    bool wanted = json_is_object(root) && (!page->tenant.data || is_text(root, "tenant", page->tenant)) &&
+                  (page->destination.len == 0 || is_text(root, "destination", page->destination)) &&
+                  (page->severity.len == 0 || is_text(root, "severity", page->severity)) &&
+                  (page->name.len == 0 || is_text(root, "alert", page->name));
+    json_decref(root);
+    return wanted;
+}
+
+static enum status write_some(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
+                              struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    struct kept *kept;
+    size_t count;
+    size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
+    enum status status = reader->ops->reader_kept_list(reader, space, page->last, max, &call->memory, &kept, &count, err);
+    page->more = status == STATUS_OK && count == max;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        if (page->written == page->limit) {
+            page->more = true;
+            return STATUS_OK;
+        }
+        page->last = kept[i].name;
+        page->looked_at++;
+        if (!is_wanted(page, kept[i].value))
+            continue;
+        json_put_raw(json, kept[i].value);
+        page->written++;
+    }
+    return status;
+}
+
+static enum status write_space(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    page->more = true;
+    while (status == STATUS_OK && page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX)
+        status = write_some(call, page, space, json, err);
+    return status;
+}
+
+/* "cleared/ID" goes on among those that are over. */
+static const struct slice cleared_mark = { "cleared/", 8 };
+
+static void write_next(const struct alert_page *page, bool in_cleared, struct json_writer *json)
+{
+    struct buffer next;
+    json_name(json, "next");
+    if (!page->more) {
+        json_put_null(json);
+        return;
+    }
+    buffer_init(&next, 2 * ALERT_ID_BYTES);
+    if (in_cleared)
+        buffer_append(&next, cleared_mark);
+    buffer_append(&next, page->last);
+    json_put_string(json, buffer_slice(&next));
+    buffer_release(&next);
+}
+
+static void answer_page(struct call *call, struct alert_page *page)
+{
+    struct error error;
+    enum status status = STATUS_OK;
+    bool in_cleared = !page->standing;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "alerts");
+    json_array_begin(&json);
+    if (page->standing)
+        status = write_space(call, page, SPACE_ALERT, &json, &error);
+    if (status == STATUS_OK && page->cleared && !(page->standing && page->more)) {
+        if (page->standing)
+            page->last = SLICE("");
+        in_cleared = true;
+        status = write_space(call, page, SPACE_ALERT_CLEARED, &json, &error);
+    }
+    json_array_end(&json);
+    write_next(page, in_cleared, &json);
+    json_object_end(&json);
+    if (status == STATUS_OK) {
+        call_json(call, 200, &body);
+        return;
+    }
+    buffer_release(&body);
+    call_store_problem(call, status, &error);
+}
+
+/* A list of what nothing is called would be empty, and look like good news. False: answered already. */
+static bool filter_is_known(struct call *call, const struct alert_page *page)
+{
+    struct nearest nearest = { .wanted = page->name };
+    bool severity = page->severity.len == 0;
+    for (int i = SEVERITY_INFO; i <= SEVERITY_CRITICAL && !severity; i++)
+        severity = slice_equal(page->severity, slice_from(alert_severity_name((enum alert_severity)i)));
+    if (!severity) {
+        call_problem(call, 422, "invalid_parameter", "severity must be critical, warning or info");
+        return false;
+    }
+    if (page->name.len > 0 && alert_kind_from_name(page->name) == ALERT_KIND_COUNT) {
+        for (int i = 0; i < ALERT_KIND_COUNT; i++)
+            nearest_offer(&nearest, alert_types[i].name);
+        call_problem(call, 422, "invalid_parameter", "there is no alert \"%s\"%s%s%s", quote(page->name).text,
+                     nearest.name ? "; did you mean \"" : "", nearest.name ? nearest.name : "", nearest.name ? "\"?" : "");
+        return false;
+    }
+    return page->destination.len == 0 || destination_is_not_misspelt(call, page->destination);
+}
+
+/* --- acknowledging ------------------------------------------------------------------------------ */
+
+enum { NOTE_BYTES_MAX = 1024 };
+
+struct ack_order {
+    struct alert_ack ack;
+    enum status status;
+    struct error error;
+    struct kept_wait kept; /* only when the status is good */
+};
+
+/* As it is kept now: among those that stand, or, ended by this, among the others. */
+static void answer_acked(struct call *call)
+{
+    struct store_reader *reader = call->api->reader;
+    struct slice value;
+    struct error error;
+    enum status status =
+        reader->ops->reader_kept(reader, SPACE_ALERT, call->parameters[0], &call->memory, &value, &error);
+    if (status == STATUS_NOT_FOUND)
+        status = reader->ops->reader_kept(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, &value, &error);
+    if (status != STATUS_OK) {
+        call_store_problem(call, status, &error);
+        return;
+    }
+    struct buffer body = call_buffer();
+    buffer_append(&body, value);
+    call_json(call, 200, &body);
+}
+
+static void after_ack(struct call *call)
+{
+    const struct ack_order *order = call->context;
+    if (order->status == STATUS_NOT_FOUND)
+        call_problem(call, 404, "alert_not_found", "%s", order->error.text);
+    else if (order->status != STATUS_OK)
+        call_problem(call, 503, "not_done", "%s", order->error.text);
+    else if (order->kept.error.status != STATUS_OK)
+        call_problem(call, 503, "not_kept", "it could not be written: %s", order->kept.error.text);
+    else
+        answer_acked(call);
+}
+
+static void on_ack_kept(struct kept_wait *wait)
+{
+    call_return(wait->context);
+}
+
+static void run_ack(struct call *call, struct engine *engine)
+{
+    struct ack_order *order = call->context;
+    order->kept = (struct kept_wait){ .done = on_ack_kept, .context = call };
+    order->status = engine_ack_alert(engine, &order->ack, &order->kept, &order->error);
+    if (order->status != STATUS_OK)
+        call_return(call);
+}
+
+void handle_alert_ack(struct call *call)
+{
+    static const char *const names[] = { "note", NULL };
+    struct ack_order *order = call_alloc(call, sizeof *order);
+    json_t *body = order ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    bool read = body_text(call, body, "note", NOTE_BYTES_MAX, &order->ack.note);
+    json_decref(body);
+    if (!read)
+        return;
+    order->ack.id = call->parameters[0];
+    order->ack.by = call->who;
+    order->ack.tenant = call->tenant_bound;
+    call->context = order;
+    call_engine(call, run_ack, after_ack);
+}
+
+/* --- the list ------------------------------------------------------------------------------------- */
+
+void handle_alerts_list(struct call *call)
+{
+    struct slice state = call_query(call, "state"), cursor = call_query(call, "cursor");
+    struct alert_page page = { .destination = call_query(call, "destination"), .severity = call_query(call, "severity"),
+                               .name = call_query(call, "alert"), .tenant = call->tenant_bound, .last = cursor };
+    bool all = slice_equal(state, SLICE("all"));
+    page.cleared = all || slice_equal(state, SLICE("cleared"));
+    page.standing = all || state.len == 0 || slice_equal(state, SLICE("standing"));
+    if (!page.standing && !page.cleared) {
+        call_problem(call, 422, "invalid_state", "state must be standing, cleared or all");
+        return;
+    }
+    if (slice_has_prefix(cursor, cleared_mark)) {
+        page.standing = false;
+        page.last = slice_from_offset(cursor, cleared_mark.len);
+    }
+    if (filter_is_known(call, &page) && call_limit(call, &page.limit))
+        answer_page(call, &page);
+}

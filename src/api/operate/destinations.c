@@ -1,0 +1,366 @@
+/*
+ * Destinations: how they stand, and holding them.
+ */
+#include "api/call/body.h"
+#include "api/call/counts.h"
+#include "api/call/query.h"
+#include "api/operate/operate.h"
+#include "config/problems.h"
+
+#include <string.h>
+
+static const char *transport_name(enum transport_kind kind)
+{
+    static const char *const names[] = {
+        [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_PULL] = "pull",
+    };
+    return names[kind];
+}
+
+/* Who is held, when one destination is shown. */
+static void write_holds(struct json_writer *json, const struct tenant_hold *holds, size_t count)
+{
+    json_name(json, "paused");
+    json_array_begin(json);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(json);
+        json_member_text(json, "tenant", holds[i].tenant ? holds[i].tenant : "");
+        json_member_instant(json, "since", holds[i].hold.since);
+        json_member_given(json, "reason", slice_from(holds[i].hold.reason));
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* The last sixty seconds, and the minutes up to now, oldest first. */
+static void write_pace(struct json_writer *json, const struct pace *pace, instant now)
+{
+    static const char *const names[] = { "delivered_by_minute", "failed_by_minute" };
+    struct pace_count minutes[PACE_MINUTES], last = pace_last_minute(pace, now);
+    pace_read(pace, now, minutes);
+    json_member_int(json, "delivered_last_minute", last.good);
+    json_member_int(json, "failed_last_minute", last.bad);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        json_name(json, names[n]);
+        json_array_begin(json);
+        for (size_t i = 0; i < PACE_MINUTES; i++)
+            json_put_int(json, n == 0 ? minutes[i].good : minutes[i].bad);
+        json_array_end(json);
+    }
+}
+
+static void write_concurrency(struct json_writer *json, const struct limit_status *limit)
+{
+    char words[LIMIT_WORDS_BYTES];
+    limit_words(limit, words);
+    json_member_int(json, "concurrency_now", limit->now);
+    json_member_text(json, "concurrency_why", words);
+    json_member_instant(json, "concurrency_rises_at", limit->rises_at);
+}
+
+/* What everybody may see; for a confined token the status has nothing else in it. See confined.h. */
+static void write_shared(struct json_writer *json, const struct call *call, const struct destination_counts *counts,
+                         const struct destination_config *config, const struct destination_status *status)
+{
+    size_t count;
+    json_member_string(json, "name", counts->name);
+    if (config && config->description)
+        json_member_text(json, "description", config->description);
+    json_member_text(json, "mode", status->known ? status->mode : "normal");
+    if (status->known && status->cause) {
+        if (!call->tenant_bound.data)
+            json_member_text(json, "mode_cause", status->cause);
+        json_member_instant(json, "mode_since", status->mode_since);
+    }
+    if (status->known && status->held_by)
+        json_member_text(json, "held_by", status->held_by);
+    if (status->known) {
+        json_member_instant(json, "held_since", status->held_since);
+        json_member_instant(json, "held_until", status->held_until);
+        json_member_instant(json, "next_look_at", status->look_at);
+    }
+    counts_write(json, &counts->counts);
+    const struct tenant_hold *holds = call_tenant_holds(call, &count);
+    if (status->tenants_paused > 0)
+        json_member_int(json, "tenants_paused", (int64_t)status->tenants_paused);
+    if (count > 0)
+        write_holds(json, holds, count);
+}
+
+static void write_standing(struct json_writer *json, const struct call *call, const struct destination_config *config,
+                           const struct destination_status *status)
+{
+    if (status->fallback)
+        json_member_bool(json, "fallback", true);
+    if (status->fallback_blocked)
+        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
+    if (status->pause_reason && *status->pause_reason)
+        json_member_text(json, "pause_reason", status->pause_reason);
+    if (config && config->transport != TRANSPORT_PULL) /* its workers decide */
+        write_concurrency(json, &status->limit);
+    if (config)
+        json_member_text(json, "breaker", status->breaker);
+    if (status->cycle.number > 0)
+        cycle_write(json, &status->cycle);
+    write_pace(json, &status->pace, api_now(call->api));
+}
+
+static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
+{
+    static const struct destination_status unknown = { 0 };
+    const struct destination_config *config = config_destination(call->api->config, counts->name);
+    const struct destination_status *found = call_standing(call, counts->name);
+    const struct destination_status *status = found ? found : &unknown;
+    json_object_begin(json);
+    write_shared(json, call, counts, config, status);
+    if (!call->tenant_bound.data) {
+        json_member_bool(json, "configured", config != NULL);
+        if (config) {
+            json_member_text(json, "transport", transport_name(config->transport));
+            json_member_given(json, "preset", slice_from(config->preset));
+            json_member_given(json, "url", slice_from(config->url_shown));
+        }
+        json_member_int(json, "tenants", (int64_t)counts->tenants);
+        json_member_int(json, "under_way", status->known ? status->under_way : 0);
+        json_member_int(json, "concurrency", config ? config->concurrency : 0);
+        if (status->known && counts->counts.ready > 0)
+            json_member_instant(json, "oldest_at", status->next_since);
+        if (status->known)
+            write_standing(json, call, config, status);
+    }
+    json_object_end(json);
+}
+
+/* --- list --------------------------------------------------------------------------------------- */
+
+struct destination_page {
+    struct counts counts;
+    size_t first, end;
+};
+
+static void answer_list(struct call *call)
+{
+    const struct destination_page *page = call->context;
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    json_object_begin(&json);
+    json_name(&json, "destinations");
+    json_array_begin(&json);
+    for (size_t i = page->first; i < page->end; i++)
+        write_destination(&json, call, &page->counts.items[i]);
+    json_array_end(&json);
+    json_name(&json, "next");
+    if (page->end < page->counts.count && page->end > 0)
+        json_put_string(&json, page->counts.items[page->end - 1].name);
+    else
+        json_put_null(&json);
+    json_object_end(&json);
+    call_json(call, 200, &body);
+}
+
+/* Behind the destination that the cursor names, whether it is still there or not. */
+static size_t first_after(const struct counts *counts, struct slice cursor)
+{
+    size_t first = 0;
+    while (first < counts->count && cursor.len > 0) {
+        struct slice name = counts->items[first].name;
+        int order = memcmp(name.data, cursor.data, name.len < cursor.len ? name.len : cursor.len);
+        if (order > 0 || (order == 0 && name.len > cursor.len))
+            break;
+        first++;
+    }
+    return first;
+}
+
+void handle_destinations_list(struct call *call)
+{
+    size_t limit;
+    struct destination_page *page = call_alloc(call, sizeof *page);
+    if (!page)
+        return;
+    if (!call_limit(call, &limit) || !counts_read(call, &page->counts))
+        return;
+    page->first = first_after(&page->counts, call_query(call, "cursor"));
+    page->end = page->counts.count - page->first < limit ? page->counts.count : page->first + limit;
+    call->context = page;
+    for (size_t i = page->first; i < page->end; i++)
+        call_standing_add(call, page->counts.items[i].name);
+    call_standings(call, answer_list);
+}
+
+/* --- one ---------------------------------------------------------------------------------------- */
+
+static void not_found(struct call *call, struct slice name)
+{
+    struct nearest nearest = { .wanted = name };
+    for (size_t i = 0; i < call->api->config->destination_count; i++)
+        nearest_offer(&nearest, call->api->config->destinations[i].name);
+    if (nearest.name)
+        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; did you mean \"%s\"?",
+                     quote(name).text, nearest.name);
+    else
+        call_problem(call, 404, "destination_not_found", "there is no destination \"%s\"; GET /v1/destinations lists them",
+                     quote(name).text);
+}
+
+static void answer_destination(struct call *call)
+{
+    struct counts counts;
+    if (!counts_read(call, &counts))
+        return;
+    const struct destination_counts *found = counts_find(&counts, call->parameters[0]);
+    if (!found) {
+        not_found(call, call->parameters[0]);
+        return;
+    }
+    struct buffer body = call_buffer();
+    struct json_writer json = json_writer(&body);
+    write_destination(&json, call, found);
+    call_json(call, 200, &body);
+}
+
+void handle_destination_get(struct call *call)
+{
+    call_standing_add(call, call->parameters[0]);
+    call_standings(call, answer_destination);
+}
+
+/* --- holding ------------------------------------------------------------------------------------ */
+
+enum hold_kind {
+    ORDER_PAUSE,
+    ORDER_RESUME,
+    ORDER_ENTER, /* contingency */
+    ORDER_LEAVE,
+};
+
+struct hold_order {
+    enum hold_kind kind;
+    bool one_tenant;
+    struct slice tenant; /* of that */
+    struct slice reason;
+    enum status status;
+    struct error error;
+    struct kept_wait kept; /* only when the status is good */
+};
+
+static void after_order(struct call *call)
+{
+    const struct hold_order *order = call->context;
+    if (order->status == STATUS_NOT_FOUND && order->one_tenant)
+        call_problem(call, 404, "tenant_not_found", "%s", order->error.text);
+    else if (order->status == STATUS_LIMIT)
+        call_problem(call, 409, "too_many_paused", "%s", order->error.text);
+    else if (order->status == STATUS_NOT_FOUND)
+        not_found(call, call->parameters[0]);
+    else if (order->status != STATUS_OK)
+        call_problem(call, 503, "not_done", "%s", order->error.text);
+    else if (order->kept.error.status != STATUS_OK)
+        call_problem(call, 503, "not_kept",
+                     "the order holds, but could not be written: %s; the daemon goes on trying, and a restart before that "
+                     "undoes it",
+                     order->kept.error.text);
+    else
+        handle_destination_get(call);
+}
+
+static void on_order_kept(struct kept_wait *wait)
+{
+    call_return(wait->context);
+}
+
+static void run_order(struct call *call, struct engine *engine)
+{
+    struct hold_order *order = call->context;
+    struct slice name = call->parameters[0];
+    engine_operator(engine, name, call->who);
+    switch (order->kind) {
+    case ORDER_PAUSE:
+        order->status = order->one_tenant
+                            ? engine_pause_tenant(engine, name, order->tenant, order->reason, &order->error)
+                            : engine_pause(engine, name, order->reason, &order->error);
+        break;
+    case ORDER_RESUME:
+        order->status = order->one_tenant ? engine_resume_tenant(engine, name, order->tenant, &order->error)
+                                          : engine_resume(engine, name, &order->error);
+        break;
+    case ORDER_ENTER:
+        order->status = engine_enter_contingency(engine, name, order->reason, &order->error);
+        break;
+    case ORDER_LEAVE:
+        order->status = engine_leave_contingency(engine, name, &order->error);
+        break;
+    }
+    engine_operator(engine, name, SLICE(""));
+    if (order->status != STATUS_OK) {
+        call_return(call);
+        return;
+    }
+    order->kept = (struct kept_wait){ .done = on_order_kept, .context = call };
+    engine_await_kept(engine, name, &order->kept);
+}
+
+static void order_hold(struct call *call, const struct hold_order *wanted)
+{
+    struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
+    if (!order) {
+        call_no_memory(call);
+        return;
+    }
+    *order = *wanted;
+    call->context = order;
+    call_engine(call, run_order, after_order);
+}
+
+/* A destination is shared by all tenants. */
+static bool may_hold(struct call *call)
+{
+    if (!call->tenant_bound.data)
+        return true;
+    call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; a destination is held for all of them");
+    return false;
+}
+
+/* `reason` is read only for a pause. */
+static void pause_or_resume(struct call *call, enum hold_kind kind)
+{
+    static const char *const pause_names[] = { "reason", "tenant", NULL }, *const resume_names[] = { "tenant", NULL };
+    struct hold_order order = { .kind = kind };
+    if (!may_hold(call))
+        return;
+    json_t *body = body_object(call, kind == ORDER_PAUSE ? pause_names : resume_names);
+    if (!body)
+        return;
+    order.one_tenant = member_get(body, "tenant") != NULL;
+    bool read = body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &order.reason) &&
+                body_text(call, body, "tenant", JOB_ID_BYTES_MAX, &order.tenant);
+    json_decref(body);
+    if (read)
+        order_hold(call, &order);
+}
+
+void handle_destination_pause(struct call *call)
+{
+    pause_or_resume(call, ORDER_PAUSE);
+}
+
+void handle_destination_resume(struct call *call)
+{
+    pause_or_resume(call, ORDER_RESUME);
+}
+
+void handle_destination_contingency(struct call *call)
+{
+    static const char *const names[] = { "enter", "reason", NULL };
+    struct slice reason;
+    bool enter;
+    if (!may_hold(call))
+        return;
+    json_t *body = body_object(call, names);
+    if (!body)
+        return;
+    bool read = body_bool(call, body, "enter", &enter) && body_text(call, body, "reason", HOLD_REASON_BYTES_MAX, &reason);
+    json_decref(body);
+    if (read)
+        order_hold(call, &(struct hold_order){ .kind = enter ? ORDER_ENTER : ORDER_LEAVE, .reason = reason });
+}

@@ -1,0 +1,226 @@
+/*
+ * From a complete request to its handler: whose it is, what it may, which route it means, whether there is room to answer.
+ */
+#include "api/serve/request.h"
+
+#include "api/call/query.h"
+#include "api/http/client.h"
+#include "api/http/origin.h"
+#include "api/jobs/jobs.h"
+#include "api/serve/routes.h"
+#include "base/clock.h"
+#include "config/problems.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ANSWER_HEADERS_BYTES_MAX = 4096,
+    PAYLOADS_A_PAGE = 50,
+    BODY_OVERHEAD_BYTES = 64 * 1024, /* of a job's JSON around its payload */
+    MIDDLE_BODY_BYTES_MAX = 1 << 20,
+};
+
+/* False: answered with 401 or 403 already. */
+static bool authorise(struct call *call)
+{
+    const struct tokens *tokens = call->api->tokens;
+    call->scopes = SCOPE_ENQUEUE | SCOPE_READ | SCOPE_OPERATE | SCOPE_ADMIN | SCOPE_WORK;
+    call->who = SLICE("loopback");
+    if (!tokens && !page_is_ours(&call->head, call->route->scope == SCOPE_NONE)) {
+        call_problem(call, 403, "forbidden_origin",
+                     "web pages of other hosts may not call; use 127.0.0.1 or localhost, or set auth.tokens_file");
+        return false;
+    }
+    if (!tokens || call->route->scope == SCOPE_NONE)
+        return true;
+    struct slice header = call_header(call, SLICE("Authorization"));
+    const struct token *token = tokens_find_bearer(tokens, header);
+    if (!token) {
+        call_problem(call, 401, "unauthorized", "%s: Authorization: Bearer TOKEN",
+                     header.len > 0 ? "the daemon's tokens file has no such token; send one that it has" : "send a token");
+        return false;
+    }
+    if (!(token->scopes & call->route->scope)) {
+        call_problem(call, 403, "forbidden_scope", "token \"%s\" does not have the scope %s, which this call needs",
+                     token->name, scope_name(call->route->scope));
+        return false;
+    }
+    call->scopes = token->scopes;
+    call->priority_max = token->priority_max;
+    call->who = arena_copy(&call->memory, slice_from(token->name)); /* a reload frees the tokens */
+    if (token->tenant)
+        call->tenant_bound = arena_copy(&call->memory, slice_from(token->tenant));
+    if (call->who.data && (!token->tenant || call->tenant_bound.data))
+        return true;
+    call_no_memory(call);
+    return false;
+}
+
+static void on_client_gone(void *context)
+{
+    call_client_left(context);
+}
+
+static struct call *call_new(struct api *api, struct client *client, const struct http_head *head, struct slice body)
+{
+    struct call *call = malloc(sizeof *call);
+    if (!call)
+        return NULL;
+    memset(call, 0, offsetof(struct call, head));
+    call->api = api;
+    call->client = client;
+    memcpy(&call->head, head, offsetof(struct http_head, headers) + head->header_count * sizeof *head->headers);
+    call->head.header_count = head->header_count;
+    call->body = body;
+    call->who = SLICE("");
+    call->began_ns = clock_ticks_ns();
+    arena_init(&call->memory, SIZE_MAX / 4);
+    buffer_init(&call->answer_headers, ANSWER_HEADERS_BYTES_MAX);
+    api->calls++;
+    client_watch(client, on_client_gone, NULL, call);
+    return call;
+}
+
+/* No id and no name has one, and a text cut short at one would be another's. */
+static bool has_control(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
+            return true;
+    return false;
+}
+
+/* False: answered already. */
+static bool address_is_clean(struct call *call)
+{
+    struct slice query = call->head.query;
+    bool clean = query.len == 0 || slice_search(query, SLICE("%00")) == query.len;
+    for (size_t i = 0; i < CALL_PARAMETERS_MAX && clean; i++)
+        clean = !has_control(call->parameters[i]);
+    if (!clean)
+        call_problem(call, 422, "invalid_address",
+                     "the address has a control character, as %%00 or %%0A; no id and no name has one");
+    return clean;
+}
+
+/* HEAD is GET, and the answer leaves the body out. */
+static const char *method_of(const struct http_head *head)
+{
+    return http_method_name(head->method == HTTP_HEAD ? HTTP_GET : head->method);
+}
+
+static void on_admitted(void *context)
+{
+    struct call *call = context;
+    call->route->handle(call);
+}
+
+static void on_not_admitted(void *context)
+{
+    call_problem(context, 503, "busy", "clients who do not read have all the memory of limits.body_budget; try again");
+}
+
+/*
+ * Answers that may be long are made when there is room for them. How long is not known before: a page with payloads is as
+ * long as they may be, read and written.
+ */
+static bool has_room(struct call *call)
+{
+    struct slice payload = call_query(call, "payload");
+    int64_t payload_max = call->api->config->payload_bytes_max, pages = call->parameters[0].data ? 1 : PAYLOADS_A_PAGE;
+    if (call->route->scope == SCOPE_NONE || call->head.method != HTTP_GET)
+        return true;
+    if (payload.len == 0)
+        return client_take_room(call->client, ROOM_SMALL, SMALL_ANSWER_BYTES_MAX, on_admitted, on_not_admitted);
+    return client_take_room(call->client, ROOM_LARGE, (size_t)(2 * payload_max * pages), on_admitted, on_not_admitted);
+}
+
+void api_request(void *context, struct client *client, const struct http_head *head, struct slice body)
+{
+    struct api *api = context;
+    struct call *call = call_new(api, client, head, body);
+    if (!call) {
+        client_end(client);
+        return;
+    }
+    if (!host_is_ours(api->config, head->host)) {
+        client_close_after(client);
+        call_problem(call, 421, "unknown_host",
+                     "Host \"%s\" is not known here; call 127.0.0.1 or localhost, or add the name to `hosts:`",
+                     quote(head->host).text);
+        return;
+    }
+    if (head->query.len > 0 && !query_read(call, head->query)) {
+        call_problem(call, 400, "bad_query", "behind ? stand NAME=VALUE, joined by &");
+        return;
+    }
+    call->route = route_find(call, method_of(head), head->path);
+    if (!call->route)
+        route_problem(call, head->path);
+    else if (api->stopping)
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+    else if (authorise(call) && address_is_clean(call) && query_is_known(call) && has_room(call))
+        call->route->handle(call);
+}
+
+/* All other calls take small ones. */
+static const struct {
+    void (*handle)(struct call *call);
+    size_t max; /* 0: as limits.payload has it */
+} long_bodies[] = {
+    { handle_jobs_post, 0 },
+    { handle_job_retry, 0 },
+    { handle_jobs_batch, BATCH_BODY_BYTES_MAX },
+    { handle_leases_ack, MIDDLE_BODY_BYTES_MAX },
+    { handle_leases_nack, MIDDLE_BODY_BYTES_MAX },
+    { handle_leases_extend, MIDDLE_BODY_BYTES_MAX },
+    { handle_decide, MIDDLE_BODY_BYTES_MAX },
+};
+
+static bool refuse_body(struct body_verdict *verdict, int status, const char *type, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+static bool refuse_body(struct body_verdict *verdict, int status, const char *type, const char *format, ...)
+{
+    va_list args;
+    verdict->status = status;
+    verdict->type = type;
+    va_start(args, format);
+    vsnprintf(verdict->detail, sizeof verdict->detail, format, args);
+    va_end(args);
+    return false;
+}
+
+bool api_takes_body(void *context, const struct http_head *head, int64_t length, struct body_verdict *ret_verdict)
+{
+    struct api *api = context;
+    const struct route *route = route_for(method_of(head), head->path);
+    struct slice bearer = http_head_find(head, SLICE("Authorization"));
+    int64_t payload_max = api->config->payload_bytes_max;
+    bool is_job = false;
+    ret_verdict->max = SMALL_BODY_BYTES_MAX;
+    if (api->tokens && !tokens_find_bearer(api->tokens, bearer.data ? bearer : SLICE("")))
+        return refuse_body(ret_verdict, 401, "unauthorized", "send a token: Authorization: Bearer TOKEN");
+    for (size_t i = 0; i < sizeof long_bodies / sizeof *long_bodies && route; i++)
+        if (long_bodies[i].handle == route->handle) {
+            is_job = long_bodies[i].max == 0; /* of which each byte may be written \u00xx */
+            ret_verdict->max = is_job ? (size_t)payload_max * 6 + BODY_OVERHEAD_BYTES : long_bodies[i].max;
+        }
+    if (length >= 0 ? (size_t)length <= ret_verdict->max : ret_verdict->max > SMALL_BODY_BYTES_MAX)
+        return true;
+    if (is_job)
+        return refuse_body(ret_verdict, 413, "payload_too_large", "the body has %lld bytes; limits.payload is %lld",
+                           (long long)length, (long long)payload_max);
+    return refuse_body(ret_verdict, 413, "body_too_large", "this call takes a body of up to %zu bytes; send less at once",
+                       ret_verdict->max);
+}
+
+void api_refused(void *context, int status)
+{
+    struct api *api = context;
+    request_measured(&api->measures, NULL, status, 0);
+}
