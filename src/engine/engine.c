@@ -436,7 +436,7 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     free(dest->pause_reason);
     dest->pause_reason = NULL;
     dest->gate.paused = dest->blocked = false;
-    dest->gate.closed_until = INSTANT_NONE;
+    dest_ask_no_more(engine, dest);
     dest->held_since = INSTANT_NONE;
     dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });
     engine_wake(engine);

@@ -128,6 +128,7 @@ struct queue_place {
     const char *limit;  /* which of them does, as in the configuration; NULL: none */
     struct rate rate;   /* of that limit */
     instant tenant_until; /* the tenant's own limit holds it until then; INSTANT_NONE: it does not */
+    instant asked_until;  /* the destination asked for no more of the tenant's before; INSTANT_NONE: it did not */
     bool dead_full;       /* the tenant has as many dead letters as it may */
     bool share_used;      /* the tenant holds its share of the slots, and others need the rest */
     int64_t share, slots; /* that; 0: not told */

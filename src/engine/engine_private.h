@@ -157,6 +157,8 @@ struct lane_state {
     struct lane_state *ahead_next;           /* in the ring of those that have some */
     int64_t ahead_in_turn;                   /* of its last turn that is claimed ahead */
     instant asked_until; /* the destination wants nothing of it before; INSTANT_NONE: it never said so */
+    instant asked_at;    /* when it did: a clock that was set back ends it */
+    instant asked_kept;  /* what the store has of it */
     bool held; /* until an operator resumes it; the rest is about that */
     bool blocked; /* because credentials were refused */
     char *hold_reason;
@@ -414,6 +416,8 @@ void fallback_state_read(struct dest *dest, const json_t *root);
 /* lane_holds.c */
 /* An answer asked for a pause: it is that tenant's, and the destination's too once a second one was told so. */
 void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant, int64_t asked_ms);
+/* An operator knows better. */
+void dest_ask_no_more(struct engine *engine, struct dest *dest);
 /* That lane has work. */
 void dest_not_alone(struct engine *engine, struct lane_state *newcomer);
 /* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */
@@ -475,6 +479,10 @@ enum status errors_load(struct engine *engine, struct error *err) MUST_CHECK;
 
 /* rates.c */
 enum { RATE_NOTES_MAX = 2 }; /* with one claim */
+/* Whether its destination wants nothing of it now. */
+bool lane_asked(const struct lane_state *lane, instant now);
+/* Writes down what the lane's destination asked of it, if that has changed by a second. */
+void asked_keep(struct engine *engine, struct lane_state *lane);
 /* A claim was just added to the batch being filled, which has room for RATE_NOTES_MAX more. */
 void rates_claimed(struct engine *engine, struct lane_state *lane, instant now);
 /* The same for a batch of a pull worker's. */

@@ -130,13 +130,27 @@ void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, str
         gate_close_until(gate, dest->asked_until);
     if (second || alone)
         gate_close_until(gate, until);
-    else
-        lane->asked_until = until > lane->asked_until ? until : lane->asked_until;
+    lane->asked_until = lane_asked(lane, now) && lane->asked_until > until ? lane->asked_until : until;
+    lane->asked_at = now;
+    asked_keep(engine, lane);
+    dest->looked = dest->looked || second; /* that is in the destination's state */
     dest->asked_alone = alone && !second;
     if (!known || until >= dest->asked_until) { /* the longer wish wins */
         dest->asked_lane = lane->id;
         dest->asked_until = until;
     }
+}
+
+void dest_ask_no_more(struct engine *engine, struct dest *dest)
+{
+    struct lane_state *lane = lane_find(engine, dest->asked_lane);
+    dest->gate.closed_until = dest->asked_until = INSTANT_NONE;
+    dest->asked_alone = false;
+    if (!lane)
+        return;
+    lane->asked_until = INSTANT_NONE;
+    asked_keep(engine, lane);
+    turns_unpark(&dest->turns, &lane->turn);
 }
 
 /* Somebody else has work now: what one tenant was told is that tenant's. */
@@ -147,9 +161,7 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
     if (!dest->asked_alone || asked == newcomer)
         return;
     dest->asked_alone = false;
-    if (asked && dest->gate.closed_until != INSTANT_NONE)
-        asked->asked_until = dest->gate.closed_until;
-    dest->gate.closed_until = INSTANT_NONE;
+    dest->gate.closed_until = INSTANT_NONE; /* its own hold stays */
 }
 
 /* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */

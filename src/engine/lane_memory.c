@@ -20,7 +20,7 @@ static bool is_needed(const struct lane_state *lane, instant now)
 {
     instant paid_until = lane->rate.rate.count > 0 ? rate_keep(&lane->rate) : INSTANT_NONE;
     return lane->ready != 0 || lane->claiming != 0 || lane->dead != 0 || lane->dying != 0 ||
-           lane->share.group != SHARES_NONE || lane->held || lane->told || lane->measure ||
+           lane->share.group != SHARES_NONE || lane->held || lane->told || lane->measure || lane_asked(lane, now) ||
            (paid_until != INSTANT_NONE && paid_until > now);
 }
 
@@ -38,6 +38,7 @@ static void forget(struct engine *engine, struct lane_state *lane)
 /* A clock that was put back begins the wait anew. */
 static void look(struct engine *engine, struct lane_state *lane, instant now)
 {
+    asked_keep(engine, lane); /* the store may have refused it */
     if (is_needed(lane, now))
         lane->idle_since = INSTANT_NONE;
     else if (lane->idle_since == INSTANT_NONE || lane->idle_since > now)

@@ -141,7 +141,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->rate_kept = INSTANT_NONE;
         lane->idle_since = INSTANT_NONE;
         lane->looked_at = INSTANT_NONE;
-        lane->asked_until = INSTANT_NONE;
+        lane->asked_until = lane->asked_kept = INSTANT_NONE;
         lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lane_count++;
@@ -240,7 +240,7 @@ int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted
         lane_park(lane, INSTANT_MAX, now);
         return 0;
     }
-    if (lane->asked_until > now) {
+    if (lane_asked(lane, now)) {
         lane_park(lane, lane->asked_until, now);
         return 0;
     }

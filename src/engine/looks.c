@@ -13,7 +13,7 @@
 /* Whether it has a job that may go now, for all that is known. */
 static bool may_look(struct lane_state *lane, bool takes_used, instant now)
 {
-    return lane->ready > 0 && !lane->held && !lane_dead_full(lane) && lane->asked_until <= now &&
+    return lane->ready > 0 && !lane->held && !lane_dead_full(lane) && !lane_asked(lane, now) &&
            (takes_used || !lane->all_failed) && rate_ask(&lane->rate, now, 1).room > 0;
 }
 

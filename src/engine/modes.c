@@ -143,6 +143,8 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
 {
     struct buffer state;
     struct gate_kept kept = gate_keep(&dest->gate);
+    if (dest->asked_alone)
+        kept.closed_until = INSTANT_NONE; /* the tenant's, and kept with it */
     buffer_init(&state, whole ? STATE_BYTES_MAX : EVENT_DATA_BYTES_MAX);
     struct json_writer json = json_writer(&state);
     json_object_begin(&json);

@@ -1,5 +1,5 @@
 /*
- * Limits of rate over a restart.
+ * Limits of rate over a restart, and how long tenants were told to wait.
  *
  * A limiter is one instant, until when what was sent is paid for. It is written down in the transaction of the claims that
  * moved it, once it has moved by a second or more: a crash forgets less than a second's worth of each limit. A limit of
@@ -7,7 +7,9 @@
  * the process dies. And since in the long run a limiter moves no faster than the clock, this is about one note a
  * second of each busy limit. A stop in order writes down the rest.
  *
- * A note stays when its time is over and the next one takes its place: there are no more of them than lanes.
+ * What a destination asked of one tenant is written down when it is said: it is a time, too.
+ *
+ * A note stays when its time is over and the next one takes its place: there are no more than two of each lane.
  */
 #include "engine/engine_private.h"
 
@@ -21,6 +23,7 @@ enum {
 
 #define NAME_OF_DESTINATION "destination/"
 #define NAME_OF_LANE "lane/"
+#define NAME_OF_ASKED "asked/"
 
 /* What a crash now would let through a second time. */
 static int64_t unkept_ms(const struct rate_limiter *limiter, instant kept, instant now)
@@ -65,31 +68,52 @@ static void note_written(const struct op_result *result)
 }
 
 /* Into the batch that is being filled. False: it has no room, or there is no memory. */
-static bool note_out(struct engine *engine, struct slice name, const struct rate_limiter *limiter, instant *kept)
+static bool note_out(struct engine *engine, struct slice name, instant until, instant *kept)
 {
     struct store_op *op = outgoing_add(engine, note_written, kept);
     if (!op)
         return false;
-    if (!note_fill(op, name, rate_keep(limiter), outgoing_memory(engine))) {
+    if (!note_fill(op, name, until, outgoing_memory(engine))) {
         outgoing_drop_last(engine);
         return false;
     }
-    *kept = rate_keep(limiter);
+    *kept = until;
     return true;
+}
+
+bool lane_asked(const struct lane_state *lane, instant now)
+{
+    return lane->asked_until > now && lane->asked_at <= now;
+}
+
+static bool keep_asked(struct engine *engine, struct lane_state *lane, int64_t forget_ms, instant now)
+{
+    char name[NOTE_NAME_BYTES_MAX];
+    instant until = lane_asked(lane, now) ? lane->asked_until : now;
+    instant known = lane->asked_kept > now ? lane->asked_kept : now;
+    if ((until > known ? until - known : known - until) < forget_ms)
+        return true;
+    snprintf(name, sizeof name, NAME_OF_ASKED "%" PRId64, lane->id);
+    return note_out(engine, slice_from(name), until, &lane->asked_kept);
+}
+
+void asked_keep(struct engine *engine, struct lane_state *lane)
+{
+    (void)!keep_asked(engine, lane, RATE_FORGET_MS, engine_now(engine)); /* without memory: again in a second */
 }
 
 static bool keep_dest(struct engine *engine, struct dest *dest, int64_t forget_ms, instant now)
 {
     char name[NOTE_NAME_BYTES_MAX];
     return unkept_ms(&dest->rate, dest->rate_kept, now) < forget_ms ||
-           note_out(engine, dest_note_name(dest, name), &dest->rate, &dest->rate_kept);
+           note_out(engine, dest_note_name(dest, name), rate_keep(&dest->rate), &dest->rate_kept);
 }
 
 static bool keep_lane(struct engine *engine, struct lane_state *lane, int64_t forget_ms, instant now)
 {
     char name[NOTE_NAME_BYTES_MAX];
     return unkept_ms(&lane->rate, lane->rate_kept, now) < forget_ms ||
-           note_out(engine, lane_note_name(lane, name), &lane->rate, &lane->rate_kept);
+           note_out(engine, lane_note_name(lane, name), rate_keep(&lane->rate), &lane->rate_kept);
 }
 
 void rates_claimed(struct engine *engine, struct lane_state *lane, instant now)
@@ -127,20 +151,41 @@ void rates_keep_all(struct engine *engine)
         if (!keep_dest(engine, dest, 1, now))
             return;
     for (size_t i = 0; i < engine->lanes_capacity; i++)
-        if (engine->lanes[i] && !keep_lane(engine, engine->lanes[i], 1, now))
+        if (engine->lanes[i] &&
+            !(keep_lane(engine, engine->lanes[i], 1, now) && keep_asked(engine, engine->lanes[i], 1, now)))
             return;
 }
 
 /* ---- reading ---- */
 
-static void restore(struct rate_limiter *limiter, instant *kept, struct slice value)
+/* INSTANT_NONE: it is none. */
+static instant value_of(const struct kept *note)
 {
+    struct slice value = note->value;
     struct slice text = value.len > 2 ? (struct slice){ value.data + 1, value.len - 2 } : SLICE(""); /* without quotes */
-    instant paid_until;
-    if (instant_parse(text, &paid_until, NULL) != STATUS_OK)
+    instant until;
+    return instant_parse(text, &until, NULL) == STATUS_OK ? until : INSTANT_NONE;
+}
+
+static void restore(struct rate_limiter *limiter, instant *kept, instant paid_until)
+{
+    if (paid_until == INSTANT_NONE)
         return;
     rate_init(limiter, limiter->rate, limiter->burst, paid_until);
     *kept = paid_until;
+}
+
+static void restore_asked(struct engine *engine, int64_t id, instant until)
+{
+    struct lane_state *lane = until > engine_now(engine) ? lane_recall(engine, id) : NULL; /* one without work, too */
+    if (!lane)
+        return;
+    lane->asked_at = engine_now(engine);
+    lane->asked_until = lane->asked_kept = until;
+    if (until > lane->dest->asked_until) {
+        lane->dest->asked_until = until;
+        lane->dest->asked_lane = id;
+    }
 }
 
 static enum status restore_note(void *context, const struct kept *note)
@@ -150,12 +195,15 @@ static enum status restore_note(void *context, const struct kept *note)
     if (slice_has_prefix(note->name, SLICE(NAME_OF_DESTINATION))) {
         struct dest *dest = dest_find(engine, slice_from_offset(note->name, sizeof NAME_OF_DESTINATION - 1));
         if (dest)
-            restore(&dest->rate, &dest->rate_kept, note->value);
+            restore(&dest->rate, &dest->rate_kept, value_of(note));
     } else if (slice_has_prefix(note->name, SLICE(NAME_OF_LANE)) &&
                slice_to_int64(slice_from_offset(note->name, sizeof NAME_OF_LANE - 1), &id)) {
         struct lane_state *lane = lane_find(engine, id);
         if (lane)
-            restore(&lane->rate, &lane->rate_kept, note->value);
+            restore(&lane->rate, &lane->rate_kept, value_of(note));
+    } else if (slice_has_prefix(note->name, SLICE(NAME_OF_ASKED)) &&
+               slice_to_int64(slice_from_offset(note->name, sizeof NAME_OF_ASKED - 1), &id)) {
+        restore_asked(engine, id, value_of(note));
     }
     return STATUS_OK;
 }

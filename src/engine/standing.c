@@ -177,7 +177,7 @@ static instant begins_at(const struct dest *dest, const struct gate_answer *answ
 struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead, instant due)
 {
     const struct lane_state *lane = lane_recall(engine, id);
-    struct queue_place place = { .tenant_until = INSTANT_NONE, .at = INSTANT_NONE };
+    struct queue_place place = { .tenant_until = INSTANT_NONE, .asked_until = INSTANT_NONE, .at = INSTANT_NONE };
     if (!lane || !lane->dest->config)
         return place;
     const struct dest *dest = lane->dest;
@@ -189,6 +189,8 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
         ahead = lane->ready > 0 ? lane->ready - 1 : 0; /* without itself */
     place.known = true;
     place.dead_full = lane_dead_full(lane);
+    if (lane_asked(lane, now))
+        place.asked_until = lane->asked_until;
     enum shares_side side = gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
     place.share = shares_part(&dest->shares, side, &lane->share);
     place.slots = dest->shares.sides[side].slots;
@@ -197,6 +199,8 @@ struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead
     place.before = ahead + others_before(lane, ahead);
     allow_by_limits(lane, ahead, now, &place);
     instant begin = place.dead_full ? INSTANT_NONE : begins_at(dest, &answer, now);
+    if (begin != INSTANT_NONE && place.asked_until > begin)
+        begin = place.asked_until;
     if (begin == INSTANT_NONE || dest->config->transport == TRANSPORT_PULL) /* a worker comes when it comes */
         return place;
     int64_t limit = gate_slots(gate), free = limit > gate->under_way ? limit - gate->under_way : 0;

@@ -273,12 +273,77 @@ static void a_wish_is_the_tenants(void **state)
     world_end(&world);
 }
 
+static int64_t lane_of(struct world *world, const char *tenant, const char *id)
+{
+    return world_job(world, tenant, id).lane;
+}
+
+/* Kept with the store, whether others had work then or not, and also of a tenant that has none for long. */
+static void a_wish_outlives_the_process(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 2; others++)
+        for (int order = 0; order < 2; order++) {
+            struct wishes wishes = { { 50 * MINUTE_MS, 0, 0 } };
+            struct world world = { .destination = tells_to_wait, .context = &wishes };
+            world_begin(&world, "destinations: { d: { preset: http, " HTTP ", retry: { max_retries: 0 } } }\n", began);
+            world_add(&world, "d", "A", "told", "x");
+            for (int i = 0; i < 3 * others; i++)
+                world_add(&world, "d", "B", NULL, "x");
+            world_run_for(&world, MINUTE_MS);
+            assert_int_equal(world_job(&world, "A", "told").state, STATE_DEAD);
+            world_apply(&world, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("A"), .id = SLICE("told") } });
+            if (order)
+                world_restart(&world);
+            else
+                world_crash(&world);
+            world_run_for(&world, 25 * MINUTE_MS); /* one without work is forgotten after 15 */
+            world_add(&world, "d", "A", "later", "x");
+            world_add(&world, "d", "B", "other", "x");
+            wishes.ms[0] = 0;
+            world_run_for(&world, 20 * MINUTE_MS);
+            assert_int_equal(world_job(&world, "A", "later").state, STATE_PENDING);
+            assert_int_equal(world_job(&world, "B", "other").state, STATE_COMPLETED);
+            struct queue_place place = engine_place(world.engine, lane_of(&world, "A", "later"), 0, world.now);
+            assert_in_range(place.asked_until - began, 50 * MINUTE_MS, 51 * MINUTE_MS);
+            assert_int_equal(place.at, place.asked_until);
+            world_run_for(&world, 6 * MINUTE_MS);
+            assert_int_equal(world_job(&world, "A", "later").state, STATE_COMPLETED);
+            world_end(&world);
+        }
+}
+
+/* The destination's hold, since two were told; an operator who resumes it ends the wish. */
+static void all_wait_over_a_restart_until_somebody_resumes(void **state)
+{
+    (void)state;
+    struct wishes wishes = { { 50 * MINUTE_MS, 50 * MINUTE_MS, 0 } };
+    struct world world = { .destination = tells_to_wait, .context = &wishes };
+    struct error error;
+    world_begin(&world, "destinations: { d: { preset: http, " HTTP " } }\n", began);
+    world_add(&world, "d", "A", NULL, "x");
+    world_add(&world, "d", "B", NULL, "x");
+    world_run_for(&world, MINUTE_MS);
+    world_crash(&world);
+    world_add(&world, "d", "C", "other", "x");
+    world_run_for(&world, MINUTE_MS);
+    assert_string_equal(standing(&world).held_by, "throttle");
+    assert_int_equal(world_job(&world, "C", "other").attempts, 0);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(world_job(&world, "C", "other").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_stops_the_others),
         cmocka_unit_test(an_outage_exhausts_no_item),
         cmocka_unit_test(a_wish_is_the_tenants),
+        cmocka_unit_test(a_wish_outlives_the_process),
+        cmocka_unit_test(all_wait_over_a_restart_until_somebody_resumes),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

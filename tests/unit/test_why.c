@@ -72,7 +72,7 @@ static void what_holds_it_is_said(void **state)
         const struct why_case *c = &cases[i];
         const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
                                  .run_at = c->run_at, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
-        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = c->tenant_until,
+        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = c->tenant_until, .asked_until = INSTANT_NONE,
                                                     .at = c->expected } };
         struct buffer out;
         char word[64] = "";
@@ -108,9 +108,38 @@ static void a_share_in_use_is_said(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
                                  .run_at = NOW, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
-        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = INSTANT_NONE, .share = 2,
+        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = INSTANT_NONE, .asked_until = INSTANT_NONE, .share = 2,
                                                     .slots = rows[i].slots, .share_used = true,
                                                     .dead_full = rows[i].slots < 0, .at = INSTANT_NONE } };
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &rows[i].status, NULL, &place, NOW);
+        buffer_append_byte(&out, '\0');
+        check(strstr(out.data, rows[i].said) != NULL, "%zu: %s", i, out.data);
+        buffer_release(&out);
+    }
+}
+
+/* Its own tenant was asked to wait: that, with the time, unless something else holds it for longer. */
+static void a_wish_is_said(void **state)
+{
+    static const struct {
+        struct destination_status status;
+        instant run_at;
+        const char *said;
+    } rows[] = {
+        { FREE, NOW, "\"destination d asked for a pause of tenant t until 2025-01-12T10:40:30.000Z" },
+        { HELD("throttle", NOW + 2000), NOW, "\"destination d asked for a pause of tenant t until 2025-01-12T10:40:30.000Z" },
+        { HELD("throttle", NOW + 60000), NOW, "\"destination d asked for a pause until 2025-01-12T10:41:00.000Z" },
+        { DOWN("contingency", "breaker"), NOW, "is in contingency" },
+        { FREE, NOW + 9000, "its run_at has not come" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
+                                 .run_at = rows[i].run_at, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
+        const struct why_place place = { .queue = { .known = true, .tenants = 1, .tenant_until = INSTANT_NONE,
+                                                    .asked_until = NOW + 30000, .at = INSTANT_NONE } };
         struct buffer out;
         buffer_init(&out, 1 << 16);
         why_write(&out, &job, &pushed, &rows[i].status, NULL, &place, NOW);
@@ -140,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_holds_it_is_said),
         cmocka_unit_test(a_share_in_use_is_said),
+        cmocka_unit_test(a_wish_is_said),
         cmocka_unit_test(a_tenants_name_is_one_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ void place_confine(struct queue_place *place, size_t ahead)
         .tenants = 1,
         .before = (int64_t)ahead,
         .tenant_until = place->tenant_until,
+        .asked_until = place->asked_until,
         .dead_full = place->dead_full,
         .share_used = place->share_used,
         .at = place->at,

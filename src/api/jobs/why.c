@@ -19,6 +19,7 @@ struct why {
     int64_t retries_max;
     const char *held_by; /* NULL: nothing holds it */
     bool held_by_tenant; /* it is the tenant's own limit */
+    bool asked_tenant;   /* it is about the tenant that the destination asked for a pause */
     instant since, until;
     struct buffer reason, next;
 };
@@ -186,6 +187,12 @@ static void say_held(struct why *why)
     } else if (strcmp(why->held_by, "throttle") == 0) {
         append_destination(why);
         buffer_append_text(reason, " asked for a pause");
+        if (why->asked_tenant)
+            buffer_printf(reason, " of tenant %.*s", SLICE_ARG(why->job->tenant));
+        if (why->until != INSTANT_NONE) {
+            buffer_append_text(reason, " until ");
+            append_time(reason, why->until);
+        }
         buffer_append_text(&why->next, "it is sent when the pause is over");
     } else if (strcmp(why->held_by, "concurrency") == 0) {
         say_all_under_way(why);
@@ -339,6 +346,16 @@ static bool is_held_by_own_rate(const struct why *why)
     return !status->held_by || (is_short(status->held_by) && status->held_until != INSTANT_NONE && own > status->held_until);
 }
 
+/* The destination wants nothing of its tenant, and nothing else holds it for longer. */
+static bool is_held_by_wish(const struct why *why)
+{
+    const struct destination_status *status = why->status;
+    instant asked = why->place ? why->place->queue.asked_until : INSTANT_NONE;
+    if (asked == INSTANT_NONE)
+        return false;
+    return !status->held_by || (is_short(status->held_by) && asked > status->held_until);
+}
+
 /* It is due, and nothing of the destination's holds it for longer than a slot becomes free. */
 static bool is_held_by_share(const struct why *why)
 {
@@ -378,6 +395,9 @@ static void find_hold(struct why *why, instant now)
         }
     } else if (why->place && why->place->queue.dead_full && !(held_by && needs_somebody(status))) {
         hold_by(why, HELD_BY_TENANT_DEAD, INSTANT_NONE, INSTANT_NONE);
+    } else if (job->run_at <= now && is_held_by_wish(why)) {
+        why->asked_tenant = true;
+        hold_by(why, gate_hold_name(HOLD_THROTTLE), INSTANT_NONE, why->place->queue.asked_until);
     } else if (job->run_at <= now && is_held_by_own_rate(why)) {
         why->held_by_tenant = true;
         hold_by(why, gate_hold_name(HOLD_RATE), INSTANT_NONE, why->place->queue.tenant_until);
