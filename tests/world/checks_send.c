@@ -362,12 +362,18 @@ static int64_t at_least(int64_t value, double other)
     return other > (double)value ? (int64_t)other : value;
 }
 
+/* After so many before it, without what is added to it or taken from it. */
+static double nominal_wait(const struct retry_policy *retry, enum priority priority, int64_t before)
+{
+    return (double)retry->base_ms * retry->delay_factor[priority] * pow(retry->factor, (double)before);
+}
+
 /* The policy's own words, computed apart from the program: how long a retry that spends may wait. */
 static void expect_waits(struct world *world, struct shadow *shadow, const struct destination_config *config,
                          const struct job *job, const struct answer *answer, enum outcome outcome)
 {
     const struct retry_policy *retry = &config->policy.retry;
-    double nominal = (double)retry->base_ms * retry->delay_factor[job->priority] * pow(retry->factor, (double)job->retry_count);
+    double nominal = nominal_wait(retry, job->priority, job->retry_count);
     double shortest = config->adaptive_backoff ? nominal / 2 : nominal, longest = config->adaptive_backoff ? nominal * 2 : nominal;
     double low = fmax(fmin(shortest, (double)retry->cap_ms), (double)retry->floor_ms) * (1 - retry->jitter) - 1;
     double high = fmax(fmin(longest, (double)retry->cap_ms), (double)retry->floor_ms) * (1 + retry->jitter) + 1;
@@ -385,6 +391,10 @@ static void expect_waits(struct world *world, struct shadow *shadow, const struc
         high = fmax(high, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
     }
     int64_t latest = at_least(SECOND_MS, high);
+    if (outcome == OUTCOME_WAIT || outcome == OUTCOME_THROTTLED) { /* told so before: each wait is longer, within the same bounds */
+        double grown = nominal_wait(retry, job->priority, job->retry_count + job->attempts - 1) * (config->adaptive_backoff ? 2 : 1);
+        latest = at_least(latest, fmax(fmin(grown, (double)retry->cap_ms), (double)retry->floor_ms) * (1 + retry->jitter) + 1);
+    }
     latest = at_least(latest, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
     const int64_t others[] = { config->verify.after_ms, config->verify.every_ms, config->poll.after_ms, config->poll.every_ms, MINUTE_MS };
     for (size_t i = 0; i < COUNT_OF(others); i++)
