@@ -34,7 +34,7 @@ _insist_verbs() {
     dest) printf '%s\n' list show pause resume contingency ;;
     incidents) printf '%s\n' list show report note ;;
     errors) printf '%s\n' list forget ;;
-    audit) printf '%s\n' verify ;;
+    audit) printf '%s\n' verify export ;;
     esac
 }
 
@@ -62,7 +62,7 @@ _insist() {
     --severity) _insist_offer $'critical\nwarning\ninfo'; return ;;
     --by) _insist_offer $'code\ntenant\ndestination\nfingerprint'; return ;;
     -s | --state) _insist_offer "$(_insist_states "$command")"; return ;;
-    --scope) _insist_offer $'enqueue\nread\noperate\nadmin'; return ;;
+    --scope) _insist_offer $'enqueue\nread\nwork\noperate\nadmin'; return ;;
     esac
 
     if [[ $word == -* ]]; then

@@ -15,6 +15,11 @@ function __insist_command
     return 1
 end
 
+function __insist_is # COMMAND: whether that is the one
+    set -l command (__insist_command)
+    and test $command = $argv[1]
+end
+
 function __insist_options
     begin
         insist help 2>/dev/null
@@ -40,8 +45,8 @@ end
 
 complete -c insist -f
 complete -c insist -n 'not __insist_command' -a '(__insist_commands)'
-complete -c insist -n 'test (__insist_command; or true) = help' -a '(__insist_commands)'
-complete -c insist -n 'test (__insist_command; or true) = presets' -a '(__insist_presets)'
+complete -c insist -n '__insist_is help' -a '(__insist_commands)'
+complete -c insist -n '__insist_is presets' -a '(__insist_presets)'
 complete -c insist -n 'string match -q -- "-*" (commandline -ct)' -a '(__insist_options)'
 complete -c insist -l policy -s p -x -a '(__insist_presets)'
 complete -c insist -l config -s c -r -F
@@ -50,9 +55,9 @@ complete -c insist -l html -r -F
 complete -c insist -l output -s o -x -a 'table json'
 complete -c insist -l priority -x -a 'critical high normal'
 complete -c insist -l severity -x -a 'critical warning info'
-complete -c insist -l state -x -n 'test (__insist_command; or true) = alerts' -a 'standing cleared all'
-complete -c insist -l state -x -n 'test (__insist_command; or true) != alerts' -a 'pending running waiting completed dead cancelled'
-complete -c insist -l scope -x -a 'enqueue read operate admin'
+complete -c insist -l state -x -n '__insist_is alerts' -a 'standing cleared all'
+complete -c insist -l state -x -n 'not __insist_is alerts' -a 'pending running waiting completed dead cancelled'
+complete -c insist -l scope -x -a 'enqueue read work operate admin'
 complete -c insist -l by -x -a 'code tenant destination fingerprint'
 complete -c insist -l destination -s d -x -a '(__insist_names name dest list)'
 complete -c insist -l tenant -s t -x -a '(__insist_names tenant tenants --all)'
@@ -63,7 +68,7 @@ complete -c insist -n '__insist_at dead 1' -a 'list summary export'
 complete -c insist -n '__insist_at dest 1' -a 'list show pause resume contingency'
 complete -c insist -n '__insist_at incidents 1' -a 'list show report note'
 complete -c insist -n '__insist_at errors 1' -a 'list forget'
-complete -c insist -n '__insist_at audit 1' -a 'verify'
+complete -c insist -n '__insist_at audit 1' -a 'verify export'
 complete -c insist -n '__insist_at dest 2; or __insist_at add 1' -a '(__insist_names name dest list)'
 complete -c insist -n '__insist_at job 1; or __insist_at why 1; or __insist_at retry 1; or __insist_at resend 1; or __insist_at cancel 1; or __insist_at prioritize 1' -a '(__insist_names id jobs)'
 complete -c insist -n '__insist_at incidents 2' -a '(__insist_names id incidents)'

@@ -19,7 +19,7 @@ _insist_verbs() {
     dest) compadd list show pause resume contingency ;;
     incidents) compadd list show report note ;;
     errors) compadd list forget ;;
-    audit) compadd verify ;;
+    audit) compadd verify export ;;
     esac
 }
 
@@ -43,7 +43,7 @@ _insist() {
     --severity) compadd critical warning info; return ;;
     --by) compadd code tenant destination fingerprint; return ;;
     -s | --state) if [[ $command == alerts ]]; then compadd standing cleared all; else compadd pending running waiting completed dead cancelled; fi; return ;;
-    --scope) compadd enqueue read operate admin; return ;;
+    --scope) compadd enqueue read work operate admin; return ;;
     esac
 
     if [[ $words[CURRENT] == -* ]]; then

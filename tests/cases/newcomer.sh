@@ -138,20 +138,22 @@ check "help of nothing" ended 2 'there is no command "deadd"'
 mkdir "$work/bin"
 ln -s "$(realpath "$insist")" "$work/bin/insist"
 PATH=$work/bin:$PATH
-offers() { # EXPECTED WORD...: what bash offers for the last word, sorted, with commas
-    expected=$1
-    shift
-    offered=$(bash -c 'source completions/insist.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _insist; printf "%s\n" "${COMPREPLY[@]}"' - "$@" | sort | paste -sd,)
+offers() { # SHELL EXPECTED WORD...: what it offers for the last word, sorted, with commas
+    shell=$1 expected=$2
+    shift 2
+    offered=$(tests/complete.sh "$shell" "$@" 2>&1 | paste -sd,)
     [ "$offered" = "$expected" ] || { echo "offered: $offered"; return 1; }
 }
-check "bash completes a destination to add to" offers shop-orders insist add sh
-check "bash completes a destination to show" offers shop-orders,work insist dest show ''
-check "bash completes a destination to choose" offers work insist jobs --destination w
-check "bash completes a tenant" offers acme,globex insist jobs --tenant ''
-check "bash completes a state" offers waiting insist jobs --state w
-check "bash completes a job's id" offers later insist why l
-check "bash completes a class" offers critical insist prioritize both c
-check "bash completes a preset" offers tiss insist presets ti
-check "bash offers no files where a name belongs" offers '' insist dest show Make
-check "bash offers files where a file belongs" offers Makefile insist add work Make
+for shell in bash zsh fish; do
+    check "$shell completes a destination to add to" offers $shell shop-orders insist add sh
+    check "$shell completes a destination to show" offers $shell shop-orders,work insist dest show ''
+    check "$shell completes a destination to choose" offers $shell work insist jobs --destination w
+    check "$shell completes a tenant" offers $shell acme,globex insist jobs --tenant ''
+    check "$shell completes a state" offers $shell waiting insist jobs --state w
+    check "$shell completes a job's id" offers $shell later insist why l
+    check "$shell completes a class" offers $shell critical insist prioritize both c
+    check "$shell completes a preset" offers $shell tiss insist presets ti
+    check "$shell offers no files where a name belongs" offers $shell '' insist dest show Make
+    check "$shell offers files where a file belongs" offers $shell Makefile insist add work Make
+done
 finish

@@ -35,25 +35,25 @@ page_has_options() {
     done
 }
 
-complete_in_bash() { # WORD...: what bash offers for the last word
-    bash -c 'source completions/insist.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _insist; printf "%s\n" "${COMPREPLY[@]}"' - "$@"
-}
-
-bash_offers() { # EXPECTED WORD...
-    expected=$1
-    shift
-    complete_in_bash "$@" >"$folder/offered"
+offers() { # SHELL EXPECTED WORD...
+    shell=$1 expected=$2
+    shift 2
+    tests/complete.sh "$shell" "$@" >"$folder/offered" 2>&1
     grep -qxe "$expected" "$folder/offered" || { echo "offered:"; cat "$folder/offered"; return 1; }
 }
 
-bash_offers_all_commands() {
+offers_all_commands() { # SHELL
     commands | sort >"$folder/expected"
-    [ -s "$folder/expected" ] && complete_in_bash insist "" | sort | diff "$folder/expected" -
+    [ -s "$folder/expected" ] && tests/complete.sh "$1" insist "" 2>&1 | LC_ALL=C sort | diff "$folder/expected" -
 }
 
-parses() { # SHELL FILE
-    command -v "$1" >/dev/null || return 0
-    "$1" -n "$2"
+# The words that a command takes first are those of its usage lines.
+offers_all_verbs() { # SHELL
+    for command in alerts dead dest incidents errors audit; do
+        insist help "$command" | grep -oE "^(usage:)? +insist $command \[?[a-z]+" | grep -oE '[a-z]+$' | sort -u >"$folder/expected"
+        [ -s "$folder/expected" ] || { echo "no usage of $command"; return 1; }
+        tests/complete.sh "$1" insist "$command" "" 2>&1 | diff "$folder/expected" - || { echo "of $command"; return 1; }
+    done
 }
 
 events_stand_in_the_page() { # every name between log_event( and its first field
@@ -87,13 +87,15 @@ event_types_of_the_pages_exist() {
 check "the man page has no fault" page_is_clean
 check "the man page has exactly the program's commands" page_has_commands
 check "the man page has the program's options" page_has_options
-check "bash completes every command" bash_offers_all_commands
-check "bash completes the beginning of a command" bash_offers decide insist de
-check "bash completes a command's option" bash_offers --retry-count insist decide --re
-check "bash completes a policy" bash_offers tiss insist decide --policy t
-check "bash completes a command after an option with a value" bash_offers decide insist --output json d
-check "the completion for zsh parses" parses zsh completions/insist.zsh
-check "the completion for fish parses" parses fish completions/insist.fish
+for shell in bash zsh fish; do
+    check "$shell completes every command" offers_all_commands $shell
+    check "$shell completes every word that a command takes first" offers_all_verbs $shell
+    check "$shell completes the beginning of a command" offers $shell decide insist de
+    check "$shell completes a command's option" offers $shell --retry-count insist decide --re
+    check "$shell completes a policy" offers $shell tiss insist decide --policy t
+    check "$shell completes a scope" offers $shell work insist token printer --scope w
+    check "$shell completes a command after an option with a value" offers $shell decide insist --output json d
+done
 check "the pages name only commands that there are" commands_of_the_pages_exist
 check "the pages name only types of events that there are" event_types_of_the_pages_exist
 check "every event of the log stands in docs/operations.md" events_stand_in_the_page

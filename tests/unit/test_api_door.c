@@ -71,6 +71,30 @@ static void who_was_longest_without_a_request_makes_room(void **state)
     api_fixture_free(fixture);
 }
 
+/* Connections of clients count, and no other descriptor: sends and files have theirs. */
+static void connections_are_counted(void **state)
+{
+    enum { OTHERS = 40 };
+    struct api_fixture *fixture = fixture_with(CONFIG("{ connections: 3 }"));
+    int others[OTHERS], idle[PLACES];
+    (void)state;
+    for (size_t i = 0; i < OTHERS; i++)
+        assert_true((others[i] = dup(STDERR_FILENO)) >= 0);
+    for (size_t i = 0; i < PLACES; i++)
+        idle[i] = connect_served(fixture);
+    for (size_t i = 0; i < PLACES; i++)
+        check(!is_closed(idle[i], 50), "with other descriptors %zu had no place", i);
+    for (size_t i = 0; i < OTHERS; i++)
+        close(others[i]);
+    int fourth = connect_served(fixture); /* its number is low now */
+    check(is_closed(idle[0], WAIT_MS), "a fourth was let in");
+    check(!is_closed(idle[1], 0) && !is_closed(idle[2], 0), "more than one made room");
+    for (size_t i = 0; i < PLACES; i++)
+        close(idle[i]);
+    close(fourth);
+    api_fixture_free(fixture);
+}
+
 /* Each sends a byte now and then; everybody else is served, and more of them lock nobody out. */
 static void slow_heads_make_room(void **state)
 {
@@ -412,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_longest_without_a_request_makes_room),
+        cmocka_unit_test(connections_are_counted),
         cmocka_unit_test(slow_heads_make_room),
         cmocka_unit_test(a_request_under_way_is_not_cut_off),
         cmocka_unit_test(who_is_slow_is_cut_off),
