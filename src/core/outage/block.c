@@ -1,0 +1,165 @@
+#include "core/outage/block.h"
+
+#include <assert.h>
+
+void block_init(struct block *block)
+{
+    *block = (struct block){ .kept = { .since = INSTANT_NONE, .look_at = INSTANT_NONE, .needed = BLOCK_NEEDED } };
+}
+
+bool block_holds(const struct block *block)
+{
+    return block->kept.held;
+}
+
+bool block_looks(const struct block *block, instant now)
+{
+    return block_holds(block) &&
+           (block->kept.look_at <= now || block->kept.look_at > instant_add(now, BLOCK_LOOK_MAX_MS));
+}
+
+void block_looked(struct block *block, instant now)
+{
+    assert(block_holds(block));
+    block->kept.look_at = instant_add(now, BLOCK_LOOK_MS);
+}
+
+void block_hasten(struct block *block, instant now)
+{
+    if (block_holds(block))
+        block->kept.look_at = now;
+}
+
+static int64_t interval_ms(int64_t held_ms)
+{
+    if (held_ms < BLOCK_LOOK_MS)
+        return BLOCK_LOOK_MS;
+    return held_ms < BLOCK_LOOK_MAX_MS ? held_ms : BLOCK_LOOK_MAX_MS;
+}
+
+static void hold(struct block *block, bool unsent, instant now)
+{
+    block->kept.held = true;
+    block->kept.since = now;
+    block->kept.look_at = instant_add(now, BLOCK_LOOK_MS);
+    block->kept.confirmed = false;
+    block->kept.unsent = unsent;
+}
+
+void block_hold(struct block *block, instant now)
+{
+    hold(block, false, now);
+}
+
+/* What was under way when it began says nothing new, and does not put off the first look. */
+static void refused_again(struct block *block, bool unsent, instant now)
+{
+    int64_t held_ms = now > block->kept.since ? now - block->kept.since : 0;
+    if (held_ms < BLOCK_LOOK_MS)
+        return;
+    block->kept.confirmed = true;
+    block->kept.unsent = unsent;
+    block->kept.look_at = instant_add(now, interval_ms(held_ms));
+}
+
+static void count(struct block *block, int64_t who)
+{
+    assert(who > 0);
+    block->in_a_row += block->last != who;
+    block->last = who;
+}
+
+bool block_counts(struct block *block, int64_t job)
+{
+    count(block, job);
+    return block->in_a_row >= block->kept.needed;
+}
+
+enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,
+                               instant now)
+{
+    if (block_holds(destination)) {
+        refused_again(destination, refusal->unsent, now);
+        return BLOCK_JOB;
+    }
+    if (refusal->unsent) {
+        hold(destination, true, now);
+        return BLOCK_DESTINATION;
+    }
+    if (block_holds(tenant)) {
+        refused_again(tenant, false, now);
+        return BLOCK_JOB;
+    }
+    if (refusal->again)
+        return BLOCK_JOB;
+    bool was_well = tenant->in_a_row == 0;
+    bool only = refusal->only_tenant && !refusal->own;
+    count(tenant, refusal->job);
+    if (was_well && !refusal->own)
+        count(destination, refusal->tenant);
+    bool more_jobs = tenant->in_a_row >= (only ? destination : tenant)->kept.needed;
+    bool more_tenants = was_well && destination->in_a_row >= destination->kept.needed;
+    if (more_tenants || (only && more_jobs)) {
+        hold(destination, false, now);
+        return BLOCK_DESTINATION;
+    }
+    if (!more_jobs)
+        return BLOCK_JOB;
+    hold(tenant, false, now);
+    return BLOCK_TENANT;
+}
+
+bool block_went_well(struct block *block)
+{
+    bool held = block_holds(block);
+    block->last = block->in_a_row = 0;
+    if (held && !block->kept.unsent) {
+        int64_t more = block->kept.needed < BLOCK_NEEDED_MAX ? 2 * block->kept.needed : BLOCK_NEEDED_MAX;
+        block->kept.needed = block->kept.confirmed ? BLOCK_NEEDED : more;
+    }
+    block_ends(block);
+    return held;
+}
+
+void block_ends(struct block *block)
+{
+    block->kept.held = block->kept.confirmed = block->kept.unsent = false;
+    block->kept.since = block->kept.look_at = INSTANT_NONE;
+}
+
+void block_restore(struct block *block, const struct block_kept *kept)
+{
+    block_init(block);
+    block->kept = *kept;
+    if (kept->needed < BLOCK_NEEDED || kept->needed > BLOCK_NEEDED_MAX)
+        block->kept.needed = BLOCK_NEEDED;
+}
+
+int64_t block_job_ms(int64_t times)
+{
+    int64_t wait = BLOCK_LOOK_MS;
+    assert(times > 0);
+    while (--times > 0 && wait < BLOCK_LOOK_MAX_MS)
+        wait *= 2;
+    return wait < BLOCK_LOOK_MAX_MS ? wait : BLOCK_LOOK_MAX_MS;
+}
+
+bool block_is_unsent(struct slice code)
+{
+    return slice_has_prefix(code, SLICE("curl:")) || slice_has_prefix(code, SLICE("insist:"));
+}
+
+bool block_is_over(enum outcome outcome, struct slice code)
+{
+    switch (outcome) {
+    case OUTCOME_DELIVERED:
+    case OUTCOME_ACCEPTED:
+        return true;
+    case OUTCOME_DUPLICATE:
+    case OUTCOME_PERMANENT:
+    case OUTCOME_PARTIAL:
+        return !block_is_unsent(code);
+    default:
+        return false;
+    }
+}
