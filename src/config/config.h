@@ -37,7 +37,7 @@ enum transport_kind {
     TRANSPORT_PULL,
 };
 
-/* What is held when an answer says that credentials are refused. */
+/* What refused answers may hold at most. */
 /* What an answer must have to be a delivery. */
 enum delivered_when {
     DELIVERED_BY_CODE,      /* one of `success` */

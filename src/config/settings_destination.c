@@ -119,7 +119,7 @@ static const struct section retry_section = { .name = "retry", SECTION_ROWS(retr
         RULES(tier, "throttled", OUTCOME_THROTTLED, "As transient, and slows the whole destination."),                    \
         RULES(tier, "wait", OUTCOME_WAIT,                                                                                 \
               "The destination is down or busy: wait for it, spend no attempt. While others are served it counts."),      \
-        RULES(tier, "blocked", OUTCOME_BLOCKED, "Credentials, certificate, account: pause the destination and alert."),   \
+        RULES(tier, "blocked", OUTCOME_BLOCKED, "Credentials, certificate, account: hold what is refused, and alert."),   \
         RULES(tier, "duplicate", OUTCOME_DUPLICATE, "It has the job already: verify, then complete."),                    \
         RULES(tier, "accepted", OUTCOME_ACCEPTED, "Taken, and judged later: poll."),                                      \
         RULES(tier, "in_doubt", OUTCOME_IN_DOUBT, "Sent, but what became of it is not known."),                           \
@@ -362,7 +362,7 @@ static const struct setting alerts_rows[] = {
 static const struct section alerts_section = {
     .name = "alerts",
     SECTION_ROWS(alerts_rows),
-    .meaning = "Thresholds. Contingency, blocked credentials, a full dead-letter store and jobs that end dead raise alerts "
+    .meaning = "Thresholds. Contingency, refused jobs, a full dead-letter store and jobs that end dead raise alerts "
                "without any. `docs/alerts.md` has all of them.",
 };
 
@@ -438,8 +438,9 @@ static const struct setting destination_rows[] = {
     { "retry", SETTING_SECTION, 0, .meaning = "How often and when to try again.", .section = &retry_section },
     { "errors", SETTING_SECTION, 0, .meaning = "What each error means.", .section = &errors_section },
     { "blocked", SETTING_ENUM, AT(blocked), "destination",
-      .meaning = "What an answer of the class blocked pauses until somebody resumes it. `destination`: all of it. `tenant`: "
-      "that tenant's jobs only, where each tenant has credentials of its own.",
+      .meaning = "What answers of the class blocked may hold at most. A refused job is held; its tenant too when the "
+      "tenant's next one is refused; with `destination` the destination, when another tenant's is, or when there is no other tenant. "
+      "`tenant`: each tenant has credentials of its own, and the destination is held only when nothing can be sent at all.",
       .choices = blocked_scopes },
     { "in_doubt", SETTING_ENUM, AT(policy.in_doubt), "resend",
       .meaning =

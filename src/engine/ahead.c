@@ -130,6 +130,8 @@ static bool lane_waits(const struct engine *engine, struct lane_state *lane, con
 {
     struct dest *dest = lane->dest;
     *ret_why = why_unsendable(engine, lane);
+    if (!*ret_why && lane->held)
+        *ret_why = "the tenant is held";
     if (!*ret_why && dest_dead_full(dest))
         *ret_why = "the destination's dead letters are full";
     if (!*ret_why && lane_dead_full(lane))

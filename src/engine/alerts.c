@@ -49,6 +49,15 @@ void alerts_headers_left_out(struct engine *engine, struct dest *dest)
     dest->alerts.due = true;
 }
 
+void alerts_job_refused(struct engine *engine, struct dest *dest, struct slice reason)
+{
+    if (!engine->alert_book || !is_watched(dest))
+        return;
+    hold_reason_set(&dest->alerts.refused, reason);
+    dest->alerts.came[ALERT_JOB_BLOCKED]++;
+    dest->alerts.due = true;
+}
+
 void alerts_jobs_expired(struct engine *engine, int64_t count)
 {
     engine->expired_untold += count;
@@ -193,7 +202,9 @@ static void read_jobs(struct engine *engine, struct dest *dest)
             continue;
         if (alert_types[kind].shape != ALERT_COUNT)
             continue;
-        const struct alert_subject subject = { .kind = (enum alert_kind)kind, .dest = dest, .tenant = SLICE("") };
+        const char *reason = kind == ALERT_JOB_BLOCKED ? dest->alerts.refused : NULL;
+        const struct alert_subject subject = { .kind = (enum alert_kind)kind, .dest = dest, .tenant = SLICE(""),
+                                               .reason = slice_from(reason) };
         const struct alert_reading reading = { .watched = true, .value = (double)*came,
                                                .limit = (double)dest->config->alerts.quiet_ms,
                                                .gone = dest->alerts.counted && dest->alerts.counts.dead == 0 };
@@ -212,11 +223,11 @@ static const struct lane_state *held_lane(const struct dest *dest, struct slice 
 
 static void read_blocks(struct engine *engine, struct dest *dest)
 {
-    bool first = dest->gate.paused && dest->blocked, blocked = first || dest->fallback.paused; /* or its second address */
+    bool first = block_holds(&dest->gate.block), blocked = first || dest->fallback.paused; /* or its second address */
     read_state(engine, dest, ALERT_BLOCKED, &(struct alert_reading){ .watched = true, .value = blocked, .limit = 1 },
-               first ? dest->pause_reason : dest->fallback_reason);
+               first ? dest->block_reason : dest->fallback_reason);
     for (const struct lane_state *lane = dest->held_lanes; lane; lane = lane->next_held) {
-        if (!lane->blocked)
+        if (!block_holds(&lane->block))
             continue;
         const struct alert_subject subject = { .kind = ALERT_TENANT_BLOCKED, .dest = dest,
                                                .tenant = slice_from(lane->tenant), .reason = slice_from(lane->hold_reason) };
@@ -228,7 +239,7 @@ static void read_blocks(struct engine *engine, struct dest *dest)
             continue;
         const struct lane_state *lane = held_lane(dest, alert->record.tenant);
         const struct alert_subject subject = { .kind = ALERT_TENANT_BLOCKED, .dest = dest, .tenant = alert->record.tenant };
-        if (!lane || !lane->blocked)
+        if (!lane || !block_holds(&lane->block))
             alert_read(engine, &subject, &(struct alert_reading){ .watched = true });
     }
 }
@@ -280,7 +291,7 @@ static void feed_flows(struct dest *dest, instant now)
 /* An outage's jobs are old for a reason that is told already. */
 static bool is_held(const struct dest *dest)
 {
-    return dest->gate.paused || dest->gate.contingency.kept.mode != MODE_NORMAL ||
+    return dest->gate.paused || block_holds(&dest->gate.block) || dest->gate.contingency.kept.mode != MODE_NORMAL ||
            dest->gate.breaker.kept.state != BREAKER_CLOSED;
 }
 

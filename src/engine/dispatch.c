@@ -58,7 +58,8 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
         if (max == 0)
             continue; /* it is parked or passed over: the next one is in front */
         struct claim *claim;
-        struct store_op *op = claim_add(engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn }, &claim);
+        struct store_op *op = claim_add(
+            engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn, .lane_looks = lane->held }, &claim);
         if (!op)
             return false;
         if (by_turn)
@@ -73,7 +74,7 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
             .bytes_max = CLAIM_BYTES_MAX,
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
             .owner = SLICE("engine"),
-            .failed_last = gate ? dest_failed_last(dest, gate) : 0,
+            .failed_last = gate ? lane_failed_last(lane, gate) : 0,
         };
         lane_take(lane, side_of(dest, gate), max, true, now);
         rates_claimed(engine, lane, now);
@@ -219,7 +220,7 @@ void log_outcome(const struct dest *dest, const struct job *job, const struct op
     log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : odd ? LOG_WARN : LOG_INFO,
               done                 ? "job_completed"
               : settlement->dead   ? "job_dead"
-              : settlement->blocks ? "destination_blocked"
+              : settlement->blocks ? "job_blocked"
                                    : "retry_scheduled",
               FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", dest->name),
               FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(job->claimed_from)),
@@ -250,24 +251,27 @@ static void count_outcome(struct engine *engine, const struct settlement *settle
     }
 }
 
-static void heed(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant,
+static void heed(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job,
                  const struct answer *answer, const struct settlement *settlement)
 {
+    bool first = gate != &dest->fallback;
     if (answer->slow_all && answer->retry_after_ms > 0 && dest->config)
-        dest_asked(engine, dest, gate, tenant, answer->retry_after_ms);
-    if (settlement->blocks && gate == &dest->fallback)
-        fallback_block(engine, dest, answer->text);
-    else if (settlement->blocks)
-        dest_block(engine, dest, tenant, answer->text);
+        dest_asked(engine, dest, gate, job->tenant, answer->retry_after_ms);
+    if (settlement->blocks)
+        (first ? dest_refused : fallback_refused)(engine, dest, job, answer, settlement->unsent);
+    else if (settlement->over && first)
+        dest_let_in(engine, dest, lane_find(engine, job->lane));
+    else if (settlement->over)
+        block_went_well(&dest->fallback.block);
     if (settlement->dead)
-        alerts_job_dead(engine, dest, tenant, slice_from(settlement->dead_code));
+        alerts_job_dead(engine, dest, job->tenant, slice_from(settlement->dead_code));
 }
 
-void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                   const struct settlement *settlement)
 {
     count_outcome(engine, settlement);
-    heed(engine, dest, &dest->gate, tenant, answer, settlement);
+    heed(engine, dest, &dest->gate, job, answer, settlement);
 }
 
 /* What the answer says about the destination; a question that was answered says that it is there. */
@@ -330,7 +334,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
     count_outcome(engine, &settlement);
     measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
     engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
-    heed(engine, attempt->dest, attempt->gate, attempt->job.tenant, answer, &settlement);
+    heed(engine, attempt->dest, attempt->gate, &attempt->job, answer, &settlement);
     if (answer->left_out.len > 0)
         alerts_headers_left_out(engine, attempt->dest);
     attempt->dying = settlement.dead;
@@ -424,14 +428,15 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
         return "the destination is for pull workers now";
     if (dest->gate.paused)
         return "the destination is paused";
-    if (lane->held)
-        return "the tenant is paused";
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
-static void attempt_begin(struct attempt *attempt, struct lane_state *lane)
+static void attempt_begin(struct attempt *attempt, const struct claim *claim)
 {
+    struct lane_state *lane = claim->lane;
     const char *why = why_unsendable(attempt->engine, lane);
+    if (!why && lane->held && !(claim->lane_looks && block_holds(&lane->block)))
+        why = "the tenant is held";
     if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
         why = "the second address is paused";
     if (!why && attempt->gate && !attempt_may_go(attempt))
@@ -488,7 +493,7 @@ static void take_claimed(const struct op_result *result, const struct claim *cla
             continue; /* its lease runs out and it is tried again */
         }
         attempt->claimed = memory;
-        attempt_begin(attempt, claim->lane);
+        attempt_begin(attempt, claim);
     }
     if (!claim->gate)
         ahead_end_turn(claim->lane);

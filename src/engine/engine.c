@@ -251,6 +251,7 @@ void engine_run(struct engine *engine)
         for (struct dest *dest = engine->dests; dest; dest = dest->next)
             tell_dead_full(dest);
         auto_redrive(engine);
+        blocks_release(engine);
         probes_start(engine);
         dispatch_claims(engine);
         leases_expire(engine); /* after the claims: who does not wait gets what is there */
@@ -291,6 +292,7 @@ enum status engine_reload(struct engine *engine, struct config *config, struct e
     engine->config = config_ref(config);
     config_unref(old); /* sends under way hold their own reference */
     alerts_look_again(engine);
+    blocks_hasten(engine);
     engine_wake(engine);
     return STATUS_OK;
 }
@@ -322,6 +324,8 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
     switch (hold) {
     case HOLD_PAUSED:
         return dest->held_since;
+    case HOLD_BLOCKED:
+        return dest->gate.block.kept.since;
     case HOLD_CONTINGENCY:
     case HOLD_MAINTENANCE:
         return dest->gate.contingency.kept.since;
@@ -348,6 +352,10 @@ struct destination_status engine_destination(const struct engine *engine, struct
     struct rate_limiter rate = dest->rate;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
+    bool blocked = block_holds(&dest->gate.block);
+    if (gate.hold == HOLD_NONE && blocked && !fallback) /* a look may go, and no job is there for it */
+        gate = (struct gate_answer){ .hold = HOLD_BLOCKED, .until = dest->gate.block.kept.look_at };
+    bool looks = gate.hold == HOLD_CONTINGENCY || gate.hold == HOLD_BLOCKED;
     const char *held_by = gate_hold_name(gate.hold);
     if (!dest->config)
         held_by = "unconfigured";
@@ -355,15 +363,15 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "dead_full";
     return (struct destination_status){
         .known = true,
-        .mode = dest->gate.paused ? "paused" : mode_name(dest->gate.contingency.kept.mode),
+        .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.kept.mode),
         .held_by = held_by,
-        .pause_reason = dest->gate.paused ? dest->pause_reason : dest->mode_reason,
+        .pause_reason = dest->gate.paused ? dest->pause_reason : blocked ? dest->block_reason : dest->mode_reason,
         .cause = cause_name(dest->gate.contingency.kept.cause),
         .mode_since = dest->gate.contingency.kept.since,
         .outage_since = outage_lasts(&dest->gate.outage) ? dest->gate.outage.since : INSTANT_NONE,
         .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
-        .held_until = dest->config && gate.hold != HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
-        .look_at = dest->config && gate.hold == HOLD_CONTINGENCY ? gate.until : INSTANT_NONE,
+        .held_until = dest->config && !looks ? gate.until : INSTANT_NONE,
+        .look_at = dest->config && looks ? gate.until : INSTANT_NONE,
         .under_way = dest->gate.under_way + dest->fallback.under_way,
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
@@ -431,11 +439,11 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     if (!dest)
         return error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
     fallback_resume(engine, dest);
-    if (!dest->gate.paused)
+    if (!blocks_resume(engine, dest) && !dest->gate.paused)
         return STATUS_OK;
     free(dest->pause_reason);
     dest->pause_reason = NULL;
-    dest->gate.paused = dest->blocked = false;
+    dest->gate.paused = false;
     dest_ask_no_more(engine, dest);
     dest->held_since = INSTANT_NONE;
     dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });

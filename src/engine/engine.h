@@ -105,7 +105,7 @@ struct destination_status {
     size_t tenants_paused;      /* held for themselves */
     instant next_since;         /* about when the job that is next began to wait, if one is ready; INSTANT_NONE: not known */
     struct pace pace;           /* attempts that succeeded and failed, since the engine started */
-    bool fallback_blocked;      /* the second address refused the credentials: nothing goes there until it is resumed */
+    bool fallback_blocked;      /* the second address refused jobs: nothing goes there until it is resumed */
     const char *fallback_reason; /* as pause_reason */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
@@ -162,7 +162,9 @@ enum status engine_resume_tenant(struct engine *engine, struct slice destination
 /* Whether a lane, by the store's number, is held for itself. */
 struct lane_hold {
     bool held;
+    bool blocked; /* its answers are refused; else an operator holds it */
     instant since;
+    instant look_at; /* of a blocked one; else INSTANT_NONE */
     const char *reason; /* NULL: none; valid until the next call of the engine */
 };
 struct lane_hold engine_lane_hold(const struct engine *engine, int64_t lane);

@@ -64,6 +64,13 @@ struct auto_redrive {
     size_t out;       /* on their way to the store */
 };
 
+/* The search for jobs that are held because they were refused, and are to go again. */
+struct block_release {
+    bool on;
+    int64_t lane;       /* 0: of all */
+    int64_t before_seq; /* the next page; 0: the first */
+};
+
 /* Which work goes first on the way back from an outage. */
 enum return_class {
     RETURN_UNKNOWN, /* of a lane: not looked at; of a destination: it is not on its way back */
@@ -100,7 +107,9 @@ struct dest {
     size_t lanes; /* known, with work or without */
     int64_t ready; /* of all its lanes */
     char *pause_reason;
-    bool blocked;      /* paused because credentials were refused, not by an operator */
+    char *block_reason; /* why its gate is blocked; NULL: it is not, or nobody knows */
+    int64_t block_lane; /* the only tenant's that there was then; 0: there were others */
+    struct block_release release;
     char *fallback_reason; /* why its second address is paused; NULL: it is not, or nobody knows */
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
@@ -159,8 +168,8 @@ struct lane_state {
     instant asked_until; /* the destination wants nothing of it before; INSTANT_NONE: it never said so */
     instant asked_at;    /* when it did: a clock that was set back ends it */
     instant asked_kept;  /* what the store has of it */
-    bool held; /* until an operator resumes it; the rest is about that */
-    bool blocked; /* because credentials were refused */
+    bool held; /* for itself; the rest is about that */
+    struct block block; /* of its refused answers: when that holds, it is held for them and not by an operator */
     char *hold_reason;
     instant held_since;
     struct lane_state *next_held; /* in dest->held_lanes */
@@ -202,6 +211,7 @@ struct claim {
     struct gate *gate;     /* the destination's own or the fallback's; NULL: ahead of a free slot */
     struct gate_pass pass; /* what that gave for all of the claim */
     bool by_turn;          /* by turns over all classes */
+    bool lane_looks;       /* the lane is held, and its job is to see whether it must be */
 };
 
 /* Where the reading of all lanes for alerts stands. */
@@ -348,8 +358,8 @@ struct lane_state *look_next(const struct engine *engine, const struct dest *des
 void look_take(struct lane_state *lane, struct op_claim *claim, instant now);
 /* That claim is back. */
 void look_claimed(struct lane_state *lane, const struct op_claim *claim);
-/* op_claim.failed_last of what goes through that gate of the destination's. */
-instant dest_failed_last(const struct dest *dest, const struct gate *gate);
+/* op_claim.failed_last of what goes through that gate of its destination's. */
+instant lane_failed_last(const struct lane_state *lane, const struct gate *gate);
 
 /* modes.c */
 /* How the gate of a destination is set; NULL: one that is not configured. */
@@ -406,8 +416,8 @@ void auto_redrive(struct engine *engine);
 instant auto_redrive_next(const struct engine *engine, instant now);
 
 /* fallback.c */
-/* The second address said that credentials are refused: nothing more goes there, the first goes on. Tells it once. */
-void fallback_block(struct engine *engine, struct dest *dest, struct slice text);
+/* The second address is held for refused answers: nothing more goes there, the first goes on. Tells it once. */
+void fallback_block(struct engine *engine, struct dest *dest, struct slice reason);
 void fallback_resume(struct engine *engine, struct dest *dest);
 /* What is kept of that: a member of the state, and back. */
 void fallback_state_write(struct json_writer *json, const struct dest *dest);
@@ -420,22 +430,40 @@ void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, str
 void dest_ask_no_more(struct engine *engine, struct dest *dest);
 /* That lane has work. */
 void dest_not_alone(struct engine *engine, struct lane_state *newcomer);
-/* An answer said that credentials are refused: holds the tenant or the destination, as configured, and tells it once. */
-void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text);
+/* Puts it among the held lanes of its destination, which has room for it, and takes it out. */
+void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since);
+void lane_hold_end(struct lane_state *lane);
+bool lane_held_by_hand(const struct lane_state *lane);
 /* What is kept of held tenants: a member of the state, and back. The lanes are known already. */
 void lane_holds_write(struct json_writer *json, const struct dest *dest);
 void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root);
 
+/* blocks.c */
+/* An answer refused us, or nothing could be sent: holds what core/outage/block.h says, and tells it once. */
+void dest_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer, bool unsent);
+void fallback_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
+                      bool unsent);
+/* An answer showed that the lane's tenant is let in; NULL: nobody knows whose it was. */
+void dest_let_in(struct engine *engine, struct dest *dest, struct lane_state *lane);
+/* By an operator: nothing is held any more for refused answers. Whether something was. */
+bool blocks_resume(struct engine *engine, struct dest *dest);
+/* The same of one lane, which is not held any more. */
+void lane_block_resume(struct engine *engine, struct lane_state *lane);
+/* Other credentials may be there: it is looked now. */
+void blocks_hasten(struct engine *engine);
+/* Sends jobs again that were held. */
+void blocks_release(struct engine *engine);
+
 /* dispatch.c */
 void dispatch_claims(struct engine *engine);
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
-void dest_settled(struct engine *engine, struct dest *dest, struct slice tenant, const struct answer *answer,
+void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                   const struct settlement *settlement);
 /* What became of an attempt, in a line: who, from which state to which, why, and when again. */
 void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
                  const struct settlement *settlement);
 void settle_answered(struct engine *engine);
-/* What keeps a claimed job of the lane from being sent at all, or NULL. */
+/* What keeps a claimed job of the lane from being sent at all, or NULL; not that the lane is held. */
 const char *why_unsendable(const struct engine *engine, const struct lane_state *lane);
 void attempt_send(struct attempt *attempt);
 /* Gives a claimed job back untouched. */

@@ -1,9 +1,8 @@
 /*
- * The second address of a destination when its credentials are refused: it is paused for itself. The first address has
- * others, and goes on.
+ * The second address of a destination when it refuses one job after another: it is paused for itself. The first address
+ * has other credentials, and goes on.
  */
 #include "base/log.h"
-#include "core/errors/redact.h"
 #include "engine/engine_private.h"
 #include "engine/kept_json.h"
 
@@ -15,15 +14,11 @@ static void take_reason(struct dest *dest, struct slice reason)
     hold_reason_set(&dest->fallback_reason, reason);
 }
 
-void fallback_block(struct engine *engine, struct dest *dest, struct slice text)
+void fallback_block(struct engine *engine, struct dest *dest, struct slice reason)
 {
-    struct buffer reason;
     if (dest->fallback.paused)
         return;
-    buffer_init(&reason, HOLD_REASON_BYTES_MAX);
-    redact(&reason, text, HOLD_REASON_BYTES_MAX); /* it goes to the log and to the trail */
-    take_reason(dest, buffer_slice(&reason));
-    buffer_release(&reason);
+    take_reason(dest, reason);
     dest->fallback.paused = true;
     dest_changed(dest, (struct dest_change){ .change = "fallback_blocked", .at = engine_now(engine) });
     log_event(LOG_ERROR, "fallback_blocked", FIELD_CSTR("destination", dest->name),
@@ -36,6 +31,7 @@ void fallback_resume(struct engine *engine, struct dest *dest)
     if (!dest->fallback.paused)
         return;
     dest->fallback.paused = false;
+    block_init(&dest->fallback.block);
     take_reason(dest, SLICE(""));
     dest_changed(dest, (struct dest_change){ .change = "fallback_resumed", .at = engine_now(engine) });
     log_event(LOG_INFO, "fallback_resumed", FIELD_CSTR("destination", dest->name));

@@ -37,6 +37,20 @@ void incident_state_write(struct json_writer *json, const struct incident *incid
     json_array_end(json);
 }
 
+void block_state_write(struct json_writer *json, const struct block_kept *kept)
+{
+    json_name(json, "block");
+    json_object_begin(json);
+    json_member_instant(json, "since", kept->since);
+    json_member_instant(json, "look_at", kept->look_at);
+    json_member_int(json, "needed", kept->needed);
+    if (kept->confirmed)
+        json_member_bool(json, "confirmed", true);
+    if (kept->unsent)
+        json_member_bool(json, "unsent", true);
+    json_object_end(json);
+}
+
 void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
 {
     const struct contingency_kept *contingency = &kept->contingency;
@@ -57,6 +71,8 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept)
         json_member_instant(json, "ended_at", kept->outage.ended_at);
         json_object_end(json);
     }
+    if (kept->block.held || kept->block.needed != BLOCK_NEEDED)
+        block_state_write(json, &kept->block);
     json_name(json, "contingency");
     json_object_begin(json);
     json_member_text(json, "mode", mode_name(contingency->mode));
@@ -137,6 +153,20 @@ static void read_contingency(const json_t *object, struct contingency_kept *kept
     };
 }
 
+/* A time that is not there has come. */
+struct block_kept block_state_read(const json_t *root, instant before_blocks)
+{
+    const json_t *object = json_object_get(root, "block");
+    struct block_kept kept = { .since = kept_instant(object, "since"), .look_at = kept_instant(object, "look_at"),
+                               .needed = kept_count(object, "needed"),
+                               .confirmed = json_is_true(json_object_get(object, "confirmed")),
+                               .unsent = json_is_true(json_object_get(object, "unsent")) };
+    if (!object && json_is_true(json_object_get(root, "blocked")))
+        kept.since = before_blocks;
+    kept.held = kept.since != INSTANT_NONE;
+    return kept;
+}
+
 void gate_state_read(const json_t *root, struct gate_kept *kept)
 {
     kept->paused = json_is_true(json_object_get(root, "paused"));
@@ -146,4 +176,8 @@ void gate_state_read(const json_t *root, struct gate_kept *kept)
     const json_t *outage = json_object_get(root, "outage");
     kept->outage = (struct outage){ .since = kept_instant(outage, "since"), .good_at = kept_instant(outage, "good_at"),
                                     .ended_at = kept_instant(outage, "ended_at") };
+    instant held_since = kept_instant(root, "since");
+    kept->block = block_state_read(root, held_since != INSTANT_NONE ? held_since : 0);
+    if (json_is_true(json_object_get(root, "blocked"))) /* as versions wrote it that paused it for refused answers */
+        kept->paused = false;
 }

@@ -21,4 +21,8 @@ void gate_state_write(struct json_writer *json, const struct gate_kept *kept);
 /* What is missing or makes no sense stays as it is in `kept`: give it a gate's own. */
 void gate_state_read(const json_t *root, struct gate_kept *kept);
 
+/* The member "block", and back; `before_blocks` is since when it is held by what older versions wrote. */
+void block_state_write(struct json_writer *json, const struct block_kept *kept);
+struct block_kept block_state_read(const json_t *root, instant before_blocks);
+
 #endif

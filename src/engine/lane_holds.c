@@ -1,16 +1,16 @@
 /*
- * Lanes that are held for themselves: one tenant's jobs wait for an operator, the others go on.
+ * Lanes that are held for themselves, by an operator or because their answers are refused: the others go on.
  */
 #include "base/log.h"
-#include "core/errors/redact.h"
 #include "engine/engine_private.h"
+#include "engine/gate_state.h"
 #include "engine/kept_json.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void link_held(struct lane_state *lane, struct slice reason, instant since)
+void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since)
 {
     struct dest *dest = lane->dest;
     assert(!lane->held);
@@ -23,14 +23,19 @@ static void link_held(struct lane_state *lane, struct slice reason, instant sinc
     dest->held_lane_count++;
 }
 
-static void unlink_held(struct lane_state *lane)
+void lane_hold_end(struct lane_state *lane)
 {
     struct lane_state **link = &lane->dest->held_lanes;
     while (*link != lane)
         link = &(*link)->next_held;
     *link = lane->next_held;
     lane->dest->held_lane_count--;
-    lane->held = lane->blocked = false;
+    lane->held = false;
+}
+
+bool lane_held_by_hand(const struct lane_state *lane)
+{
+    return lane->held && !block_holds(&lane->block);
 }
 
 /* The lane of an order; NULL: *err says why not. */
@@ -49,6 +54,14 @@ static struct lane_state *ordered(struct engine *engine, struct slice destinatio
 static enum status hold_lane(struct engine *engine, struct lane_state *lane, struct slice reason, struct error *err)
 {
     struct dest *dest = lane->dest;
+    if (lane->held && block_holds(&lane->block)) { /* from now on it waits for somebody */
+        hold_reason_set(&lane->hold_reason, reason);
+        block_ends(&lane->block);
+        turns_unpark(&dest->turns, &lane->turn);
+        dest_changed(dest, (struct dest_change){ .change = "tenant_paused", .lane = lane, .at = engine_now(engine) });
+        engine_wake(engine);
+        return STATUS_OK;
+    }
     if (lane->held) {
         if (hold_reason_change(&lane->hold_reason, reason)) {
             dest_changed(dest, (struct dest_change){ "tenant_pause_reason", .lane = lane, .at = engine_now(engine) });
@@ -59,7 +72,7 @@ static enum status hold_lane(struct engine *engine, struct lane_state *lane, str
     if (dest->held_lane_count == HELD_LANES_MAX)
         return error_set(err, STATUS_LIMIT, "%d tenants of %s are held already; pause the destination", HELD_LANES_MAX,
                          dest->name);
-    link_held(lane, reason, engine_now(engine));
+    lane_hold_begin(lane, reason, engine_now(engine));
     dest_changed(dest, (struct dest_change){ .change = "tenant_paused", .lane = lane, .at = lane->held_since });
     log_event(LOG_WARN, "tenant_paused", FIELD_CSTR("destination", dest->name), FIELD_CSTR("tenant", lane->tenant),
               FIELD_CSTR("reason", lane->hold_reason ? lane->hold_reason : ""));
@@ -79,9 +92,10 @@ enum status engine_resume_tenant(struct engine *engine, struct slice destination
     struct lane_state *lane = ordered(engine, destination, tenant, err);
     if (!lane)
         return STATUS_NOT_FOUND;
+    lane_block_resume(engine, lane);
     if (!lane->held)
         return STATUS_OK;
-    unlink_held(lane);
+    lane_hold_end(lane);
     turns_unpark(&lane->dest->turns, &lane->turn);
     dest_changed(lane->dest, (struct dest_change){ .change = "tenant_resumed", .lane = lane, .at = engine_now(engine) });
     log_event(LOG_INFO, "tenant_resumed", FIELD_CSTR("destination", lane->dest->name), FIELD_CSTR("tenant", lane->tenant));
@@ -91,13 +105,15 @@ enum status engine_resume_tenant(struct engine *engine, struct slice destination
 
 static struct lane_hold hold_of(const struct lane_state *lane)
 {
-    return (struct lane_hold){ .held = true, .since = lane->held_since, .reason = lane->hold_reason };
+    bool blocked = block_holds(&lane->block);
+    return (struct lane_hold){ .held = true, .blocked = blocked, .since = lane->held_since, .reason = lane->hold_reason,
+                               .look_at = blocked ? lane->block.kept.look_at : INSTANT_NONE };
 }
 
 struct lane_hold engine_lane_hold(const struct engine *engine, int64_t lane_id)
 {
     const struct lane_state *lane = lane_find(engine, lane_id);
-    return lane && lane->held ? hold_of(lane) : (struct lane_hold){ .since = INSTANT_NONE };
+    return lane && lane->held ? hold_of(lane) : (struct lane_hold){ .since = INSTANT_NONE, .look_at = INSTANT_NONE };
 }
 
 size_t engine_tenant_holds(const struct engine *engine, struct slice destination, struct tenant_hold *ret_holds, size_t max)
@@ -158,34 +174,14 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 {
     struct dest *dest = newcomer->dest;
     struct lane_state *asked = lane_find(engine, dest->asked_lane);
+    if (dest->block_lane != 0 && dest->block_lane != newcomer->id) {
+        dest->block_lane = 0;
+        block_hasten(&dest->gate.block, engine_now(engine));
+    }
     if (!dest->asked_alone || asked == newcomer)
         return;
     dest->asked_alone = false;
     dest->gate.closed_until = INSTANT_NONE; /* its own hold stays */
-}
-
-/* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */
-void dest_block(struct engine *engine, struct dest *dest, struct slice tenant, struct slice text)
-{
-    struct buffer reason;
-    struct error error;
-    struct lane_state *lane =
-        dest->config && dest->config->blocked == BLOCKED_TENANT ? lane_recall_named(engine, dest, tenant) : NULL;
-    if (dest->gate.paused || (lane && lane->held))
-        return;
-    *(lane ? &lane->blocked : &dest->blocked) = true; /* before it is told */
-    buffer_init(&reason, HOLD_REASON_BYTES_MAX);
-    redact(&reason, text, HOLD_REASON_BYTES_MAX); /* it goes to the log and to the trail */
-    enum status status = lane ? hold_lane(engine, lane, buffer_slice(&reason), &error) : STATUS_LIMIT;
-    if (status != STATUS_OK) {
-        dest->blocked = true;
-        if (lane)
-            lane->blocked = false;
-        status = engine_pause(engine, slice_from(dest->name), buffer_slice(&reason), &error);
-    }
-    if (status != STATUS_OK)
-        log_event(LOG_ERROR, "pause_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-    buffer_release(&reason);
 }
 
 /* ---- over a restart ---- */
@@ -200,8 +196,8 @@ void lane_holds_write(struct json_writer *json, const struct dest *dest)
         json_member_instant(json, "since", lane->held_since);
         if (lane->hold_reason)
             json_member_text(json, "reason", lane->hold_reason);
-        if (lane->blocked)
-            json_member_bool(json, "blocked", true);
+        if (block_holds(&lane->block))
+            block_state_write(json, &lane->block.kept);
         json_object_end(json);
     }
     json_array_end(json);
@@ -216,8 +212,9 @@ void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *roo
         bool named = json_is_string(json_object_get(one, "tenant"));
         struct lane_state *lane = named ? lane_recall_named(engine, dest, kept_text(one, "tenant")) : NULL;
         if (lane && !lane->held) {
-            lane->blocked = json_is_true(json_object_get(one, "blocked"));
-            link_held(lane, kept_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
+            lane_hold_begin(lane, kept_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
+            struct block_kept block = block_state_read(one, lane->held_since);
+            block_restore(&lane->block, &block);
         }
     }
 }

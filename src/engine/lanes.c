@@ -142,6 +142,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         lane->idle_since = INSTANT_NONE;
         lane->looked_at = INSTANT_NONE;
         lane->asked_until = lane->asked_kept = INSTANT_NONE;
+        block_init(&lane->block);
         lane_configure(lane, engine->config);
         dest->lanes++;
         engine->lane_count++;
@@ -236,10 +237,18 @@ int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted
     assert(max > 0);
     if (lane_dead_full(lane))
         tell_tenant_full(lane);
-    if (lane->held || lane_dead_full(lane)) {
+    bool looks = block_looks(&lane->block, now) && side != SIDE_AHEAD;
+    if (lane_held_by_hand(lane) || lane_dead_full(lane)) {
         lane_park(lane, INSTANT_MAX, now);
         return 0;
     }
+    if (lane->held && !looks) {
+        instant soon = instant_add(now, SECOND_MS); /* it is not taken ahead of a free slot */
+        lane_park(lane, lane->block.kept.look_at > soon ? lane->block.kept.look_at : soon, now);
+        return 0;
+    }
+    if (looks)
+        max = 1;
     if (lane_asked(lane, now)) {
         lane_park(lane, lane->asked_until, now);
         return 0;
@@ -264,6 +273,8 @@ void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bo
     assert(count > 0 && count <= lane->ready);
     if (in_turn)
         turns_took(&dest->turns, count, now);
+    if (lane->held)
+        block_looked(&lane->block, now);
     rate_take(&lane->rate, now, count);
     rate_take(&dest->rate, now, count);
     return_order_took(lane, count);
@@ -333,6 +344,8 @@ void lanes_release(struct engine *engine)
         struct dest *next = engine->dests->next;
         turns_release(&engine->dests->turns);
         free(engine->dests->pause_reason);
+        free(engine->dests->block_reason);
+        free(engine->dests->alerts.refused);
         free(engine->dests->mode_reason);
         free(engine->dests->fallback_reason);
         incident_release(&engine->dests->incident);

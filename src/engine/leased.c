@@ -123,6 +123,7 @@ void engine_acked(struct engine *engine, int64_t seq, int64_t token)
                                            .tenant = leased->lane, .look_failed_at = INSTANT_NONE };
     struct gate_news news = gate_note(&leased->dest->gate, leased->pass, &delivered, now);
     dest_tell(leased->dest, &news);
+    dest_let_in(engine, leased->dest, leased->of);
     dest_note_retry(leased->dest, &job, &completed, now);
     measures_answered(engine, leased->dest, &job, &answer, &completed, now);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, &completed, now);
@@ -227,7 +228,7 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     answer.slow_all = settlement->decision.outcome == OUTCOME_THROTTLED; /* the whole destination said: too fast */
     dest_note_retry(dest, nack->job, settlement, now);
     engine_learn(engine, nack->job, &op->settle, settlement);
-    dest_settled(engine, dest, nack->job->tenant, &answer, settlement);
+    dest_settled(engine, dest, nack->job, &answer, settlement);
     letters_job_dead(engine, dest, nack->job, &op->settle, settlement);
     measures_answered(engine, dest, nack->job, &answer, settlement, now);
     engine_wake(engine);

@@ -90,7 +90,7 @@ static const char *why_not_now(const struct lane_state *lane)
         return "the destination is not for pull workers any more";
     if (dest->gate.paused)
         return "the destination is paused";
-    return lane->held ? "the tenant is paused" : NULL;
+    return lane_held_by_hand(lane) ? "the tenant is paused" : NULL;
 }
 
 /* When it failed the leases run out, and the jobs come back then. */
@@ -241,7 +241,7 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .max = (size_t)max, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms),
-                                       .failed_last = dest_failed_last(dest, &dest->gate) };
+                                       .failed_last = lane_failed_last(lane, &dest->gate) };
         lane_take(lane, SIDE_FIRST, max, true, now);
         rates_leased(claims->batch, lane, now);
         claims->count++;

@@ -17,13 +17,22 @@ static bool may_look(struct lane_state *lane, bool takes_used, instant now)
            (takes_used || !lane->all_failed) && rate_ask(&lane->rate, now, 1).room > 0;
 }
 
+/* Of a destination that refuses us, one that it has not refused knows more. */
+static bool looks_before(const struct lane_state *lane, const struct lane_state *other)
+{
+    bool refused = lane->block.in_a_row > 0, other_refused = other->block.in_a_row > 0;
+    if (block_holds(&lane->dest->gate.block) && refused != other_refused)
+        return other_refused;
+    return lane->looked_at < other->looked_at;
+}
+
 struct lane_state *look_next(const struct engine *engine, const struct dest *dest, instant now)
 {
     struct lane_state *next = NULL;
     bool takes_used = gate_takes_used(&dest->gate, now);
     for (size_t i = 0; i < engine->lanes_capacity; i++) {
         struct lane_state *lane = engine->lanes[i];
-        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || lane->looked_at < next->looked_at))
+        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || looks_before(lane, next)))
             next = lane;
     }
     return next;
@@ -33,7 +42,7 @@ void look_take(struct lane_state *lane, struct op_claim *claim, instant now)
 {
     const struct gate *gate = &lane->dest->gate;
     claim->max = 1;
-    claim->failed_last = gate->outage.since;
+    claim->failed_last = lane_failed_last(lane, gate);
     claim->unfailed_only = !gate_takes_used(gate, now);
     lane->looked_at = now;
     lane_take(lane, SIDE_FIRST, 1, false, now);
@@ -45,7 +54,9 @@ void look_claimed(struct lane_state *lane, const struct op_claim *claim)
         lane->all_failed = true;
 }
 
-instant dest_failed_last(const struct dest *dest, const struct gate *gate)
+instant lane_failed_last(const struct lane_state *lane, const struct gate *gate)
 {
-    return gate == &dest->gate && outage_lasts(&gate->outage) ? gate->outage.since : 0;
+    if (block_holds(&gate->block) || block_holds(&lane->block))
+        return 1; /* a job that was refused, whenever that was, knows nothing new */
+    return gate == &lane->dest->gate && outage_lasts(&gate->outage) ? gate->outage.since : 0;
 }

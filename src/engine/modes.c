@@ -157,8 +157,7 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
         json_member_given(&json, "by", slice_from(change->by));
     write_reason(&json, "reason", dest->pause_reason);
     json_member_instant(&json, "since", dest->held_since);
-    if (dest->blocked)
-        json_member_bool(&json, "blocked", true);
+    write_reason(&json, "block_reason", dest->block_reason);
     write_reason(&json, "mode_reason", dest->mode_reason);
     if (change->lane) {
         json_member_text(&json, "tenant", change->lane->tenant);
@@ -286,7 +285,8 @@ void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
     instant since = kept_instant(root, "since");
     gate_state_read(root, &kept);
     gate_restore(&dest->gate, &kept, engine_now(engine));
-    dest->blocked = kept.paused && json_is_true(json_object_get(root, "blocked"));
+    if (block_holds(&dest->gate.block))
+        dest->block_reason = copy_text(root, json_object_get(root, "block_reason") ? "block_reason" : "reason");
     if (kept.paused)
         dest->pause_reason = copy_text(root, "reason");
     if (kept.paused && since != INSTANT_NONE)

@@ -32,6 +32,9 @@ static void on_probed(struct probe *probe, const struct health_answer *answer)
                       FIELD_CSTR("reason", health_reason_name(verdict.reason)),
                       FIELD_CSTR("service", verdict.service ? verdict.service : ""), FIELD_INT("status", answer->status));
         dest_tell(dest, &news);
+        /* That it is there says nothing about our credentials; but what could not be sent may be sent now. */
+        if (news.health == HEALTH_CAME_UP && dest->gate.block.kept.unsent)
+            block_hasten(&dest->gate.block, engine_now(engine));
     }
     config_unref(dest->probe_config);
     engine_wake(engine);

@@ -1,6 +1,7 @@
 #include "engine/settlement.h"
 
 #include "base/json.h"
+#include "core/outage/block.h"
 #include "core/errors/redact.h"
 #include "core/outage/criterion.h"
 #include "lib/decision_reason.h"
@@ -60,6 +61,13 @@ static bool looks(const struct settlement_input *input)
     return input->outage && outage_lasts(input->outage);
 }
 
+/* How many in a row before this one were refused, or else were told to wait. */
+static int64_t in_a_row(const struct job *job, bool refused)
+{
+    bool was_refused = job->last_class == OUTCOME_BLOCKED;
+    return job->step == STEP_SEND && was_refused == refused ? job->step_count : 0;
+}
+
 static struct decision decide_on(const struct settlement_input *input, struct slice code, struct slice text,
                                  enum outcome outcome, enum outcome treated_as)
 {
@@ -74,7 +82,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .unconfirmed = outcome == OUTCOME_NONE && input->answer->unconfirmed,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
-        .waits = job->step == STEP_SEND && !looks(input) ? job->step_count : 0,
+        .waits = looks(input) ? 0 : in_a_row(job, false),
         .priority = job->priority,
         .retry_after_ms = input->answer->retry_after_ms,
         .now = input->now,
@@ -254,6 +262,25 @@ static enum job_step step_of(enum verdict verdict, enum job_step current)
     }
 }
 
+/* What a worker could not send is nobody's but the job's. */
+static bool is_unsent(const struct settlement_input *input)
+{
+    return input->destination->transport != TRANSPORT_PULL && block_is_unsent(input->answer->code);
+}
+
+/* The job is held for it. */
+static bool is_refused(const struct settlement_input *input, const struct decision *decision)
+{
+    return decision->verdict == VERDICT_BLOCK && !is_unsent(input);
+}
+
+/* When it is tried again; nothing is spent. */
+static void wait_refused(const struct settlement_input *input, struct decision *decision)
+{
+    decision->delay_ms = block_job_ms(in_a_row(input->job, true) + 1);
+    decision->next_at = instant_add(input->now, decision->delay_ms);
+}
+
 /* A question that was answered is no failure, whatever the answer. */
 static bool has_failed(const struct settlement_input *input, const struct decision *decision)
 {
@@ -261,21 +288,27 @@ static bool has_failed(const struct settlement_input *input, const struct decisi
     return input->answer->attempted && unclear && decision->verdict != VERDICT_COMPLETE && decision->verdict != VERDICT_POLL;
 }
 
-/* Questions asked in this step; of sends, those in a row that were told to wait and spent nothing. */
+/* Questions asked in this step; of sends, those in a row that were refused, or told to wait, and spent nothing. */
 static int64_t step_count_of(const struct settlement_input *input, const struct decision *decision, enum job_step step)
 {
     const struct job *job = input->job;
+    if (is_refused(input, decision))
+        return in_a_row(job, true) + 1;
     if (step != job->step)
         return 0;
     if (step == STEP_SEND && input->answer->attempted)
-        return decision->verdict == VERDICT_HOLD ? job->step_count + !looks(input) : 0;
+        return decision->verdict == VERDICT_HOLD ? in_a_row(job, false) + !looks(input) : 0;
+    if (step == STEP_SEND)
+        return in_a_row(job, false);
     return job->step_count + (input->answer->attempted && !is_spared(input, decision->outcome));
 }
 
-/* A wait says how the destination is, in an outage or not. */
+/* A wait says how the destination is, in an outage or not; after a refusal others are to look first. */
 static bool was_to_show(const struct settlement_input *input, const struct decision *decision)
 {
-    return looks(input) || input->spared || decision->outcome == OUTCOME_WAIT;
+    if (is_refused(input, decision))
+        return true;
+    return may_pass(decision->outcome) && (looks(input) || input->spared || decision->outcome == OUTCOME_WAIT);
 }
 
 static void fill(const struct settlement_input *input, const struct decision *decision, struct op_settle *settle)
@@ -283,7 +316,7 @@ static void fill(const struct settlement_input *input, const struct decision *de
     const struct job *job = input->job;
     const struct destination_config *destination = input->destination;
     enum job_step step = step_of(decision->verdict, job->step);
-    /* A blocked destination's job waits for the operator; its time only keeps it in order. */
+    /* One that could not be sent waits with its destination; its time only keeps it in order. */
     instant run_at = decision->next_at != INSTANT_NONE ? decision->next_at : instant_add(input->now, SECOND_MS);
     settle->seq = job->seq;
     settle->token = job->lease_token;
@@ -296,7 +329,7 @@ static void fill(const struct settlement_input *input, const struct decision *de
     settle->doubted = job->doubted || decision->outcome == OUTCOME_IN_DOUBT;
     if (has_failed(input, decision))
         settle->failed_at = input->now;
-    if (has_failed(input, decision) && was_to_show(input, decision) && may_pass(decision->outcome))
+    if (has_failed(input, decision) && was_to_show(input, decision))
         settle->look_failed_at = input->now;
     settle->attempt_undone = !input->answer->attempted && job->step == STEP_SEND;
     settle->outcome = decision->outcome;
@@ -312,6 +345,8 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
     struct decision decision = !input->answer->attempted        ? decide_unattempted(input)
                                : input->job->step == STEP_SEND  ? decide_send(input)
                                                                 : decide_query(input);
+    if (is_refused(input, &decision))
+        wait_refused(input, &decision);
     memset(op, 0, sizeof *op);
     op->kind = OP_SETTLE;
     fill(input, &decision, &op->settle);
@@ -320,8 +355,11 @@ enum status settlement_make(const struct settlement_input *input, struct arena *
     *ret_settlement = (struct settlement){
         .decision = decision,
         .may_pass = decision.verdict == VERDICT_EXHAUSTED && may_pass(decision.outcome) && input->job->step == STEP_SEND,
-        .spared = op->settle.look_failed_at != 0 && is_spared(input, decision.outcome),
+        .spared = op->settle.look_failed_at != 0 && decision.verdict != VERDICT_BLOCK && is_spared(input, decision.outcome),
         .blocks = decision.verdict == VERDICT_BLOCK,
+        .unsent = is_unsent(input),
+        .over = input->job->step == STEP_SEND && input->answer->attempted &&
+                block_is_over(decision.outcome, input->answer->code),
         .dead = op->settle.event == EVENT_GIVE_UP || op->settle.event == EVENT_EXPIRE,
     };
     if (ret_settlement->dead)

@@ -28,7 +28,9 @@ struct settlement {
     struct decision decision; /* of an unsuccessful send; else only verdict and outcome are set */
     bool may_pass;            /* the last try failed, but with an error that may pass */
     bool spared;              /* it failed and no try was spent, because of the outage */
-    bool blocks;              /* the destination must be paused */
+    bool blocks;              /* we were refused, or nothing could be sent: see core/outage/block.h */
+    bool unsent;              /* of that: nothing could be sent */
+    bool over;                /* the destination let us in */
     bool dead;
     const char *dead_code; /* of that: MAX_RETRIES_EXCEEDED, PERMANENT_ERROR...; else NULL */
 };

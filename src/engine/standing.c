@@ -162,6 +162,7 @@ static instant begins_at(const struct dest *dest, const struct gate_answer *answ
         return INSTANT_NONE;
     switch (answer->hold) {
     case HOLD_PAUSED:
+    case HOLD_BLOCKED:
     case HOLD_CONTINGENCY:
         return INSTANT_NONE;
     case HOLD_MAINTENANCE:

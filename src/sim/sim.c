@@ -213,7 +213,7 @@ static void note_applied(struct sim *sim, const struct store_op *op)
         note_settled(sim, &op->settle);
     else if (op->kind == OP_PROMOTE && op->promote.ret_expired > 0)
         ledger_expired(sim->ledger, elapsed(sim), (int64_t)op->promote.ret_expired);
-    else if (op->kind == OP_REDRIVE)
+    else if (op->kind == OP_REDRIVE && op->job.ret_was_dead)
         ledger_redriven(sim->ledger, job_number(sim, op->job.ret_seq), elapsed(sim));
 }
 

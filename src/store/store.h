@@ -57,7 +57,8 @@ struct job {
     int64_t attempts;   /* sends begun in this generation, counted before they are tried */
     int64_t attempts_total;
     int64_t retry_count; /* retries spent in this generation */
-    int64_t step_count;  /* questions asked in this verify or poll; of STEP_SEND, waits in a row that spent nothing */
+    int64_t step_count;  /* questions asked in this verify or poll; of STEP_SEND, how many in a row spent nothing: refusals
+                            when last_class is OUTCOME_BLOCKED, else waits */
     int64_t redrives_auto;
     bool doubted; /* an attempt of this generation was in doubt */
     instant created_at;

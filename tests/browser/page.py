@@ -136,6 +136,7 @@ STATES = [  # what the API says, the word and the shape shown
     ({"mode": "contingency", "held_by": "contingency", "breaker": "open"}, "Contingency", "bad"),
     ({"mode": "recovering", "mode_cause": "checked"}, "Recovering", "recovering"),
     ({"mode": "paused", "pause_reason": "r"}, "Paused", "paused"),
+    ({"mode": "paused", "held_by": "blocked", "pause_reason": "r"}, "Refused", "bad"),
     ({"mode": "normal", "held_by": "breaker", "breaker": "open"}, "Breaker open", "breaker"),
     ({"mode": "normal", "breaker": "half_open"}, "Breaker trying", "breaker"),
     ({"mode": "normal", "held_by": "throttle"}, "Throttled", "throttled"),

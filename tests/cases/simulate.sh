@@ -127,8 +127,8 @@ assert true["heldMs"].get("contingency", 0) > 10 * 60000, true["heldMs"]
 assert lying["figures"]["outageRequests"] > 2 * true["figures"]["outageRequests"]
 assert true["figures"]["exhaustedJobs"] < lying["figures"]["exhaustedJobs"]
 assert true["figures"]["open"] == 0
-# Refused credentials pause the destination; each time somebody resumes it, it finds out anew, and no job pays for it.
-assert blocked["heldMs"]["paused"] >= 15 * 60000, blocked["heldMs"]
+# Refused credentials hold the destination; each time somebody resumes it, it finds out anew, and no job pays for it.
+assert blocked["heldMs"]["blocked"] >= 15 * 60000, blocked["heldMs"]
 assert 0 < blocked["figures"]["outageRequests"] <= 40, blocked["figures"]
 assert blocked["answers"]["blocked"] > 0
 assert blocked["figures"]["exhaustedJobs"] == 0 == blocked["figures"]["open"]

@@ -232,7 +232,7 @@ static void summaries(void **state)
         { { .kind = ALERT_DEAD_FULL, .step = ALERT_RAISED, .destination = SLICE("d"), .value = 10000 },
           "d: the dead-letter store is full (10000): the destination is held until some are cleared" },
         { { .kind = ALERT_TENANT_BLOCKED, .step = ALERT_RAISED, .destination = SLICE("d"), .tenant = SLICE("t"), .reason = SLICE("http 401") },
-          "d: tenant t: credentials were refused: paused until somebody resumes it (http 401)" },
+          "d: tenant t: held until a look goes well or somebody resumes it (http 401)" },
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_RAISED, .value = 0.815, .reason = SLICE("8 jobs wait") },
           "the store is 81% full (8 jobs wait)" },
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_CLEARED, .lasted_ms = 60000, .reason = SLICE("8 jobs wait") },

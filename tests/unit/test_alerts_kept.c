@@ -158,7 +158,7 @@ static void what_ended_before_it_was_written_is_not_told(void **state)
     (void)state;
     world_begin(&world, TO(", errors: { blocked+: [http:401] }"), began);
     script.fails_with = "http:401";
-    alert_jobs_add(&world, "d", "A", 1);
+    alert_jobs_add(&world, "d", "A", 2);
     while (strcmp(engine_destination(world.engine, SLICE("d")).mode, "paused") != 0)
         assert_true(world_step(&world) || world.now++ < began + 1000);
     world.fail_applies = true;
@@ -307,7 +307,7 @@ static void many_tenants(void **state)
     world_run_for(&world, MINUTE_MS);
     assert_int_equal(alert_standing(&world), 2 * (ALERTS_TENANTS_MAX + 2)); /* and permanent_error, and dead */
     script.fails_with = "http:401";
-    alert_jobs_add(&world, "d", "t5", 1);
+    alert_jobs_add(&world, "d", "t5", 2);
     world_run_for(&world, MINUTE_MS);
     CHECK_MESSAGES(&script, "of t5", "raised tenant_blocked d t5");
 

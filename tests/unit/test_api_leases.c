@@ -213,20 +213,27 @@ static void a_nack_can_say_its_class(void **state)
     }
 }
 
-static void a_blocking_nack_pauses_the_destination(void **state)
+static void blocking_nacks_hold_the_destination(void **state)
 {
     struct api_fixture *fixture = *state;
+    static const char *const ids[] = { "a", "b" };
     char lease[64];
-    put(fixture, "a");
-    take(fixture, lease);
-    struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"PASSWORD is wrong\"}", lease);
-    assert_int_equal(reply.status, 200);
-    assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
-    reply_release(&reply);
-    reply = http_do(fixture, "GET", "/v1/destinations/yard", NULL);
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        struct reply before = http_do(fixture, "GET", "/v1/destinations/yard", NULL);
+        assert_string_equal(reply_text(&before, "mode"), "normal");
+        reply_release(&before);
+        put(fixture, ids[i]);
+        take(fixture, lease);
+        struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"PASSWORD is wrong\"}", lease);
+        assert_int_equal(reply.status, 200);
+        assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
+        reply_release(&reply);
+    }
+    struct reply reply = http_do(fixture, "GET", "/v1/destinations/yard", NULL);
     assert_string_equal(reply_text(&reply, "mode"), "paused");
-    assert_string_equal(reply_text(&reply, "held_by"), "paused");
-    assert_string_equal(reply_text(&reply, "pause_reason"), "PASSWORD is wrong");
+    assert_string_equal(reply_text(&reply, "held_by"), "blocked");
+    const char *reason = reply_text(&reply, "pause_reason");
+    check(strstr(reason, "job b of tenant") && strstr(reason, "was refused: PASSWORD is wrong"), "%s", reason);
     reply_release(&reply);
 }
 
@@ -543,7 +550,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(acks_complete_and_stale_ones_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nack_is_decided_upon, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nack_can_say_its_class, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_blocking_nack_pauses_the_destination, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocking_nacks_hold_the_destination, setup, teardown),
         cmocka_unit_test_setup_teardown(an_extended_lease_lives_longer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lease_that_ran_out_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(a_waiting_worker_is_woken, setup, teardown),

@@ -115,7 +115,8 @@ static void other_limits_narrow(void **state)
 static void names(void **state)
 {
     (void)state;
-    static const char *const expected[HOLD_COUNT] = { NULL, "paused", "contingency", "maintenance", "breaker", "throttle", "rate", "cycle", "concurrency" };
+    static const char *const expected[HOLD_COUNT] = { NULL, "paused", "blocked", "contingency", "maintenance", "breaker",
+                                                        "throttle", "rate", "cycle", "concurrency" };
     for (int i = 0; i < HOLD_COUNT; i++) {
         const char *name = gate_hold_name((enum gate_hold)i);
         check(i == HOLD_NONE ? !name : name && strcmp(name, expected[i]) == 0, "%d: %s", i, name);
@@ -550,6 +551,46 @@ static void when_a_used_job_looks(void **state)
     assert_true(gate_takes_used(&gate, START));
 }
 
+/* One job at a time looks, whatever else would be allowed; what was let through before is given back. */
+static void refused_answers_hold_it(void **state)
+{
+    struct gate gate;
+    (void)state;
+    gate_init(&gate, &plain, START, START);
+    struct gate_pass before = gate_take(&gate, 1, START);
+    assert_true(gate_is_well(&gate, START) && gate_flows(&gate, START));
+    block_hold(&gate.block, START);
+    gate_tick(&gate, START);
+    assert_true(outage_lasts(&gate.outage));
+    assert_false(gate_is_well(&gate, START) || gate_flows(&gate, START) || gate_pass_stands(&gate, before, START));
+    assert_int_equal(gate_ask(&gate, START).hold, HOLD_BLOCKED);
+    assert_int_equal(gate_ask(&gate, START).until, START + 60000);
+    assert_int_equal(gate_next(&gate, START), START + 60000);
+    assert_true(gate_looks(&gate) && gate_takes_used(&gate, START));
+
+    instant now = START + 60000;
+    assert_int_equal(gate_ask(&gate, now).room, 1);
+    struct gate_pass look = gate_take(&gate, 1, now);
+    assert_true(look.look && look.probe && gate_pass_stands(&gate, look, now));
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_BLOCKED);
+    const struct gate_result refused = { .sent = true, .outcome = OUTCOME_BLOCKED, .code = SLICE("http:401"), .job = 1,
+                                         .tenant = 1, .look_failed_at = INSTANT_NONE };
+    gate_note(&gate, look, &refused, now);
+    assert_int_equal(gate.under_way, 1);
+
+    struct gate_kept kept = gate_keep(&gate);
+    struct gate again;
+    gate_init(&again, &plain, now, now);
+    gate_restore(&again, &kept, now);
+    assert_int_equal(gate_ask(&again, now).hold, HOLD_BLOCKED);
+    gate.paused = true;
+    assert_int_equal(gate_ask(&gate, now).hold, HOLD_PAUSED);
+    gate.paused = false;
+    assert_true(block_went_well(&gate.block));
+    gate_tick(&gate, now);
+    assert_true(gate_is_well(&gate, now) && !outage_lasts(&gate.outage));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -572,6 +613,7 @@ int main(void)
         cmocka_unit_test(the_limit_on_the_way_back),
         cmocka_unit_test(what_it_is_open_for),
         cmocka_unit_test(when_a_used_job_looks),
+        cmocka_unit_test(refused_answers_hold_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

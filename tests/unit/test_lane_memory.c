@@ -185,6 +185,8 @@ static void an_answer_finds_its_tenant(void **state)
     struct world world = { .destination = takes_its_time };
     world_begin(&world, TO(", timeout: 1h, blocked: tenant, breaker: { enabled: false }"), began);
     add_tenants(&world, 0, 2);
+    world_add(&world, "d", "t0", NULL, "x");
+    world_add(&world, "d", "t1", NULL, "x");
     world_run_for(&world, 40 * MINUTE_MS);
     assert_int_equal(known(&world), 2);
     world_run_for(&world, 40 * MINUTE_MS);

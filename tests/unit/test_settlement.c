@@ -82,7 +82,15 @@ static const struct settle_case {
       { .event = EVENT_GIVE_UP, .retry_count = 3, .outcome = OUTCOME_PERMANENT, .dead_code = SLICE("MAX_RETRIES_EXCEEDED") },
       false, true },
     { "blocked", "plain", { .retry_count = 1 }, SENT(OUTCOME_BLOCKED), "block",
-      { .event = EVENT_RELEASE, .run_at = AFTER(1), .retry_count = 1, .outcome = OUTCOME_BLOCKED }, true, false },
+      { .event = EVENT_RELEASE, .run_at = AFTER(60), .retry_count = 1, .step_count = 1,
+        .outcome = OUTCOME_BLOCKED }, true, false },
+    { "blocked again", "plain", { .retry_count = 1, .step_count = 3, .last_class = OUTCOME_BLOCKED }, SENT(OUTCOME_BLOCKED), "block",
+      { .event = EVENT_RELEASE, .run_at = AFTER(480), .retry_count = 1, .step_count = 4,
+        .outcome = OUTCOME_BLOCKED }, true, false },
+    { "blocked after waits", "plain", { .step_count = 3, .last_class = OUTCOME_WAIT }, SENT(OUTCOME_BLOCKED), "block",
+      { .event = EVENT_RELEASE, .run_at = AFTER(60), .step_count = 1, .outcome = OUTCOME_BLOCKED }, true, false },
+    { "told to wait after it was refused", "plain", { .step_count = 3, .last_class = OUTCOME_BLOCKED }, SENT(OUTCOME_WAIT), "hold",
+      { .event = EVENT_RELEASE, .run_at = AFTER(10), .step_count = 1, .outcome = OUTCOME_WAIT }, false, false },
     { "partial", "plain", { 0 }, SENT(OUTCOME_PARTIAL), "split",
       { .event = EVENT_GIVE_UP, .outcome = OUTCOME_PARTIAL, .dead_code = SLICE("PARTIAL") }, false, true },
     { "accepted, nobody to ask", "plain", { 0 }, SENT(OUTCOME_ACCEPTED), "complete",
@@ -228,7 +236,8 @@ static void check_fields(const struct settle_case *c, const struct store_op *op)
     bool may_pass = due->outcome == OUTCOME_TRANSIENT || due->outcome == OUTCOME_IN_DOUBT || due->outcome == OUTCOME_WAIT ||
                     due->outcome == OUTCOME_THROTTLED;
     bool waits = due->outcome == OUTCOME_WAIT && c->answer.attempted;
-    bool look = may_pass && (waits || (c >= looks && c < looks + LOOKS)); /* its free failure is noted as used up */
+    /* It is noted that it has used up its free failure, or that others are to look before it. */
+    bool look = c->blocks || (may_pass && (waits || (c >= looks && c < looks + LOOKS)));
     check(is->look_failed_at == (look ? now : 0), "%s: look %lld", c->name, (long long)is->look_failed_at);
     check(is->doubted == due->doubted, "%s: doubt", c->name);
     check(is->attempt_undone == due->attempt_undone, "%s: undone", c->name);
@@ -282,7 +291,7 @@ static void check_event(const struct settle_case *c, const struct store_op *op)
         check(json_integer_value(json_object_get(root, "retryCount")) == c->expected.retry_count, "%s: retryCount", c->name);
         check(json_integer_value(json_object_get(root, "maxRetries")) == 3, "%s: maxRetries", c->name);
         check(json_is_string(json_object_get(root, "errorClassification")), "%s: errorClassification", c->name);
-        check_next(c, root, &op->settle, scheduled);
+        check_next(c, root, &op->settle, scheduled || c->blocks);
     }
     json_decref(root);
 }

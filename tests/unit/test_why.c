@@ -10,7 +10,9 @@
 
 static const struct destination_config pushed = { .transport = TRANSPORT_HTTP };
 static const struct destination_config pulled = { .transport = TRANSPORT_PULL };
-static const struct lane_hold held = { .held = true, .since = NOW - 5000, .reason = "unpaid" };
+static const struct lane_hold held = { .held = true, .since = NOW - 5000, .reason = "unpaid", .look_at = INSTANT_NONE };
+static const struct lane_hold refused = { .held = true, .blocked = true, .since = NOW - 5000, .look_at = NOW + 60000,
+                                          .reason = "job k of tenant t was refused: http:401, HTTP 401" };
 
 #define STATUS .known = true, .mode_since = NOW, .held_since = NOW - 1000, .concurrency = 25, \
     .limit = { .now = 10, .max = 25, .reason = LIMIT_BORNE, .sign = SIGN_FAILURES, .fell_from = 11, .rises_at = INSTANT_NONE }
@@ -85,6 +87,50 @@ static void what_holds_it_is_said(void **state)
             snprintf(word, sizeof word, "\"held_by\":\"%s\"", c->held_by);
         check((strstr(out.data, "\"held_by\"") != NULL) == (c->held_by != NULL) && strstr(out.data, word), "%s: %s", c->name,
               out.data);
+        buffer_release(&out);
+    }
+}
+
+/* What is refused: the job alone, its tenant, the destination; when it is looked at, and what to do. */
+static void what_is_refused_is_said(void **state)
+{
+    static const struct {
+        struct destination_status status;
+        const struct lane_hold *lane;
+        const char *held_by;
+        const char *said[3];
+    } rows[] = {
+        { FREE, NULL, "job_blocked",
+          { "it was refused, 3 times in a row, the last time at 2025-01-12T10:39:51.000Z: http:403, HTTP 403 no",
+            "it is sent again at 2025-01-12T10:44:00.000Z", "insist retry 'j'; if it never will be: insist cancel 'j'" } },
+        { HELD("rate", NOW + 2000), NULL, "job_blocked", { "it was refused", "it is sent again at", "insist retry" } },
+        { FREE, &refused, "tenant_blocked",
+          { "tenant t is held at destination d because its jobs are refused (job k of tenant t was refused: http:401, HTTP 401)",
+            "sent to look at 2025-01-12T10:41:00.000Z", "insist dest resume d --tenant 't'\"" } },
+        { { STATUS, .mode = "paused", .held_by = "blocked", .held_until = INSTANT_NONE, .look_at = NOW + 60000,
+            .pause_reason = "nothing can be sent, as seen with job k of tenant t: curl:60, certificate has expired" }, &refused,
+          "blocked",
+          { "destination d is held (nothing can be sent, as seen with job k of tenant t: curl:60, certificate has expired)",
+            "\"next_look_at\":\"2025-01-12T10:41:00.000Z\"", "insist dest resume d\"" } },
+        { { STATUS, .mode = "paused", .held_by = "blocked", .held_until = INSTANT_NONE, .look_at = INSTANT_NONE }, NULL,
+          "blocked", { "because it refuses jobs, or nothing can be sent to it", "one job is sent to look, then", "" } },
+        { DOWN("contingency", "breaker"), NULL, "contingency", { "is in contingency", "", "" } },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_WAITING,
+                                 .run_at = NOW + 4 * 60000, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE,
+                                 .last_class = OUTCOME_BLOCKED, .step_count = 3, .last_code = SLICE("http:403"),
+                                 .last_error = SLICE("HTTP 403 no") };
+        struct buffer out;
+        char word[64];
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &rows[i].status, rows[i].lane, NULL, NOW);
+        buffer_append_byte(&out, '\0');
+        snprintf(word, sizeof word, "\"held_by\":\"%s\"", rows[i].held_by);
+        check(strstr(out.data, word) && !strstr(out.data, "credential"), "row %zu: %s", i, out.data);
+        for (size_t k = 0; k < COUNT_OF(rows[i].said); k++)
+            check(strstr(out.data, rows[i].said[k]) != NULL, "row %zu: \"%s\" in %s", i, rows[i].said[k], out.data);
         buffer_release(&out);
     }
 }
@@ -168,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_holds_it_is_said),
+        cmocka_unit_test(what_is_refused_is_said),
         cmocka_unit_test(a_share_in_use_is_said),
         cmocka_unit_test(a_wish_is_said),
         cmocka_unit_test(a_tenants_name_is_one_word),

@@ -23,7 +23,8 @@ enum {
 
 static const char *held_by_of(const struct call *call, const struct job *job)
 {
-    const char *held_by = why_held_by(call_standing(call, job->destination), call_lane_hold(call, job->lane) != NULL);
+    const char *held_by = why_held_by(job, call_standing(call, job->destination), call_lane_hold(call, job->lane),
+                                      api_now(call->api));
     /* Waiting for a free place is the normal case, not a hold. */
     return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
 }

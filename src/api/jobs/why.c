@@ -128,6 +128,56 @@ static void append_quoted(struct buffer *out, struct slice text)
     buffer_append_byte(out, '\'');
 }
 
+/* What ends it, after what looks; then what to do. */
+static void say_block_ends(struct why *why, const char *who, instant look_at)
+{
+    struct slice name = why->job->destination;
+    buffer_printf(&why->next, "%s is sent to look", who);
+    if (look_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, " at ");
+        append_time(&why->next, look_at);
+    }
+    buffer_printf(&why->next, ", then ever less often, an hour apart at most; a good answer ends it. When it is mended:"
+                              " insist dest resume %.*s", SLICE_ARG(name));
+}
+
+static void say_tenant_blocked(struct why *why)
+{
+    buffer_printf(&why->reason, "tenant %.*s is held at destination %.*s because its jobs are refused",
+                  SLICE_ARG(why->job->tenant), SLICE_ARG(why->job->destination));
+    if (why->lane->reason && *why->lane->reason)
+        buffer_printf(&why->reason, " (%s)", why->lane->reason);
+    say_block_ends(why, "one of the tenant's jobs", why->lane->look_at);
+    buffer_append_text(&why->next, " --tenant ");
+    append_quoted(&why->next, why->job->tenant);
+}
+
+static void say_destination_blocked(struct why *why)
+{
+    buffer_printf(&why->reason, "destination %.*s is held", SLICE_ARG(why->job->destination));
+    if (why->status->pause_reason && *why->status->pause_reason)
+        buffer_printf(&why->reason, " (%s)", why->status->pause_reason);
+    else
+        buffer_append_text(&why->reason, " because it refuses jobs, or nothing can be sent to it");
+    say_block_ends(why, "one job", why->status->look_at);
+}
+
+static void say_job_blocked(struct why *why)
+{
+    const struct job *job = why->job;
+    buffer_printf(&why->reason, "it was refused, %" PRId64 " %s in a row, the last time at ", job->step_count,
+                  job->step_count == 1 ? "time" : "times");
+    append_time(&why->reason, job->updated_at);
+    append_last_error(&why->reason, job);
+    buffer_append_text(&why->next, "it is sent again at ");
+    append_time(&why->next, job->run_at);
+    buffer_append_text(&why->next, ", then after twice as long each time, an hour at most; no retry is spent. When it is"
+                                   " mended: insist retry ");
+    append_quoted(&why->next, job->id);
+    buffer_append_text(&why->next, "; if it never will be: insist cancel ");
+    append_quoted(&why->next, job->id);
+}
+
 static void say_tenant_held(struct why *why)
 {
     struct slice name = why->job->destination, tenant = why->job->tenant;
@@ -178,6 +228,12 @@ static void say_held(struct why *why)
         append_expected(&why->next, why, ", at about ");
     } else if (strcmp(why->held_by, HELD_BY_TENANT) == 0) {
         say_tenant_held(why);
+    } else if (strcmp(why->held_by, HELD_BY_TENANT_BLOCK) == 0) {
+        say_tenant_blocked(why);
+    } else if (strcmp(why->held_by, HELD_BY_JOB_BLOCK) == 0) {
+        say_job_blocked(why);
+    } else if (strcmp(why->held_by, gate_hold_name(HOLD_BLOCKED)) == 0) {
+        say_destination_blocked(why);
     } else if (strcmp(why->held_by, "paused") == 0) {
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
@@ -313,7 +369,7 @@ static void say(struct why *why, instant now)
 /* Whether it ends only when somebody acts, so that nothing else about the job matters until then. */
 static bool needs_somebody(const struct destination_status *status)
 {
-    static const char *const holds[] = { "paused", "unconfigured", "dead_full" };
+    static const char *const holds[] = { "paused", "blocked", "unconfigured", "dead_full" };
     for (size_t i = 0; i < sizeof holds / sizeof *holds; i++)
         if (strcmp(status->held_by, holds[i]) == 0)
             return true;
@@ -330,10 +386,19 @@ static bool is_short(const char *held_by)
     return false;
 }
 
-const char *why_held_by(const struct destination_status *status, bool lane_held)
+static bool was_refused(const struct job *job, instant now)
 {
-    bool held = status && status->held_by;
-    return lane_held && !(held && needs_somebody(status)) ? HELD_BY_TENANT : held ? status->held_by : NULL;
+    return job->state == STATE_WAITING && job->step == STEP_SEND && job->last_class == OUTCOME_BLOCKED &&
+           job->step_count > 0 && job->run_at > now;
+}
+
+const char *why_held_by(const struct job *job, const struct destination_status *status, const struct lane_hold *lane,
+                        instant now)
+{
+    const char *held_by = status ? status->held_by : NULL;
+    if (lane && !(held_by && needs_somebody(status)))
+        return lane->blocked ? HELD_BY_TENANT_BLOCK : HELD_BY_TENANT;
+    return was_refused(job, now) && (!held_by || is_short(held_by)) ? HELD_BY_JOB_BLOCK : held_by;
 }
 
 /* The tenant's own limit holds it, and for longer than the destination's. */
@@ -385,8 +450,12 @@ static void find_hold(struct why *why, instant now)
     why->until = waits && job->run_at > now ? job->run_at : INSTANT_NONE;
     if (!waits || !status)
         return;
-    const char *held_by = why_held_by(status, why->lane != NULL);
-    if (held_by && strcmp(held_by, HELD_BY_TENANT) == 0) {
+    const char *held_by = why_held_by(job, status, why->lane, now);
+    bool by_lane = held_by && (strcmp(held_by, HELD_BY_TENANT) == 0 || strcmp(held_by, HELD_BY_TENANT_BLOCK) == 0);
+    if (held_by && strcmp(held_by, HELD_BY_JOB_BLOCK) == 0) {
+        hold_by(why, held_by, INSTANT_NONE, job->run_at);
+        why->place = NULL; /* it is in no queue until then */
+    } else if (by_lane) {
         hold_by(why, held_by, why->lane->since, INSTANT_NONE);
         if (why->place) {
             why->own_place = *why->place;
@@ -430,6 +499,18 @@ static void write_queue(struct json_writer *json, const struct why_place *place)
     json_object_end(json);
 }
 
+/* When it is looked whether what holds it is over; INSTANT_NONE: not by time. */
+static instant next_look_at(const struct why *why)
+{
+    if (!why->held_by || !why->status)
+        return INSTANT_NONE;
+    if (strcmp(why->held_by, HELD_BY_TENANT_BLOCK) == 0)
+        return why->lane->look_at;
+    bool looked_at = strcmp(why->held_by, gate_hold_name(HOLD_CONTINGENCY)) == 0 ||
+                     strcmp(why->held_by, gate_hold_name(HOLD_BLOCKED)) == 0;
+    return looked_at ? why->status->look_at : INSTANT_NONE;
+}
+
 void why_write(struct buffer *out, const struct job *job, const struct destination_config *destination,
                const struct destination_status *status, const struct lane_hold *lane, const struct why_place *place,
                instant now)
@@ -452,8 +533,7 @@ void why_write(struct buffer *out, const struct job *job, const struct destinati
         json_member_text(&json, "held_by", why.held_by);
     json_member_instant(&json, "since", why.since);
     json_member_instant(&json, "until", why.until);
-    if (why.held_by && why.status && strcmp(why.held_by, gate_hold_name(HOLD_CONTINGENCY)) == 0)
-        json_member_instant(&json, "next_look_at", why.status->look_at);
+    json_member_instant(&json, "next_look_at", next_look_at(&why));
     if (job->state == STATE_PENDING || job->state == STATE_WAITING)
         json_member_instant(&json, "next_at", job->run_at);
     if (why.place && why.place->queue.known)

@@ -11,14 +11,17 @@ enum { WHY_AHEAD_MAX = STORE_PAGE_MAX }; /* jobs that are counted; then it says 
 
 /* The word of `held_by` when a tenant's lane is held for itself. */
 #define HELD_BY_TENANT "tenant_paused"
+#define HELD_BY_TENANT_BLOCK "tenant_blocked" /* likewise, because its answers are refused */
+#define HELD_BY_JOB_BLOCK "job_blocked"       /* the job itself was refused, and others are not */
 #define HELD_BY_TENANT_DEAD "tenant_dead_full"
 #define HELD_BY_SHARE "share" /* its tenant's, of the slots */
 
 /*
- * What holds a job that waits: its tenant's hold, unless the destination has one that only ends when somebody acts. NULL:
- * nothing. `status` may be NULL.
+ * What holds a job that waits: its tenant's hold, unless the destination has one that only ends when somebody acts; then
+ * the destination's, and its own. NULL: nothing. `status` and `lane` may be NULL.
  */
-const char *why_held_by(const struct destination_status *status, bool lane_held);
+const char *why_held_by(const struct job *job, const struct destination_status *status, const struct lane_hold *lane,
+                        instant now);
 
 /* Where a job that waits stands in its queue. */
 struct why_place {

@@ -26,6 +26,9 @@ static void write_holds(struct json_writer *json, const struct tenant_hold *hold
         json_object_begin(json);
         json_member_text(json, "tenant", holds[i].tenant ? holds[i].tenant : "");
         json_member_instant(json, "since", holds[i].hold.since);
+        if (holds[i].hold.blocked)
+            json_member_bool(json, "blocked", true);
+        json_member_instant(json, "next_look_at", holds[i].hold.look_at);
         json_member_given(json, "reason", slice_from(holds[i].hold.reason));
         json_object_end(json);
     }

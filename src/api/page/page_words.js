@@ -109,6 +109,7 @@ const HOLDS = {
 
 const MODES = {
   paused: { word: "Paused", tone: "hold", shape: "paused" },
+  blocked: { word: "Refused", tone: "bad", shape: "bad" },
   contingency: { word: "Contingency", tone: "bad", shape: "bad" },
   recovering: { word: "Recovering", tone: "info", shape: "recovering" },
 };
@@ -120,8 +121,10 @@ function isFailing(destination) {
 
 /* One of the page's states: a word, a tone and a shape, since when, and why. */
 function stateOf(destination) {
-  const mode = MODES[destination.mode];
-  const cause = destination.mode === "paused" ? "an operator said so" : CAUSES[destination.mode_cause] || "";
+  const blocked = destination.held_by === "blocked";
+  const mode = blocked ? MODES.blocked : MODES[destination.mode];
+  const cause = blocked ? "it refuses jobs, or nothing can be sent" :
+    destination.mode === "paused" ? "an operator said so" : CAUSES[destination.mode_cause] || "";
   if (mode) {
     return { ...mode, since: destination.mode === "paused" ? destination.held_since : destination.mode_since,
              until: destination.held_until, why: [cause, destination.pause_reason].filter(Boolean).join(": ") };

@@ -65,6 +65,7 @@ enum alert_kind {
     ALERT_IN_DOUBT,
     ALERT_PARTIAL,
     ALERT_HEADERS_LEFT_OUT,
+    ALERT_JOB_BLOCKED,
     /* of a tenant at a destination */
     ALERT_TENANT_BLOCKED,
     ALERT_DEAD_PER_TENANT,

@@ -21,7 +21,7 @@ enum verdict {
     VERDICT_RETRY,     /* send again at next_at; one retry is spent */
     VERDICT_HOLD,      /* send again at next_at or when the destination is back; nothing is spent */
     VERDICT_VERIFY,    /* at next_at ask whether it arrived, before sending again */
-    VERDICT_BLOCK,     /* pause the destination until an operator resumes it; nothing is spent */
+    VERDICT_BLOCK,     /* hold the job, and what else is refused (block.h); nothing is spent */
     VERDICT_SPLIT,     /* each part by its own outcome */
     VERDICT_PERMANENT, /* dead: will not work as it is */
     VERDICT_EXHAUSTED, /* dead: no retry is left */

@@ -19,7 +19,7 @@ enum outcome {
     OUTCOME_IN_DOUBT,  /* sent, the answer is lost */
     OUTCOME_DUPLICATE, /* it has it already */
     OUTCOME_PERMANENT, /* this job will never be taken as it is */
-    OUTCOME_BLOCKED,   /* credentials, certificate, account: the destination's fault, not the job's */
+    OUTCOME_BLOCKED,   /* credentials, certificate, account; whose fault it is, others show: see block.h */
     OUTCOME_PARTIAL,   /* some parts were taken, some not */
     OUTCOME_COUNT
 };

@@ -19,7 +19,7 @@ static enum mode mode_of(const struct gate *gate)
 
 static bool holds(const struct gate *gate)
 {
-    return mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state != BREAKER_CLOSED;
+    return mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state != BREAKER_CLOSED || block_holds(&gate->block);
 }
 
 /* After whatever may have changed that: what comes back within a window of the breaker's is the same outage. */
@@ -57,6 +57,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
     breaker_init(&gate->breaker, now);
     contingency_init(&gate->contingency, now);
     outage_init(&gate->outage);
+    block_init(&gate->block);
     health_init(&gate->health, first_check_at);
 }
 
@@ -68,6 +69,7 @@ void gate_configure(struct gate *gate, const struct gate_rules *rules, instant n
         gate->rules_epoch = before.rules_epoch + 1;
         gate->under_way = before.under_way;
         gate->paused = before.paused;
+        gate->block = before.block;
         gate->closed_until = before.closed_until;
         return;
     }
@@ -87,6 +89,7 @@ struct gate_kept gate_keep(const struct gate *gate)
         .breaker = gate->breaker.kept,
         .contingency = gate->contingency.kept,
         .outage = gate->outage,
+        .block = gate->block.kept,
     };
 }
 
@@ -95,7 +98,8 @@ void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
     assert(gate->rules);
     gate->paused = kept->paused;
     gate->closed_until = kept->closed_until;
-    gate->was_open = !kept->paused;
+    block_restore(&gate->block, &kept->block);
+    gate->was_open = !kept->paused && !block_holds(&gate->block);
     breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
     contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
     gate->outage = kept->outage;
@@ -155,6 +159,8 @@ struct gate_answer gate_ask(const struct gate *gate, instant now)
         gate_narrow(&answer, HOLD_PAUSED, 0, INSTANT_NONE);
         return answer;
     }
+    if (block_holds(&gate->block))
+        gate_narrow(&answer, HOLD_BLOCKED, block_looks(&gate->block, now) ? 1 : 0, gate->block.kept.look_at);
     if (gate->rules)
         narrow_by_rules(gate, now, &answer);
     else if (closed(gate, now))
@@ -166,7 +172,7 @@ struct gate_answer gate_ask(const struct gate *gate, instant now)
 
 bool gate_flows(const struct gate *gate, instant now)
 {
-    if (gate->paused || closed(gate, now))
+    if (gate->paused || block_holds(&gate->block) || closed(gate, now))
         return false;
     return !gate->rules || (gate->rules->cycle_every_ms == 0 && mode_of(gate) == MODE_NORMAL &&
                             gate->breaker.kept.state == BREAKER_CLOSED);
@@ -190,14 +196,13 @@ int64_t gate_slots(const struct gate *gate)
 
 bool gate_looks(const struct gate *gate)
 {
-    return gate->rules && (mode_of(gate) == MODE_CONTINGENCY ||
+    return gate->rules && (mode_of(gate) == MODE_CONTINGENCY || block_holds(&gate->block) ||
                            (mode_of(gate) == MODE_NORMAL && gate->breaker.kept.state == BREAKER_HALF_OPEN));
 }
 
 bool gate_is_well(const struct gate *gate, instant now)
 {
-    return !gate->paused && !closed(gate, now) && mode_of(gate) == MODE_NORMAL &&
-           gate->breaker.kept.state == BREAKER_CLOSED && gate->health.failures == 0;
+    return !gate->paused && !closed(gate, now) && !holds(gate) && gate->health.failures == 0;
 }
 
 int64_t gate_signs(const struct gate *gate)
@@ -210,6 +215,8 @@ instant gate_next(const struct gate *gate, instant now)
     const struct gate_rules *rules = gate->rules;
     instant next = INSTANT_NONE;
     instant_hasten(&next, gate->closed_until, now);
+    if (block_holds(&gate->block))
+        instant_hasten(&next, gate->block.kept.look_at, now);
     if (!rules)
         return next;
     instant_hasten(&next, gate->cycle_until, now);
@@ -268,7 +275,7 @@ struct gate_news gate_tick(struct gate *gate, instant now)
         return news;
     heed_clock(gate, now);
     const struct gate_rules *rules = gate->rules;
-    bool open = !gate->paused && !closed(gate, now);
+    bool open = !gate->paused && !block_holds(&gate->block) && !closed(gate, now);
     bool well = gate->health.up && gate->health.failures == 0;
     mode_changed(gate, &news, contingency_tick(&gate->contingency, &rules->contingency, well, open && gate->was_open, now),
                  now);
@@ -285,6 +292,8 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
     assert(count > 0);
     bool look = gate_looks(gate);
     gate->under_way += count;
+    if (block_holds(&gate->block))
+        block_looked(&gate->block, now);
     if (!gate->rules)
         return (struct gate_pass){ .rules_epoch = gate->rules_epoch };
     if (gate_cycle_over(gate, now)) {
@@ -304,14 +313,14 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
         .cycle = gate->cycle,
         .slot = slot,
         .look = look,
-        .probe = mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state == BREAKER_HALF_OPEN,
+        .probe = holds(gate),
     };
 }
 
 bool gate_pass_stands(const struct gate *gate, struct gate_pass pass, instant now)
 {
     return pass.rules_epoch == gate->rules_epoch && pass.mode_epoch == gate->contingency.epoch &&
-           pass.breaker_epoch == gate->breaker.epoch && !closed(gate, now);
+           pass.breaker_epoch == gate->breaker.epoch && !closed(gate, now) && (pass.look || !block_holds(&gate->block));
 }
 
 void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)
@@ -437,10 +446,9 @@ struct gate_news gate_remove(struct gate *gate, instant now)
 const char *gate_hold_name(enum gate_hold hold)
 {
     static const char *const names[HOLD_COUNT] = {
-        [HOLD_PAUSED] = "paused",           [HOLD_CONTINGENCY] = "contingency",
-        [HOLD_MAINTENANCE] = "maintenance", [HOLD_BREAKER] = "breaker",
-        [HOLD_THROTTLE] = "throttle",       [HOLD_RATE] = "rate",
-        [HOLD_CYCLE] = "cycle",             [HOLD_CONCURRENCY] = "concurrency",
+        [HOLD_PAUSED] = "paused",           [HOLD_BLOCKED] = "blocked",   [HOLD_CONTINGENCY] = "contingency",
+        [HOLD_MAINTENANCE] = "maintenance", [HOLD_BREAKER] = "breaker",   [HOLD_THROTTLE] = "throttle",
+        [HOLD_RATE] = "rate",               [HOLD_CYCLE] = "cycle",       [HOLD_CONCURRENCY] = "concurrency",
     };
     assert(hold < HOLD_COUNT);
     return names[hold];

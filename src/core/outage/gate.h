@@ -2,7 +2,7 @@
  * gate.h - may this destination be sent to now, and if not, why and until when.
  *
  * The same answer stops the dispatcher and is printed by `why`. It is put together from the
- * operator's pause, the mode (contingency, ramp), the breaker, the destination's own wish for
+ * operator's pause, refused answers (block.h), the mode (contingency, ramp), the breaker, the destination's own wish for
  * a pause, cycles, and the limit of concurrency that was found by trying; rates are counted
  * elsewhere and narrow the answer (gate_narrow). Outside normal mode the breaker has no say: the mode
  * lets through less than it would, and the breaker begins anew when the mode is left.
@@ -16,6 +16,7 @@
 #ifndef CORE_OUTAGE_GATE_H
 #define CORE_OUTAGE_GATE_H
 
+#include "core/outage/block.h"
 #include "core/outage/breaker.h"
 #include "core/outage/concurrency.h"
 #include "core/outage/contingency.h"
@@ -24,7 +25,8 @@
 
 enum gate_hold {
     HOLD_NONE,
-    HOLD_PAUSED,      /* by an operator, or blocked by its credentials */
+    HOLD_PAUSED,      /* by an operator */
+    HOLD_BLOCKED,     /* it refuses us, or nothing can be sent to it as it is set */
     HOLD_CONTINGENCY, /* it is down, or the step of the ramp is full */
     HOLD_MAINTENANCE, /* it is away, as it said it would be */
     HOLD_BREAKER,     /* too many sends failed */
@@ -73,6 +75,7 @@ struct gate {
     struct contingency contingency;
     struct health health;
     struct outage outage; /* the present one, else the last */
+    struct block block;   /* of refused answers; its owner tells it of them */
 };
 
 struct gate_answer {
@@ -122,6 +125,7 @@ struct gate_kept {
     struct breaker_kept breaker;
     struct contingency_kept contingency;
     struct outage outage;
+    struct block_kept block;
 };
 
 /* `first_check_at` of the health check. */

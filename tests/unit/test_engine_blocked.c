@@ -1,0 +1,379 @@
+/*
+ * A refused job holds itself; its tenant or its destination only when others are refused too. No job and no tenant keeps
+ * the others from being sent by being refused, however often somebody resumes it.
+ */
+#include "support/check.h"
+#include "support/engine_fixture.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TO(more) "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true" more " } }\n"
+
+/* Who is refused, and until when. */
+struct door {
+    const char *jobs, *tenants; /* the first letter of their names; NULL: none */
+    bool all;
+    int one_in;      /* of jobs by their number; 0: none */
+    bool unsent;     /* the certificate is the reason */
+    instant until;   /* 0: always */
+    int refused;
+    instant refused_at[64];
+};
+
+static bool is_refused(const struct door *door, const struct job *job)
+{
+    return door->all || (door->jobs && strchr(door->jobs, job->id.data[0])) ||
+           (door->tenants && strchr(door->tenants, job->tenant.data[0])) ||
+           (door->one_in > 0 && job->seq % door->one_in == 0);
+}
+
+static int64_t guards(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct door *door = world->context;
+    if ((door->until > 0 && world->now >= door->until) || !is_refused(door, send->job))
+        return delivers(world, send, answer);
+    if (door->refused < 64)
+        door->refused_at[door->refused] = world->now;
+    door->refused++;
+    answer->code = door->unsent ? SLICE("curl:60") : SLICE("http:403");
+    answer->text = door->unsent ? SLICE("SSL certificate problem: certificate has expired") : SLICE("HTTP 403: not you");
+    answer->outcome = door->unsent ? OUTCOME_BLOCKED : OUTCOME_NONE;
+    return 20;
+}
+
+static void add(struct world *world, const char *tenant, char letter, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%c%d", letter, i);
+        world_add(world, "d", tenant, id, "x");
+    }
+}
+
+static void resume(struct world *world)
+{
+    struct error error;
+    assert_int_equal(engine_resume(world->engine, SLICE("d"), &error), STATUS_OK);
+}
+
+static void is_held(struct world *world, const char *tenant, const char *id)
+{
+    struct job job = world_job(world, tenant, id);
+    check(job.state == STATE_WAITING && job.last_class == OUTCOME_BLOCKED && job.retry_count == 0 && job.run_at > world->now,
+          "%s: %s, %lld retries", id, job_state_name(job.state), (long long)job.retry_count);
+}
+
+/* One path that we may not use, the oldest of the queue; and after each resume the same job again. */
+static void one_job_holds_itself(void **state)
+{
+    struct door door = { .jobs = "x" };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 5"), began);
+    add(&world, "A", 'x', 1);
+    add(&world, "A", 'a', 50);
+    add(&world, "B", 'b', 50);
+    world_run_for(&world, 30 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    assert_int_equal(door.refused, 1);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(standing(&world).tenants_paused, 0);
+    is_held(&world, "A", "x0");
+    for (int i = 0; i < 3; i++) {
+        add(&world, "B", (char)('m' + i), 5);
+        resume(&world);
+        world_run_for(&world, 10 * SECOND_MS);
+        assert_int_equal(door.refused, 2 + i);
+        assert_int_equal(world_counts(&world, "d").completed, 105 + 5 * i);
+        assert_string_equal(standing(&world).mode, "normal");
+        is_held(&world, "A", "x0");
+    }
+    world_crash(&world);
+    is_held(&world, "A", "x0");
+    door.jobs = NULL;
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_job(&world, "A", "x0").state, STATE_COMPLETED);
+    assert_int_equal(told(&world, "blocked", NULL) + told(&world, "tenant_blocked", NULL), 0);
+    world_end(&world);
+}
+
+/* Alone it looks by itself: after a minute, then each time twice as long, and hourly in the end; without a try spent. */
+static void a_job_alone_looks_by_itself(void **state)
+{
+    static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    add(&world, "A", 'x', 1);
+    world_run_for(&world, 10 * MINUTE_MS);
+    world_crash(&world);
+    world_run_for(&world, 4 * HOUR_MS);
+    assert_true(door.refused >= (int)COUNT_OF(minutes));
+    for (size_t i = 0; i + 1 < COUNT_OF(minutes); i++) {
+        int64_t waited = door.refused_at[i + 1] - door.refused_at[i];
+        check(waited >= minutes[i] * MINUTE_MS && waited < minutes[i] * MINUTE_MS + 2000, "look %zu after %lld ms", i,
+              (long long)waited);
+    }
+    is_held(&world, "A", "x0");
+    assert_string_equal(standing(&world).mode, "normal");
+    door.all = false;
+    resume(&world);
+    world_run_for(&world, SECOND_MS);
+    assert_int_equal(world_job(&world, "A", "x0").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
+/* Its deadline still ends it. */
+static void a_held_job_ends_by_its_deadline(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(""), began);
+    world_apply(&world, &(struct store_op){ .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .tenant = SLICE("A"),
+                                                                           .id = SLICE("x0"), .run_at = INSTANT_NONE,
+                                                                           .deadline = began + 90 * MINUTE_MS } });
+    world_run_for(&world, 89 * MINUTE_MS);
+    is_held(&world, "A", "x0");
+    world_run_for(&world, 2 * MINUTE_MS);
+    struct job job = world_job(&world, "A", "x0");
+    assert_int_equal(job.state, STATE_DEAD);
+    assert_true(slice_equal(job.dead_code, SLICE("EXPIRED")));
+    world_end(&world);
+}
+
+/* All of one tenant's: it is held from its second job on, and nobody else. */
+static void one_tenant_is_held(void **state)
+{
+    static const char *const settings[] = { TO(", concurrency: 3"), TO(", concurrency: 3, blocked: tenant") };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        struct door door = { .tenants = "B" };
+        struct world world = { .destination = guards, .context = &door };
+        json_t *last = NULL;
+        world_begin(&world, settings[i], began);
+        add(&world, "B", 'b', 20);
+        add(&world, "A", 'a', 20);
+        add(&world, "C", 'c', 20);
+        world_run_for(&world, 50 * SECOND_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 40);
+        assert_in_range(door.refused, 2, 5); /* and what was under way */
+        assert_string_equal(standing(&world).mode, "normal");
+        assert_int_equal(standing(&world).tenants_paused, 1);
+        assert_int_equal(told(&world, "tenant_blocked", &last), 1);
+        assert_string_equal(json_string_value(json_object_get(last, "tenant")), "B");
+        const char *reason = json_string_value(json_object_get(last, "tenant_reason"));
+        check(strstr(reason, "of tenant B was refused: http:403, HTTP 403: not you") != NULL, "%s", reason);
+        json_decref(last);
+
+        int before = door.refused;
+        world_crash(&world);
+        assert_int_equal(standing(&world).tenants_paused, 1);
+        add(&world, "A", 'A', 20);
+        world_run_for(&world, 4 * HOUR_MS);
+        assert_in_range(door.refused - before, 8, 8 * 5); /* looks, and those of the held jobs themselves */
+        assert_int_equal(told(&world, "blocked", NULL), 0);
+        assert_int_equal(world_counts(&world, "d").completed, 60);
+        door.tenants = NULL;
+        world_run_for(&world, HOUR_MS + MINUTE_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 80);
+        assert_int_equal(standing(&world).tenants_paused, 0);
+        assert_int_equal(told(&world, "tenant_unblocked", NULL), 1);
+        world_end(&world);
+    }
+}
+
+/* Everything: the destination is held, and looked at; a good look lets all of them go. */
+static void a_destination_that_refuses_everything_is_held(void **state)
+{
+    static const char *const tenants[][4] = { { "A", "A", "A", "A" }, { "A", "B", "C", "D" } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(tenants); i++) {
+        struct door door = { .all = true };
+        struct world world = { .destination = guards, .context = &door };
+        world_begin(&world, TO(", concurrency: 2"), began);
+        for (int t = 0; t < 4; t++)
+            add(&world, tenants[i][t], (char)('a' + t), 50);
+        world_run_for(&world, 30 * SECOND_MS);
+        struct destination_status status = standing(&world);
+        assert_in_range(door.refused, 2, 4);
+        assert_string_equal(status.mode, "paused");
+        assert_string_equal(status.held_by, "blocked");
+        assert_in_range(status.held_since, began, began + SECOND_MS);
+        assert_in_range(status.look_at, began + MINUTE_MS, began + MINUTE_MS + SECOND_MS);
+        assert_non_null(strstr(status.pause_reason, "was refused: http:403"));
+        assert_int_equal(told(&world, "blocked", NULL), 1);
+        int before = door.refused;
+        world_run_until(&world, began + 35 * MINUTE_MS); /* looks after 1, 2, 4, 8, 16 and 32 minutes */
+        assert_int_equal(door.refused - before, 6);
+        world_crash(&world);
+        assert_string_equal(standing(&world).held_by, "blocked");
+        world_run_until(&world, began + 60 * MINUTE_MS);
+        assert_int_equal(door.refused - before, 6);
+        assert_int_equal(world_counts(&world, "d").dead, 0);
+        door.all = false;
+        world_run_until(&world, began + 70 * MINUTE_MS);
+        assert_string_equal(standing(&world).mode, "normal");
+        assert_int_equal(world_counts(&world, "d").completed, 200);
+        assert_int_equal(told(&world, "unblocked", NULL), 1);
+        assert_int_equal(standing(&world).tenants_paused, 0);
+        world_end(&world);
+    }
+}
+
+/* An operator need not wait for a look; when nothing has changed, the same decision is made again. */
+static void resuming_asks_again(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2"), began);
+    add(&world, "A", 'a', 20);
+    add(&world, "B", 'b', 20);
+    for (int i = 1; i <= 3; i++) {
+        world_run_for(&world, 10 * SECOND_MS);
+        assert_string_equal(standing(&world).held_by, "blocked");
+        assert_int_equal(told(&world, "blocked", NULL), i);
+        assert_true(door.refused <= 8 * i);
+        resume(&world);
+    }
+    door.all = false;
+    resume(&world);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 40);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+/* Two tenants with bad accounts and a third that has a job now and then: it never waits for long. */
+static void two_bad_tenants_stop_no_third(void **state)
+{
+    struct door door = { .tenants = "AB" };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2"), began);
+    add(&world, "A", 'a', 200);
+    add(&world, "B", 'b', 200);
+    int late = 0;
+    for (int i = 0; i < 100; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "c%d", i);
+        world_add(&world, "d", "C", id, "x");
+        world_run_for(&world, 2 * MINUTE_MS);
+        late += world_job(&world, "C", id).state != STATE_COMPLETED;
+    }
+    assert_int_equal(late, 0);
+    assert_true(told(&world, "blocked", NULL) <= 1);
+    world_end(&world);
+}
+
+/* Many jobs that are refused for their own sake, between good ones, of one tenant or of several. */
+static void scattered_refusals_hold_only_themselves(void **state)
+{
+    static const int one_in[] = { 100, 10, 3 };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(one_in); i++)
+        for (int tenants = 1; tenants <= 4; tenants += 3) {
+            struct door door = { .one_in = one_in[i] };
+            struct world world = { .destination = guards, .context = &door };
+            world_begin(&world, TO(", concurrency: 4"), began);
+            for (int t = 0; t < tenants; t++) {
+                char tenant[2] = { (char)('A' + t), '\0' };
+                add(&world, tenant, 'a', 1200 / tenants);
+            }
+            world_run_for(&world, 10 * MINUTE_MS);
+            check(world_counts(&world, "d").completed == 1200 - 1200 / one_in[i], "one in %d, %d tenants: %lld", one_in[i],
+                  tenants, (long long)world_counts(&world, "d").completed);
+            world_end(&world);
+        }
+}
+
+/* Nothing leaves this machine: nobody's job is to blame, and that is said at once. */
+static void what_cannot_be_sent_is_the_destinations(void **state)
+{
+    struct door door = { .all = true, .unsent = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, blocked: tenant"), began);
+    add(&world, "A", 'a', 5);
+    add(&world, "B", 'b', 5);
+    world_run_for(&world, 30 * SECOND_MS);
+    struct destination_status status = standing(&world);
+    assert_int_equal(door.refused, 1);
+    assert_string_equal(status.held_by, "blocked");
+    check(strstr(status.pause_reason, "nothing can be sent") && strstr(status.pause_reason, "certificate has expired") &&
+              !strstr(status.pause_reason, "credential"), "%s", status.pause_reason);
+    world_run_for(&world, 3 * MINUTE_MS);
+    assert_int_equal(door.refused, 3);
+    door.all = false;
+    world_run_for(&world, 2 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    world_end(&world);
+}
+
+/* A newcomer may know more than the only tenant there was. */
+static void a_second_tenant_looks_at_once(void **state)
+{
+    struct door door = { .tenants = "A" };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "A", 'a', 10);
+    world_run_for(&world, 40 * MINUTE_MS);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    add(&world, "B", 'b', 10);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(standing(&world).tenants_paused, 1);
+    world_end(&world);
+}
+
+/* A pause by hand is another matter: no look goes, and a resume ends both. */
+static void a_pause_by_hand_stands_above(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "A", 'a', 10);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error), STATUS_OK);
+    int before = door.refused;
+    world_run_for(&world, 3 * HOUR_MS);
+    world_restart(&world);
+    world_run_for(&world, 3 * HOUR_MS);
+    assert_int_equal(door.refused, before);
+    assert_string_equal(standing(&world).held_by, "paused");
+    assert_string_equal(standing(&world).pause_reason, "by hand");
+    door.all = false;
+    resume(&world);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_job_holds_itself),
+        cmocka_unit_test(a_job_alone_looks_by_itself),
+        cmocka_unit_test(a_held_job_ends_by_its_deadline),
+        cmocka_unit_test(one_tenant_is_held),
+        cmocka_unit_test(a_destination_that_refuses_everything_is_held),
+        cmocka_unit_test(resuming_asks_again),
+        cmocka_unit_test(two_bad_tenants_stop_no_third),
+        cmocka_unit_test(scattered_refusals_hold_only_themselves),
+        cmocka_unit_test(what_cannot_be_sent_is_the_destinations),
+        cmocka_unit_test(a_second_tenant_looks_at_once),
+        cmocka_unit_test(a_pause_by_hand_stands_above),
+    };
+    log_set_level(LOG_NONE);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
