@@ -170,6 +170,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     if (status == STATUS_OK)
         status = rates_restore(engine, err);
     if (status == STATUS_OK)
+        status = leases_restore(engine, err);
+    if (status == STATUS_OK)
         status = alerts_load(engine, err);
     if (status != STATUS_OK)
         return status;

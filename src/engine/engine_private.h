@@ -534,6 +534,8 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 bool lease_is_look(const struct engine *engine, const struct job *job);
 /* Nobody ended a lease in its time, and the store knows that. */
 void lease_lost(struct engine *engine, const struct job *job);
+/* At the start, when lanes and destinations are known: what workers hold from before counts in their tenants' shares. */
+enum status leases_restore(struct engine *engine, struct error *err) MUST_CHECK;
 void leased_release(struct engine *engine);
 
 #endif

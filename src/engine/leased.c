@@ -2,8 +2,9 @@
  * What pull workers hold: the gate's pass of each lease, from its claim to its end.
  *
  * Every lease ends in one of these ways: acked, nacked, given back unused, or found lost when its time is over. The
- * passes are in memory only: a lease that was taken before a restart counts for the job, but says nothing about the
- * destination, and a new process's gate knows nothing of it. The room of the gate (LEASES_OUT_MAX) bounds them.
+ * passes are in memory only: a lease that was taken before a restart counts for the job and in its tenant's share, but says
+ * nothing about the destination, and a new process's gate knows nothing of it. The room of the gate (LEASES_OUT_MAX)
+ * bounds them.
  */
 #include "base/log.h"
 #include "engine/engine_private.h"
@@ -21,6 +22,7 @@ struct leased {
     struct dest *dest;
     struct lane_state *of; /* whose share it counts in */
     struct gate_pass pass;
+    bool earlier; /* taken before a restart: there is no pass */
 };
 
 static struct slice key_of(const int64_t *seq)
@@ -39,6 +41,8 @@ static void leased_free(struct leased *leased, instant now)
 /* It says nothing about the destination; another may take its place. */
 static void give_back(const struct leased *leased, instant now)
 {
+    if (leased->earlier)
+        return;
     gate_give_back(&leased->dest->gate, leased->pass, 1);
     dest_cycle_answered(leased->dest, &leased->dest->gate, leased->pass, NULL, now);
 }
@@ -74,17 +78,63 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
         leased_add(engine, dest, pass, &jobs[i], now);
 }
 
-/* NULL: not known. */
+/* NULL: not known, or not of this process. */
 static const struct leased *leased_find(const struct engine *engine, int64_t seq, int64_t token)
 {
     const struct leased *found = map_get(&engine->leased, key_of(&seq));
-    return found && found->token == token ? found : NULL;
+    return found && found->token == token && !found->earlier ? found : NULL;
 }
 
-/* The same, and the caller's to free. */
+/* The same, and the caller's to free. It has ended: one of an earlier process frees its tenant's slot. */
 static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t token)
 {
-    return leased_find(engine, seq, token) ? map_remove(&engine->leased, key_of(&seq)) : NULL;
+    struct leased *found = map_get(&engine->leased, key_of(&seq));
+    if (!found || found->token != token)
+        return NULL;
+    map_remove(&engine->leased, key_of(&seq));
+    if (!found->earlier)
+        return found;
+    leased_free(found, engine_now(engine));
+    engine_wake(engine);
+    return NULL;
+}
+
+static enum status restore(struct engine *engine, const struct job *job)
+{
+    struct dest *dest = dest_find(engine, job->destination);
+    struct lane_state *lane = lane_find(engine, job->lane);
+    if (!dest || !lane || !dest->config || dest->config->transport != TRANSPORT_PULL)
+        return STATUS_OK;
+    struct leased *leased = malloc(sizeof *leased);
+    if (!leased)
+        return STATUS_NO_MEMORY;
+    *leased = (struct leased){ .seq = job->seq, .token = job->lease_token, .lane = job->lane, .dest = dest, .of = lane,
+                               .earlier = true };
+    if (map_put(&engine->leased, key_of(&leased->seq), leased) != STATUS_OK) {
+        free(leased);
+        return STATUS_NO_MEMORY;
+    }
+    shares_take(&dest->shares, SIDE_FIRST, &lane->share, 1);
+    return STATUS_OK;
+}
+
+enum status leases_restore(struct engine *engine, struct error *err)
+{
+    struct job_filter filter = { .state = STATE_RUNNING };
+    enum status status;
+    do {
+        struct arena memory;
+        struct job *jobs;
+        size_t count = 0;
+        arena_init(&memory, SIZE_MAX / 2);
+        status = engine->reader->ops->reader_jobs(engine->reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count,
+                                                  &filter.before_seq, err);
+        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+            if ((status = restore(engine, &jobs[i])) != STATUS_OK)
+                error_set(err, status, "no memory for what workers hold");
+        arena_release(&memory);
+    } while (status == STATUS_OK && filter.before_seq != 0);
+    return status;
 }
 
 bool lease_is_look(const struct engine *engine, const struct job *job)

@@ -232,6 +232,148 @@ static void the_second_address_is_shared_out(void **state)
     free(seen);
 }
 
+/* Sends under way at one of the two addresses; with a letter, only of such tenants. */
+static int64_t under_way_at(const struct world *world, bool second, char letter)
+{
+    int64_t count = 0;
+    for (const struct world_send *send = world->sends; send; send = send->next)
+        count += send->send->use_fallback == second && (letter == 0 || send->send->job->tenant.data[0] == letter);
+    return count;
+}
+
+/* What is held at one address takes nothing of the other's, neither slots nor shares. */
+static void each_address_has_slots_of_its_own(void **state)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct world world = { .destination = receives, .context = seen };
+    struct error error;
+    (void)state;
+    assert_non_null(seen);
+    world_begin(&world, TO(", concurrency: { max: 10, adaptive: false }, fallback: { url: 'https://b.example/' }, "
+                           "contingency: { check: 1h, ramp: [10] }"), began);
+    add(&world, "slow", 40);
+    add(&world, "sother", 40);
+    world_run_for(&world, 100);
+    assert_int_equal(under_way_at(&world, false, 0), 10);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    world_run_for(&world, 100);
+    assert_int_equal(under_way_at(&world, true, 0), 10); /* beside the ten that are not answered yet */
+    int64_t others = 0;
+    for (const struct world_send *send = world.sends; send; send = send->next)
+        others += send->send->use_fallback && slice_equal(send->send->job->tenant, SLICE("sother"));
+    assert_int_equal(others, 5);
+    struct queue_place place = engine_place(world.engine, 1, 0, INSTANT_NONE);
+    assert_true(place.share_used && place.share == 5 && place.slots == 10);
+    world_run_for(&world, 15 * SECOND_MS);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, 100);
+    assert_int_equal(under_way_at(&world, false, 0), 10); /* although all of the second's are in use */
+    assert_int_equal(under_way_at(&world, true, 0), 10);
+    world_end(&world);
+    free(seen);
+}
+
+/* ---- pull workers ---- */
+
+enum { LEASES_MAX = 64 };
+
+struct taken {
+    struct lease_request request;
+    struct job jobs[LEASES_MAX]; /* its number and its lease */
+    size_t count;
+    int64_t of[3];               /* tenants a, b, c */
+};
+
+static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
+{
+    struct taken *taken = request->context;
+    assert_int_equal(status, STATUS_OK);
+    assert_true(count <= LEASES_MAX);
+    taken->count = count;
+    for (size_t i = 0; i < count; i++) {
+        taken->jobs[i] = (struct job){ .seq = jobs[i].seq, .lease_token = jobs[i].lease_token };
+        taken->of[jobs[i].tenant.data[0] - 'a']++;
+    }
+}
+
+static void take(struct world *world, struct taken *taken, size_t max)
+{
+    *taken = (struct taken){ .request = { .destination = SLICE("p"), .worker = SLICE("w"), .max = max, .lease_ms = HOUR_MS,
+                                          .wait_until = world->now, .done = on_leased, .context = taken } };
+    engine_lease(world->engine, &taken->request);
+    world_settle(world);
+    lease_release(&taken->request);
+    world_settle(world);
+}
+
+static void finish(struct world *world, const struct taken *taken)
+{
+    for (size_t i = 0; i < taken->count; i++) {
+        world_apply(world, &(struct store_op){ .kind = OP_SETTLE,
+            .settle = { .seq = taken->jobs[i].seq, .token = taken->jobs[i].lease_token, .event = EVENT_DELIVER,
+                        .outcome = OUTCOME_DELIVERED, .run_at = INSTANT_NONE, .forget_at = INSTANT_NONE } });
+        engine_acked(world->engine, taken->jobs[i].seq, taken->jobs[i].lease_token);
+    }
+    world_settle(world);
+}
+
+static void add_pulled(struct world *world, const char *tenant, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(world, "p", tenant, NULL, "x");
+    world_settle(world);
+}
+
+#define PULL "destinations: { p: { transport: pull, concurrency: 2, fairness: { batch: 4 } } }\n"
+
+/* The slots are the leases out and those of the call: who holds many gets none while others have work; then all is given. */
+static void leases_are_shared_out(void **state)
+{
+    (void)state;
+    for (int between = 0; between < 3; between++) {
+        struct world world = { 0 };
+        struct taken first, second, third;
+        world_begin(&world, PULL, began);
+        add_pulled(&world, "a", 40);
+        take(&world, &first, 12);
+        assert_int_equal(first.of[0], 12); /* it is alone */
+        add_pulled(&world, "b", 6);
+        add_pulled(&world, "c", 40);
+        if (between == 1)
+            world_restart(&world);
+        else if (between == 2)
+            world_crash(&world);
+        world_run_for(&world, 100);
+        take(&world, &second, 12); /* of 24 eight each: a has more, and b has six; what is left goes by turns */
+        assert_int_equal(second.count, 12);
+        assert_int_equal(second.of[0], 0);
+        assert_int_equal(second.of[1] + second.of[2], 12);
+        assert_in_range(second.of[1], 4, 6);
+        finish(&world, &first); /* whoever gave them: its share is free again */
+        take(&world, &third, 12); /* a and c, and b where it has some left */
+        assert_int_equal(third.count, 12);
+        assert_true(third.of[0] >= 4);
+        world_end(&world);
+    }
+}
+
+/* No worker goes away empty while there is work, whoever has it. */
+static void what_is_left_is_given(void **state)
+{
+    struct world world = { 0 };
+    struct taken first, second;
+    (void)state;
+    world_begin(&world, PULL, began);
+    add_pulled(&world, "a", 40);
+    add_pulled(&world, "b", 1);
+    take(&world, &first, 10);
+    assert_int_equal(first.count, 10);
+    assert_true(first.of[0] == 9 && first.of[1] == 1);
+    take(&world, &second, 10); /* a holds nine, and b was here a moment ago */
+    assert_int_equal(second.of[0], 10);
+    world_end(&world);
+}
+
 /* What a cycle takes is shared out, and none of it is lost while there is work. */
 static void a_cycle_is_shared_out(void **state)
 {
@@ -266,6 +408,9 @@ int main(void)
         cmocka_unit_test(more_tenants_than_slots),
         cmocka_unit_test(idle_tenants_keep_half_at_most),
         cmocka_unit_test(the_second_address_is_shared_out),
+        cmocka_unit_test(each_address_has_slots_of_its_own),
+        cmocka_unit_test(leases_are_shared_out),
+        cmocka_unit_test(what_is_left_is_given),
         cmocka_unit_test(a_cycle_is_shared_out),
     };
     log_set_level(LOG_NONE);
