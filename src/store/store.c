@@ -180,56 +180,6 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
     memcpy(ret_digest, whole, 16);
 }
 
-enum event_type settle_event_type(enum job_event event)
-{
-    switch (event) {
-    case EVENT_DELIVER:
-        return EVENT_TYPE_COMPLETED;
-    case EVENT_RETRY:
-        return EVENT_TYPE_RETRY_SCHEDULED;
-    case EVENT_RELEASE:
-        return EVENT_TYPE_RELEASED;
-    case EVENT_GIVE_UP:
-        return EVENT_TYPE_DEAD;
-    case EVENT_EXPIRE:
-        return EVENT_TYPE_EXPIRED;
-    default:
-        return EVENT_TYPE_NONE;
-    }
-}
-
-struct slice error_text_cut(struct slice text)
-{
-    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
-        return text;
-    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
-    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-        len--;
-    return (struct slice){ text.data, len };
-}
-
-void job_note_failure(struct job *job, const struct op_settle *settle)
-{
-    if (settle->failed_at != 0 && job->failed_at == INSTANT_NONE)
-        job->failed_at = settle->failed_at;
-    if (settle->look_failed_at != 0)
-        job->look_failed_at = settle->look_failed_at;
-}
-
-instant dead_expires_at(instant now, int64_t ttl_ms)
-{
-    return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
-}
-
-instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now)
-{
-    int64_t ttl_ms = promote->dead_ttl_ms;
-    for (size_t i = 0; i < promote->dead_ttl_count; i++)
-        if (slice_equal(promote->dead_ttls[i].destination, destination))
-            ttl_ms = promote->dead_ttls[i].ms;
-    return dead_expires_at(now, ttl_ms);
-}
-
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1])
 {
     uint64_t time = (uint64_t)now;

@@ -73,6 +73,9 @@ struct job {
     int64_t lease_token;   /* 0: no lease */
     enum job_state claimed_from; /* of a running job: the state before; RUNNING: a version wrote it that did not keep that */
     instant lease_until;
+    struct slice lease_owner;
+    bool ready;        /* it can be claimed; readers do not tell */
+    instant forget_at; /* when a completed or cancelled one is deleted; INSTANT_NONE: never */
     enum outcome last_class;         /* OUTCOME_NONE before the first outcome */
     struct slice last_code;          /* "http:503" */
     struct slice last_error;         /* never empty in a dead job */
@@ -508,16 +511,6 @@ void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *eve
 uint64_t job_key(struct slice tenant, struct slice id);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
 enum { TRIM_LEAST = 2 }; /* events; fewer are left where they are */
-/* The event that tells of a settlement; EVENT_TYPE_NONE: no job is settled so. */
-enum event_type settle_event_type(enum job_event event);
-/* What is stored of an error's text: so much, and no UTF-8 sequence in part. */
-struct slice error_text_cut(struct slice text);
-/* What a settlement says of the job's failures. */
-void job_note_failure(struct job *job, const struct op_settle *settle);
-/* When a dead letter of now goes away by itself. */
-instant dead_expires_at(instant now, int64_t ttl_ms);
-/* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */
-instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now);
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */
 enum { JOB_ID_MADE_BYTES = 26 };
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1]);

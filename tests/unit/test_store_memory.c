@@ -13,12 +13,10 @@
 #define memory_event_previous scarce_memory_event_previous
 #define memory_event_salt scarce_memory_event_salt
 #define memory_job_add scarce_memory_job_add
-#define memory_job_change scarce_memory_job_change
 #define memory_job_copy scarce_memory_job_copy
+#define memory_job_become scarce_memory_job_become
 #define memory_job_delete scarce_memory_job_delete
 #define memory_job_find scarce_memory_job_find
-#define memory_job_placed scarce_memory_job_placed
-#define memory_job_ready scarce_memory_job_ready
 #define memory_tenant_waiting scarce_memory_tenant_waiting
 #define memory_lane_get scarce_memory_lane_get
 #define memory_name_find scarce_memory_name_find

@@ -15,20 +15,6 @@ static struct memory_store *store_of(struct store *base)
     return CONTAINER_OF(base, struct memory_store, store);
 }
 
-static bool is_due(instant at, instant now)
-{
-    return at <= now; /* INSTANT_NONE is before everything */
-}
-
-/* Ends every change of a job: it goes to its new place, and the event is written. */
-static enum status job_changed(struct memory_store *store, struct memory_job *job, instant now, enum event_type type,
-                               struct slice data)
-{
-    job->job.updated_at = now;
-    memory_job_placed(store, job);
-    return memory_event_add(store, now, type, job, SLICE(""), data);
-}
-
 static enum status id_made(struct memory_store *store, instant now, int64_t seq, struct slice tenant, struct arena *memory,
                            struct slice *ret_id)
 {
@@ -62,10 +48,11 @@ static bool is_full(const struct memory_store *store, struct op_insert *insert)
     insert->ret_tenant_full = false;
     if (insert->beyond_limit)
         return false;
-    if (store->settings.pending_max > 0 && store->backlog >= store->settings.pending_max)
+    if (store->settings.pending_max > 0 && store->numbers.backlog >= store->settings.pending_max)
         return true;
     int64_t share = pending_share(&store->settings, store->tenant_count);
-    insert->ret_tenant_full = share > 0 && store->backlog >= share && memory_tenant_waiting(store, insert->tenant) >= share;
+    insert->ret_tenant_full =
+        share > 0 && store->numbers.backlog >= share && memory_tenant_waiting(store, insert->tenant) >= share;
     return insert->ret_tenant_full;
 }
 
@@ -75,7 +62,7 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     struct memory_lane *lane;
     struct memory_job *job;
     struct slice id;
-    if (insert->destination.len == 0 || insert->priority >= PRIORITY_COUNT)
+    if (change_insert_check(insert) != STATUS_OK)
         return STATUS_INVALID;
     struct memory_name *name = insert->id.len > 0 ? memory_name_find(store, insert->tenant, insert->id) : NULL;
     if (name && name->job)
@@ -89,39 +76,33 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
     else if (id_made(store, now, seq, insert->tenant, memory, &id) != STATUS_OK)
         return STATUS_NO_MEMORY;
     if (!id.data || memory_lane_get(store, insert->destination, insert->tenant, &lane) != STATUS_OK ||
-        memory_job_add(store, insert, id, seq, lane, &job) != STATUS_OK)
+        memory_job_add(store, insert, now, id, seq, lane, &job) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    if (job->job.run_at == INSTANT_NONE)
-        job->job.run_at = now;
-    job->job.created_at = now;
-    job->ready = is_due(insert->run_at, now);
     insert->ret_id = id;
     insert->ret_seq = seq;
     insert->ret_lane = lane->id;
     insert->ret_existed = false;
-    return job_changed(store, job, now, EVENT_TYPE_ACCEPTED, op->data);
+    return memory_event_add(store, now, EVENT_TYPE_ACCEPTED, job, SLICE(""), op->data);
+}
+
+/* The job becomes another, and the event tells of it. */
+static enum status job_become(struct memory_store *store, instant now, struct memory_job *job, const struct job *after,
+                              enum event_type type, struct slice data)
+{
+    enum status status = memory_job_become(store, job, after);
+    if (status != STATUS_OK || type == EVENT_TYPE_NONE)
+        return status;
+    return memory_event_add(store, now, type, job, SLICE(""), data);
 }
 
 static enum status claim_one(struct memory_store *store, instant now, const struct store_op *op, struct memory_job *job,
                              struct arena *memory, struct job *ret_job)
 {
-    if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->owner, op->claim.owner) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    assert(job_state_after(job->job.state, EVENT_CLAIM) == STATE_RUNNING);
-    job->ready = false;
-    job->job.claimed_from = job->job.state;
-    job->job.state = STATE_RUNNING;
-    job->job.lease_token = ++store->numbers.token;
-    job->job.lease_until = op->claim.lease_until;
-    if (job->job.first_at == INSTANT_NONE)
-        job->job.first_at = now;
-    if (job->job.step == STEP_SEND) {
-        job->job.attempts++;
-        job->job.attempts_total++;
-    }
-    if (job_changed(store, job, now, EVENT_TYPE_CLAIMED, op->data) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    return memory_job_copy(job, true, memory, ret_job);
+    struct job after = job->job;
+    enum status status = change_claim(&op->claim, now, ++store->numbers.token, &after);
+    assert(status == STATUS_OK); /* only what can be claimed is ready here */
+    status = job_become(store, now, job, &after, EVENT_TYPE_CLAIMED, op->data);
+    return status == STATUS_OK ? memory_job_copy(job, true, memory, ret_job) : status;
 }
 
 /* The one that a claim takes next; NULL: none of those that are wanted. */
@@ -173,196 +154,36 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     return STATUS_OK;
 }
 
-/* The running job that the lease is of; NULL: the lease is over. */
-static struct memory_job *leased(const struct memory_store *store, int64_t seq, int64_t token)
+static enum status job_delete(struct memory_store *store, instant now, struct memory_job *job, enum event_type type,
+                              struct slice data)
 {
-    struct memory_job *job = memory_job_find(store, seq);
-    bool holds = job && job->job.state == STATE_RUNNING && job->job.lease_token == token;
-    return holds ? job : NULL;
-}
-
-static enum status settle_texts(struct memory_store *store, struct memory_job *job, const struct op_settle *settle)
-{
-    struct slice error = error_text_cut(settle->error);
-    bool happened = settle->outcome != OUTCOME_NONE; /* else there is nothing new to say about the last attempt */
     enum status status = STATUS_OK;
-    if (happened)
-        status = memory_text_set(store, &job->job.last_code, settle->code);
-    if (status == STATUS_OK && (happened || error.len > 0))
-        status = memory_text_set(store, &job->job.last_error, error);
-    if (status == STATUS_OK && settle->reference.len > 0)
-        status = memory_text_set(store, &job->job.reference, settle->reference);
-    if (status == STATUS_OK && job->job.state == STATE_DEAD) {
-        bool unnamed = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0;
-        status = memory_text_set(store, &job->job.dead_code, unnamed ? SLICE("EXPIRED") : settle->dead_code);
-    }
-    return status;
+    if (type != EVENT_TYPE_NONE)
+        status = memory_event_add(store, now, type, job, SLICE(""), data);
+    return status == STATUS_OK ? memory_job_delete(store, job) : status;
 }
 
-static void settle_numbers(struct memory_job *job, instant now, const struct op_settle *settle)
+/* OP_SETTLE, OP_EXTEND and what is done by name. `job` NULL: there is none. */
+static enum status apply_to(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job)
 {
-    if (settle->attempt_undone && job->job.step == STEP_SEND) {
-        assert(job->job.attempts > 0);
-        job->job.attempts--;
-        job->job.attempts_total--;
-    }
-    job->job.state = job_state_after(job->job.state, settle->event);
-    job->job.claimed_from = STATE_NONE;
-    job->job.lease_token = 0;
-    job->job.lease_until = INSTANT_NONE;
-    job->job.retry_count = settle->retry_count;
-    job->job.step_count = settle->step_count;
-    job->job.doubted = settle->doubted;
-    job_note_failure(&job->job, settle);
-    if (settle->outcome != OUTCOME_NONE)
-        job->job.last_class = settle->outcome;
-    if (job->job.state == STATE_WAITING) {
-        job->job.step = settle->step;
-        job->job.run_at = settle->run_at;
-        job->job.rank = settle->rank;
-        job->ready = is_due(settle->run_at, now);
-    } else if (job->job.state == STATE_DEAD) {
-        job->job.dead_at = now;
-        job->job.expires_at = dead_expires_at(now, settle->dead_ttl_ms);
-    } else {
-        assert(job->job.state == STATE_COMPLETED);
-        job->forget_at = settle->forget_at;
-        job->lane->counts.completed++;
-    }
+    struct job after;
+    struct change change;
+    if (job)
+        after = job->job;
+    enum status status = change_apply(op, now, job ? &after : NULL, &change);
+    if (status != STATUS_OK)
+        return status;
+    if (change.deleted)
+        return job_delete(store, now, job, change.event, op->data);
+    if (op->kind == OP_REDRIVE && op->job.payload_given)
+        status = memory_text_set(store, &job->job.payload, op->job.payload);
+    return status == STATUS_OK ? job_become(store, now, job, &after, change.event, op->data) : status;
 }
 
-static enum status apply_settle(struct memory_store *store, instant now, struct store_op *op)
+static enum status apply_named(struct memory_store *store, instant now, struct store_op *op)
 {
-    struct op_settle *settle = &op->settle;
-    enum event_type type = settle_event_type(settle->event);
-    bool dies = settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE;
-    if (type == EVENT_TYPE_NONE || settle->step > STEP_POLL || settle->outcome >= OUTCOME_COUNT)
-        return STATUS_INVALID;
-    struct memory_job *job = leased(store, settle->seq, settle->token);
-    if (!job)
-        return STATUS_CONFLICT;
-    if (dies && settle->error.len == 0)
-        return STATUS_INVALID;
-    if (memory_job_change(store, job) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    settle_numbers(job, now, settle);
-    settle->ret_lane = job->lane->id;
-    if (settle_texts(store, job, settle) != STATUS_OK || memory_text_set(store, &job->owner, SLICE("")) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    return job_changed(store, job, now, type, op->data);
-}
-
-static enum status apply_extend(struct memory_store *store, instant now, struct store_op *op)
-{
-    struct memory_job *job = leased(store, op->extend.seq, op->extend.token);
-    if (!job)
-        return STATUS_CONFLICT;
-    if (memory_job_change(store, job) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    job->job.lease_until = op->extend.lease_until;
-    return job_changed(store, job, now, EVENT_TYPE_LEASE_EXTENDED, op->data);
-}
-
-/* The job of that name, and in the operation what is known of it; NULL when there is none. */
-static struct memory_job *job_named(const struct memory_store *store, struct op_job *by_name)
-{
-    struct memory_name *name = memory_name_find(store, by_name->tenant, by_name->id);
-    if (!name || !name->job)
-        return NULL;
-    by_name->ret_seq = name->job->job.seq;
-    by_name->ret_lane = name->job->lane->id;
-    by_name->ret_state = name->job->job.state;
-    return name->job;
-}
-
-static enum status apply_cancel(struct memory_store *store, instant now, struct store_op *op)
-{
-    struct memory_job *job = job_named(store, &op->job);
-    if (!job)
-        return STATUS_NOT_FOUND;
-    if (job_state_after(job->job.state, EVENT_CANCEL) == STATE_NONE)
-        return STATUS_CONFLICT;
-    if (memory_job_change(store, job) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    job->ready = false;
-    job->job.state = job_state_after(job->job.state, EVENT_CANCEL);
-    job->forget_at = op->job.forget_at;
-    job->lane->counts.cancelled++;
-    op->job.ret_state = job->job.state;
-    return job_changed(store, job, now, EVENT_TYPE_CANCELLED, op->data);
-}
-
-static enum status apply_prioritize(struct memory_store *store, instant now, struct store_op *op)
-{
-    if (op->job.priority >= PRIORITY_COUNT)
-        return STATUS_INVALID;
-    struct memory_job *job = job_named(store, &op->job);
-    if (!job)
-        return STATUS_NOT_FOUND;
-    enum job_state state = job->job.state;
-    if (state != STATE_PENDING && state != STATE_WAITING && state != STATE_RUNNING)
-        return STATUS_CONFLICT;
-    if (memory_job_change(store, job) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    job->job.priority = op->job.priority;
-    job->job.rank = op->job.rank;
-    return job_changed(store, job, now, EVENT_TYPE_PRIORITIZED, op->data);
-}
-
-/* A dead job starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
-static void start_over(struct memory_job *job, instant now)
-{
-    job->job.generation++;
-    job->job.attempts = 0;
-    job->job.retry_count = 0;
-    job->job.step_count = 0;
-    job->job.step = STEP_SEND;
-    job->job.doubted = false;
-    job->job.first_at = INSTANT_NONE;
-    job->job.failed_at = INSTANT_NONE;
-    job->job.look_failed_at = INSTANT_NONE;
-    job->job.dead_at = INSTANT_NONE;
-    job->job.expires_at = INSTANT_NONE;
-    if (is_due(job->job.deadline, now))
-        job->job.deadline = INSTANT_NONE;
-}
-
-/* A waiting job is only hurried: what is in doubt or accepted is not sent twice because somebody was impatient. */
-static enum status apply_redrive(struct memory_store *store, instant now, struct store_op *op)
-{
-    struct memory_job *job = job_named(store, &op->job);
-    if (!job)
-        return STATUS_NOT_FOUND;
-    enum job_event event = op->job.resend ? EVENT_RESEND : EVENT_REDRIVE;
-    if (job_state_after(job->job.state, event) == STATE_NONE || (op->job.automatic && job->job.state != STATE_DEAD))
-        return STATUS_CONFLICT;
-    if (memory_job_change(store, job) != STATUS_OK || memory_text_set(store, &job->job.dead_code, SLICE("")) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    op->job.ret_was_dead = job->job.state == STATE_DEAD;
-    if (job->job.state == STATE_DEAD || job->job.state == STATE_COMPLETED)
-        start_over(job, now);
-    job->forget_at = INSTANT_NONE;
-    if (op->job.payload_given && memory_text_set(store, &job->job.payload, op->job.payload) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    job->job.state = STATE_PENDING;
-    job->job.run_at = now;
-    job->job.rank = op->job.rank;
-    job->job.redrives_auto += op->job.automatic ? 1 : 0;
-    job->ready = true;
-    op->job.ret_state = job->job.state;
-    return job_changed(store, job, now, EVENT_TYPE_REDRIVEN, op->data);
-}
-
-static enum status apply_purge(struct memory_store *store, instant now, struct store_op *op)
-{
-    struct memory_job *job = job_named(store, &op->job);
-    if (!job)
-        return STATUS_NOT_FOUND;
-    if (job->job.state != STATE_DEAD)
-        return STATUS_CONFLICT;
-    if (memory_event_add(store, now, EVENT_TYPE_PURGED, job, SLICE(""), op->data) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    return memory_job_delete(store, job);
+    struct memory_name *name = memory_name_find(store, op->job.tenant, op->job.id);
+    return apply_to(store, now, op, name ? name->job : NULL);
 }
 
 /* Where the lanes that get something ready are counted; grows in the caller's memory. */
@@ -399,21 +220,6 @@ static enum status ready_count(struct ready_list *list, struct memory_lane *lane
     return told->destination.data && told->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum status expire(struct memory_store *store, instant now, const struct store_op *op, struct memory_job *job)
-{
-    if (memory_job_change(store, job) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    job->ready = false;
-    job->job.state = job_state_after(job->job.state, EVENT_EXPIRE);
-    assert(job->job.state == STATE_DEAD);
-    job->job.dead_at = now;
-    job->job.expires_at = promote_expires_at(&op->promote, job->job.destination, now);
-    enum status status = memory_text_set(store, &job->job.dead_code, SLICE("EXPIRED"));
-    if (status == STATUS_OK && job->job.last_error.len == 0)
-        status = memory_text_set(store, &job->job.last_error, SLICE("the deadline passed before it was delivered"));
-    return status == STATUS_OK ? job_changed(store, job, now, EVENT_TYPE_EXPIRED, op->data) : status;
-}
-
 static enum status expired_name(struct op_promote *promote, const struct memory_job *expired, struct arena *memory)
 {
     if (!promote->ret_expired_jobs)
@@ -426,32 +232,18 @@ static enum status expired_name(struct op_promote *promote, const struct memory_
 static enum status promote_one(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job,
                                struct ready_list *list)
 {
-    struct op_promote *promote = &op->promote;
-    enum status status;
-    switch (job->job.state) {
-    case STATE_PENDING:
-    case STATE_WAITING:
-        if (job->job.deadline != INSTANT_NONE && is_due(job->job.deadline, now)) {
-            promote->ret_expired++;
-            status = ready_count(list, job->lane, 0, 1);
-            if (status == STATUS_OK)
-                status = expire(store, now, op, job);
-            return status == STATUS_OK && promote->name_expired ? expired_name(promote, job, list->memory) : status;
-        }
-        promote->ret_promoted++;
-        status = memory_job_ready(store, job);
-        return status == STATUS_OK ? ready_count(list, job->lane, 1, 0) : status;
-    case STATE_DEAD:
-        promote->ret_dead_deleted++;
-        if (ready_count(list, job->lane, 0, -1) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-        status = memory_event_add(store, now, EVENT_TYPE_DEAD_EXPIRED, job, SLICE(""), op->data);
-        return status == STATUS_OK ? memory_job_delete(store, job) : status;
-    default:
-        assert(job->job.state == STATE_COMPLETED || job->job.state == STATE_CANCELLED);
-        promote->ret_forgotten++;
-        return memory_job_delete(store, job);
-    }
+    struct job after = job->job;
+    struct change change;
+    change_due(&op->promote, now, &after, &change);
+    enum status status = STATUS_OK;
+    if (change.ready != 0 || change.dead != 0)
+        status = ready_count(list, job->lane, change.ready, change.dead);
+    if (status == STATUS_OK && change.deleted)
+        return job_delete(store, now, job, change.event, op->data);
+    if (status == STATUS_OK)
+        status = job_become(store, now, job, &after, change.event, op->data);
+    bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
+    return status == STATUS_OK && wanted ? expired_name(&op->promote, job, list->memory) : status;
 }
 
 static enum status apply_promote(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
@@ -484,7 +276,7 @@ static struct memory_job *orphan_next(const struct memory_store *store, const st
     for (; node && (node->key <= orphans->until || orphans->until == INSTANT_MAX);
          node = tree_after(&store->leases, node->key, node->tie)) {
         struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
-        if (orphans->owner.len == 0 || slice_equal(job->owner, orphans->owner))
+        if (orphans->owner.len == 0 || slice_equal(job->job.lease_owner, orphans->owner))
             return job;
     }
     return NULL;
@@ -560,17 +352,14 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
     case OP_CLAIM:
         return apply_claim(store, now, op, memory);
     case OP_SETTLE:
-        return apply_settle(store, now, op);
+        return apply_to(store, now, op, memory_job_find(store, op->settle.seq));
     case OP_EXTEND:
-        return apply_extend(store, now, op);
+        return apply_to(store, now, op, memory_job_find(store, op->extend.seq));
     case OP_CANCEL:
-        return apply_cancel(store, now, op);
     case OP_PRIORITIZE:
-        return apply_prioritize(store, now, op);
     case OP_REDRIVE:
-        return apply_redrive(store, now, op);
     case OP_PURGE:
-        return apply_purge(store, now, op);
+        return apply_named(store, now, op);
     case OP_PROMOTE:
         return apply_promote(store, now, op, memory);
     case OP_ORPHANS:

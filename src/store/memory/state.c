@@ -6,14 +6,6 @@
 
 enum { UNDOS_KEPT_MAX = 64 * 1024, LIST_FIRST = 64 };
 
-/* What a change of a job may alter besides its texts, which have undos of their own. */
-struct job_saved {
-    struct job job;
-    instant forget_at;
-    bool ready;
-    int64_t lane_completed, lane_cancelled;
-};
-
 /* Appends to `at` a terminated copy of `text`. */
 static struct slice text_put(char **at, struct slice text)
 {
@@ -60,26 +52,9 @@ static void job_free(struct memory_store *store, struct memory_job *job)
     text_free(job->job.last_error);
     text_free(job->job.dead_code);
     text_free(job->job.reference);
-    text_free(job->owner);
+    text_free(job->job.lease_owner);
     name_release(store, job->name);
     free(job);
-}
-
-/* When time does something to this job; a running job belongs to whoever has the lease. */
-static instant job_due(const struct memory_job *job)
-{
-    switch (job->job.state) {
-    case STATE_PENDING:
-    case STATE_WAITING:
-        return job->ready ? job->job.deadline : instant_earlier(job->job.run_at, job->job.deadline);
-    case STATE_DEAD:
-        return job->job.expires_at;
-    case STATE_COMPLETED:
-    case STATE_CANCELLED:
-        return job->forget_at;
-    default:
-        return INSTANT_NONE;
-    }
 }
 
 /* Among its tenant's: the first one stands for the tenant. */
@@ -121,57 +96,36 @@ int64_t memory_tenant_waiting(const struct memory_store *store, struct slice ten
     return waiting;
 }
 
-static void job_count(struct memory_store *store, const struct memory_job *job, int64_t step)
+/* Into the trees that its state asks for. */
+static void job_place(struct memory_store *store, struct memory_job *job)
 {
-    struct lane_counts *counts = &job->lane->counts;
-    switch (job->job.state) {
-    case STATE_PENDING:
-        counts->pending += step;
-        store->backlog += step;
-        break;
-    case STATE_WAITING:
-        counts->waiting += step;
-        store->backlog += step;
-        break;
-    case STATE_RUNNING:
-        counts->running += step;
-        break;
-    case STATE_DEAD:
-        counts->dead += step;
-        break;
-    default: /* completed and cancelled are counted when it happens, for ever */
-        break;
-    }
-    counts->ready += job->ready ? step : 0;
-}
-
-void memory_job_placed(struct memory_store *store, struct memory_job *job)
-{
-    assert(!job->placed);
-    if (job->ready)
+    if (job->job.ready)
         tree_add(&job->lane->ready, &job->by_place, job->job.rank, job->job.seq);
     else if (job->job.state == STATE_RUNNING)
         tree_add(&store->leases, &job->by_place, job->job.lease_until, job->job.seq);
-    instant due = job_due(job);
+    instant due = job_due(&job->job);
     job->timed = due != INSTANT_NONE;
     if (job->timed)
         tree_add(&store->timers, &job->by_time, due, job->job.seq);
-    job_count(store, job, 1);
-    job->placed = true;
 }
 
 static void job_displace(struct memory_store *store, struct memory_job *job)
 {
-    if (!job->placed)
-        return;
-    if (job->ready)
+    if (job->job.ready)
         tree_remove(&job->lane->ready, &job->by_place);
     else if (job->job.state == STATE_RUNNING)
         tree_remove(&store->leases, &job->by_place);
     if (job->timed)
         tree_remove(&store->timers, &job->by_time);
-    job_count(store, job, -1);
-    job->placed = false;
+}
+
+static void job_count(struct memory_store *store, struct memory_lane *lane, const struct job *before,
+                      const struct job *after)
+{
+    struct lane_counts *counts = &lane->counts;
+    store->numbers.backlog -= counts->pending + counts->waiting;
+    lane_counts_change(counts, before, after);
+    store->numbers.backlog += counts->pending + counts->waiting;
 }
 
 /* Room first, so that a change is never made that could not be written down. */
@@ -197,40 +151,30 @@ void memory_begin(struct memory_store *store)
     store->numbers_before = store->numbers;
 }
 
-static void undo_change(struct memory_store *store, struct memory_job *job, const struct job_saved *saved)
-{
-    job_displace(store, job);
-    job->job = saved->job;
-    job->forget_at = saved->forget_at;
-    job->ready = saved->ready;
-    memory_job_placed(store, job);
-    job->lane->counts.completed = saved->lane_completed;
-    job->lane->counts.cancelled = saved->lane_cancelled;
-}
-
 static void undo_one(struct memory_store *store, struct undo *undo)
 {
+    struct memory_job *job = undo->job;
     switch (undo->kind) {
     case UNDO_JOB_NEW:
-        job_displace(store, undo->job);
-        tree_remove(&store->jobs, &undo->job->by_seq);
-        undo->job->name->job = NULL;
-        job_free(store, undo->job);
+        job_displace(store, job);
+        tree_remove(&store->jobs, &job->by_seq);
+        job->lane->counts = undo->counts;
+        job->name->job = NULL;
+        job_free(store, job);
         break;
     case UNDO_JOB_CHANGED:
-        undo_change(store, undo->job, undo->saved);
-        free(undo->saved);
-        break;
-    case UNDO_JOB_READY:
-        job_displace(store, undo->job);
-        undo->job->ready = false;
-        memory_job_placed(store, undo->job);
+        job_displace(store, job);
+        job->job = *undo->before;
+        job->lane->counts = undo->counts;
+        job_place(store, job);
+        free(undo->before);
         break;
     case UNDO_JOB_GONE:
-        tree_add(&store->jobs, &undo->job->by_seq, undo->job->job.seq, undo->job->job.seq);
-        undo->job->name->job = undo->job;
-        undo->job->job.last_event = undo->job->name->last_event; /* the event of its deletion is undone already */
-        memory_job_placed(store, undo->job);
+        tree_add(&store->jobs, &job->by_seq, job->job.seq, job->job.seq);
+        job->name->job = job;
+        job->job.last_event = job->name->last_event; /* the event of its deletion is undone already */
+        job->lane->counts = undo->counts;
+        job_place(store, job);
         break;
     case UNDO_TEXT:
         text_free(*undo->text);
@@ -280,9 +224,7 @@ void memory_rollback(struct memory_store *store)
 /* A lane whose counters have moved is that of a job that has. */
 static void undo_told(const struct undo *undo)
 {
-    bool of_job = undo->kind == UNDO_JOB_NEW || undo->kind == UNDO_JOB_CHANGED || undo->kind == UNDO_JOB_READY ||
-                  undo->kind == UNDO_JOB_GONE;
-    if (of_job)
+    if (undo->kind == UNDO_JOB_NEW || undo->kind == UNDO_JOB_CHANGED || undo->kind == UNDO_JOB_GONE)
         totals_tell(&undo->job->lane->shown, &undo->job->lane->counts);
 }
 
@@ -297,7 +239,7 @@ void memory_commit(struct memory_store *store)
         if (undo->kind == UNDO_JOB_GONE)
             job_free(store, undo->job);
         else if (undo->kind == UNDO_JOB_CHANGED)
-            free(undo->saved);
+            free(undo->before);
         else if (undo->kind == UNDO_TEXT)
             text_free(undo->text_before);
     }
@@ -371,45 +313,26 @@ static struct memory_name *name_get(struct memory_store *store, struct slice ten
     return name;
 }
 
-static void job_fill(struct memory_job *job, const struct op_insert *insert, int64_t seq)
+static void job_fill(struct memory_job *job, const struct op_insert *insert, instant now, int64_t seq)
 {
+    struct slice payload = job->job.payload;
     char *at = job->text;
-    job->job = (struct job){
-        .seq = seq,
-        .lane = job->lane->id,
-        .destination = job->lane->link.first,
-        .tenant = job->name->link.first,
-        .id = job->name->link.second,
-        .state = STATE_PENDING,
-        .priority = insert->priority,
-        .step = STEP_SEND,
-        .rank = insert->rank,
-        .generation = 1,
-        .first_at = INSTANT_NONE,
-        .failed_at = INSTANT_NONE,
-        .look_failed_at = INSTANT_NONE,
-        .run_at = insert->run_at,
-        .deadline = insert->deadline,
-        .dead_at = INSTANT_NONE,
-        .expires_at = INSTANT_NONE,
-        .lease_until = INSTANT_NONE,
-        .last_code = SLICE(""),
-        .last_error = SLICE(""),
-        .dead_code = SLICE(""),
-        .reference = SLICE(""),
-        .payload = job->job.payload,
-        .content_type = text_put(&at, insert->content_type),
-        .headers = text_put(&at, insert->headers),
-        .correlation_id = text_put(&at, insert->correlation_id),
-        .metadata = text_put(&at, insert->metadata),
-    };
-    job->owner = SLICE("");
-    job->forget_at = INSTANT_NONE;
+    change_insert(insert, now, &job->job);
+    job->job.seq = seq;
+    job->job.lane = job->lane->id;
+    job->job.destination = job->lane->link.first;
+    job->job.tenant = job->name->link.first;
+    job->job.id = job->name->link.second;
+    job->job.payload = payload;
+    job->job.content_type = text_put(&at, insert->content_type);
+    job->job.headers = text_put(&at, insert->headers);
+    job->job.correlation_id = text_put(&at, insert->correlation_id);
+    job->job.metadata = text_put(&at, insert->metadata);
     job_digest(insert, job->digest);
 }
 
-enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, struct slice id, int64_t seq,
-                           struct memory_lane *lane, struct memory_job **ret_job)
+enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, instant now, struct slice id,
+                           int64_t seq, struct memory_lane *lane, struct memory_job **ret_job)
 {
     size_t text_bytes =
         insert->content_type.len + insert->headers.len + insert->correlation_id.len + insert->metadata.len + 4;
@@ -429,30 +352,13 @@ enum status memory_job_add(struct memory_store *store, const struct op_insert *i
     assert(!job->name->job);
     job->name->job = job;
     job->lane = lane;
-    job_fill(job, insert, seq);
+    job_fill(job, insert, now, seq);
     tree_add(&store->jobs, &job->by_seq, seq, seq);
     undo->job = job;
+    undo->counts = lane->counts;
+    job_place(store, job);
+    job_count(store, lane, NULL, &job->job);
     *ret_job = job;
-    return STATUS_OK;
-}
-
-enum status memory_job_change(struct memory_store *store, struct memory_job *job)
-{
-    assert(job->placed);
-    struct job_saved *saved = malloc(sizeof *saved);
-    struct undo *undo = saved ? undo_new(store, UNDO_JOB_CHANGED) : NULL;
-    if (!undo) {
-        free(saved);
-        return STATUS_NO_MEMORY;
-    }
-    *saved = (struct job_saved){ .job = job->job,
-                                 .forget_at = job->forget_at,
-                                 .ready = job->ready,
-                                 .lane_completed = job->lane->counts.completed,
-                                 .lane_cancelled = job->lane->counts.cancelled };
-    undo->job = job;
-    undo->saved = saved;
-    job_displace(store, job);
     return STATUS_OK;
 }
 
@@ -474,16 +380,43 @@ enum status memory_text_set(struct memory_store *store, struct slice *text, stru
     return STATUS_OK;
 }
 
-enum status memory_job_ready(struct memory_store *store, struct memory_job *job)
+/* The texts first: each has an undo of its own, and what fails there has not moved the job. */
+static enum status texts_become(struct memory_store *store, struct job *job, const struct job *after)
 {
-    assert(job->placed && !job->ready);
-    struct undo *undo = undo_new(store, UNDO_JOB_READY);
-    if (!undo)
+    enum status status = memory_text_set(store, &job->last_code, after->last_code);
+    if (status == STATUS_OK)
+        status = memory_text_set(store, &job->last_error, after->last_error);
+    if (status == STATUS_OK)
+        status = memory_text_set(store, &job->dead_code, after->dead_code);
+    if (status == STATUS_OK)
+        status = memory_text_set(store, &job->reference, after->reference);
+    return status == STATUS_OK ? memory_text_set(store, &job->lease_owner, after->lease_owner) : status;
+}
+
+enum status memory_job_become(struct memory_store *store, struct memory_job *job, const struct job *after)
+{
+    if (texts_become(store, &job->job, after) != STATUS_OK)
         return STATUS_NO_MEMORY;
+    struct job *before = malloc(sizeof *before);
+    struct undo *undo = before ? undo_new(store, UNDO_JOB_CHANGED) : NULL;
+    if (!undo) {
+        free(before);
+        return STATUS_NO_MEMORY;
+    }
+    *before = job->job;
     undo->job = job;
+    undo->before = before;
+    undo->counts = job->lane->counts;
     job_displace(store, job);
-    job->ready = true;
-    memory_job_placed(store, job);
+    job->job = *after;
+    job->job.last_code = before->last_code;
+    job->job.last_error = before->last_error;
+    job->job.dead_code = before->dead_code;
+    job->job.reference = before->reference;
+    job->job.lease_owner = before->lease_owner;
+    job->job.payload = before->payload;
+    job_place(store, job);
+    job_count(store, job->lane, before, &job->job);
     return STATUS_OK;
 }
 
@@ -493,7 +426,9 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
     if (!undo)
         return STATUS_NO_MEMORY;
     undo->job = job;
+    undo->counts = job->lane->counts;
     job_displace(store, job);
+    job_count(store, job->lane, &job->job, NULL);
     tree_remove(&store->jobs, &job->by_seq);
     job->name->job = NULL;
     return STATUS_OK;
@@ -561,19 +496,13 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
     if (!kept)
         return STATUS_NO_MEMORY;
     struct memory_name *name = job ? job->name : NULL;
-    struct event event = {
-        .number = store->numbers.event + 1,
-        .at = now,
-        .type = type,
-        .state = job ? job->job.state : STATE_NONE,
-        .attempt = job ? job->job.attempts : 0,
-        .destination = job ? job->lane->link.first : destination,
-        .tenant = job ? job->lane->link.second : SLICE(""),
-        .job = job ? name->link.second : SLICE(""),
-        .data = data,
-        .previous = memory_event_previous(type, name ? name->last_event : 0),
-        .form = EVENT_FORM_SALTED,
-    };
+    struct event event = { .type = type, .destination = destination, .tenant = SLICE(""), .job = SLICE(""), .data = data };
+    if (job)
+        event = change_event(type, &job->job, data);
+    event.number = store->numbers.event + 1;
+    event.at = now;
+    event.previous = memory_event_previous(type, name ? name->last_event : 0);
+    event.form = EVENT_FORM_SALTED;
     memory_event_salt(&event);
     event_chain(store->numbers.hash, &event);
     *kept = (struct memory_event){ .at = now,
@@ -631,7 +560,7 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
         copy.payload = SLICE("");
     struct slice *texts[] = { &copy.destination, &copy.tenant,       &copy.id,      &copy.last_code,      &copy.last_error,
                               &copy.dead_code,   &copy.reference,    &copy.headers, &copy.correlation_id, &copy.metadata,
-                              &copy.payload,     &copy.content_type };
+                              &copy.payload,     &copy.content_type, &copy.lease_owner };
     size_t bytes = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         bytes += texts[i]->len + 1;

@@ -9,6 +9,7 @@
 #define STORE_MEMORY_STATE_H
 
 #include "base/map.h"
+#include "store/change.h"
 #include "store/memory/names.h"
 #include "store/memory/tree.h"
 #include "store/store.h"
@@ -44,10 +45,6 @@ struct memory_job {
     struct memory_lane *lane;
     struct memory_name *name;
     struct job job;
-    struct slice owner; /* of the lease */
-    instant forget_at;
-    bool ready;
-    bool placed; /* counted, and in the trees of its state */
     bool timed;
     unsigned char digest[16];
     char text[];
@@ -75,21 +72,19 @@ struct memory_kept {
 enum undo_kind {
     UNDO_JOB_NEW,
     UNDO_JOB_CHANGED,
-    UNDO_JOB_READY,
     UNDO_JOB_GONE,
     UNDO_TEXT,
     UNDO_LANE_NEW,
     UNDO_KEPT_NEW,
 };
 
-struct job_saved;
-
 struct undo {
     enum undo_kind kind;
     union {
         struct {
             struct memory_job *job;
-            struct job_saved *saved;
+            struct job *before;           /* UNDO_JOB_CHANGED; its texts have undos of their own */
+            struct lane_counts counts;    /* of its lane */
         };
         struct {
             struct slice *text;
@@ -103,6 +98,7 @@ struct undo {
 /* All but the trees and tables, which are undone change by change. */
 struct memory_numbers {
     int64_t seq, token, event;
+    int64_t backlog; /* pending + waiting, all lanes */
     unsigned char hash[EVENT_HASH_BYTES]; /* of the last event */
     size_t trimmed;                       /* events at the front that the commit frees */
 };
@@ -114,7 +110,6 @@ struct memory_store {
     char *own_tenant;
     int64_t tenant_count; /* but for the daemon's own */
     struct map tenants;   /* tenant -> its first lane */
-    int64_t backlog; /* pending + waiting, all lanes */
     struct memory_numbers numbers, numbers_before;
     struct names names, lanes, kept;
     struct totals totals;
@@ -145,16 +140,13 @@ void memory_clear(struct memory_store *store);
 int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant);
 enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
                             struct memory_lane **ret_lane) MUST_CHECK;
-/* A job that has its name, lane and texts, and no event yet; memory_job_placed is still to be called. */
-enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, struct slice id, int64_t seq,
-                           struct memory_lane *lane, struct memory_job **ret_job) MUST_CHECK;
-/* Takes a job out of its place, to be changed; memory_job_placed puts it in the new one. */
-enum status memory_job_change(struct memory_store *store, struct memory_job *job) MUST_CHECK;
-void memory_job_placed(struct memory_store *store, struct memory_job *job);
+/* A job in its place, with no event yet. */
+enum status memory_job_add(struct memory_store *store, const struct op_insert *insert, instant now, struct slice id,
+                           int64_t seq, struct memory_lane *lane, struct memory_job **ret_job) MUST_CHECK;
+/* Makes of it what change.h has made of a copy, texts and place and all; but for payload and content. */
+enum status memory_job_become(struct memory_store *store, struct memory_job *job, const struct job *after) MUST_CHECK;
 /* Changes one of the texts that a job or a note owns. */
 enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value) MUST_CHECK;
-/* A scheduled job's time has come. */
-enum status memory_job_ready(struct memory_store *store, struct memory_job *job) MUST_CHECK;
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job) MUST_CHECK;
 enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
                             struct memory_kept **ret_kept) MUST_CHECK;

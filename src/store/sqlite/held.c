@@ -48,13 +48,13 @@ void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row)
     struct sqlite_held *held = place_of(store, row->job.seq);
     struct sqlite_row copy = *row;
     struct slice *const texts[] = { &copy.job.id, &copy.job.last_code, &copy.job.last_error, &copy.job.dead_code,
-                                    &copy.job.reference, &copy.lease_owner };
+                                    &copy.job.reference, &copy.job.lease_owner };
     struct slice *const absent[] = { &copy.job.content_type, &copy.job.headers, &copy.job.correlation_id,
                                      &copy.job.metadata, &copy.job.payload };
     char bytes[HELD_TEXT_BYTES]; /* first here: the texts may be those of the same place */
     size_t used = 0;
     bool fits = true;
-    assert(row->job.state == STATE_RUNNING && !row->ready);
+    assert(row->job.state == STATE_RUNNING && !row->job.ready);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && fits; i++)
         fits = text_take(texts[i], bytes, &used);
     held->era = 0;

@@ -133,6 +133,8 @@ static enum status lane_load(struct sqlite_store *store, sqlite3_stmt *statement
     if (lane_add(store, sqlite_column_slice(statement, 1), sqlite_column_slice(statement, 2), &lane) != STATUS_OK)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the lanes");
     lane->lane.counts = counts_read(statement, 3);
+    if (!lane_counts_possible(&lane->lane.counts))
+        return error_set(err, STATUS_CORRUPT, "lane %lld has impossible counters", (long long)lane->lane.id);
     totals_tell(&lane->shown, &lane->lane.counts); /* nobody reads yet */
     store->progress.waiting += lane->lane.counts.pending + lane->lane.counts.waiting;
     store->progress.running += lane->lane.counts.running;

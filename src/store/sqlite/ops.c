@@ -2,7 +2,6 @@
 #include "store/sqlite/private.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -78,31 +77,13 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
     enum status status = sqlite_lane_get(batch, insert->destination, insert->tenant, &lane);
     if (status != STATUS_OK)
         return status;
-    struct sqlite_row row = {
-        .job = {
-            .seq = batch->store->progress.seq_last + 1,
-            .lane = lane->lane.id,
-            .destination = lane->lane.destination,
-            .tenant = lane->lane.tenant,
-            .id = id,
-            .state = STATE_PENDING,
-            .priority = insert->priority,
-            .rank = insert->rank,
-            .generation = 1,
-            .created_at = batch->now,
-            .first_at = INSTANT_NONE,
-            .run_at = insert->run_at == INSTANT_NONE ? batch->now : insert->run_at,
-            .deadline = insert->deadline,
-            .updated_at = batch->now,
-            .failed_at = INSTANT_NONE,
-            .look_failed_at = INSTANT_NONE,
-            .dead_at = INSTANT_NONE,
-            .expires_at = INSTANT_NONE,
-        },
-        .key = insert->id.len > 0 ? (int64_t)job_key(insert->tenant, id) : 0,
-        .ready = insert->run_at <= batch->now,
-        .forget_at = INSTANT_NONE,
-    };
+    struct sqlite_row row = { .key = insert->id.len > 0 ? (int64_t)job_key(insert->tenant, id) : 0 };
+    change_insert(insert, batch->now, &row.job);
+    row.job.seq = batch->store->progress.seq_last + 1;
+    row.job.lane = lane->lane.id;
+    row.job.destination = lane->lane.destination;
+    row.job.tenant = lane->lane.tenant;
+    row.job.id = id;
     sqlite_digest_make(insert, &row);
     batch->store->progress.seq_last = row.job.seq;
     status = sqlite_row_change(batch, NULL, &row, EVENT_TYPE_ACCEPTED, op->data);
@@ -135,7 +116,7 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
     struct op_insert *insert = &op->insert;
     const struct sqlite_store *store = batch->store;
     struct slice id = SLICE("");
-    if (insert->destination.len == 0 || insert->priority < 0 || insert->priority >= PRIORITY_COUNT)
+    if (change_insert_check(insert) != STATUS_OK)
         return refuse(op, STATUS_INVALID);
     if (insert->payload.len > VALUE_BYTES_MAX || insert->headers.len + insert->metadata.len > VALUE_BYTES_MAX / 2)
         return refuse(op, STATUS_LIMIT);
@@ -180,23 +161,11 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
                              struct job *ret_job)
 {
     struct sqlite_row after = *before;
-    enum job_state state = job_state_after(before->job.state, EVENT_CLAIM);
-    if (state == STATE_NONE)
-        return error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)before->job.seq,
-                         job_state_name(before->job.state));
-    after.job.claimed_from = before->job.state;
-    after.job.state = state;
-    after.ready = false;
-    after.job.updated_at = batch->now;
-    after.job.lease_until = op->claim.lease_until;
-    after.lease_owner = op->claim.owner;
-    if (after.job.first_at == INSTANT_NONE)
-        after.job.first_at = batch->now;
-    if (after.job.step == STEP_SEND) {
-        after.job.attempts++;
-        after.job.attempts_total++;
-    }
-    enum status status = token_next(batch, &after.job.lease_token);
+    int64_t token;
+    enum status status = token_next(batch, &token);
+    if (status == STATUS_OK && change_claim(&op->claim, batch->now, token, &after.job) != STATUS_OK)
+        status = error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)before->job.seq,
+                           job_state_name(before->job.state));
     if (status == STATUS_OK)
         status = sqlite_row_change(batch, before, &after, EVENT_TYPE_CLAIMED, op->data);
     *ret_job = after.job;
@@ -291,136 +260,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
     return status;
 }
 
-/* ---- OP_SETTLE, OP_EXTEND ---- */
-
-/* Invariant 3: only the holder of the lease. */
-static enum status leased_row(struct sqlite_batch *batch, struct store_op *op, int64_t seq, int64_t token,
-                              struct sqlite_row *ret_row)
-{
-    bool found;
-    enum status status = sqlite_row_by_seq(batch, seq, ret_row, &found);
-    if (status == STATUS_OK && (!found || ret_row->job.state != STATE_RUNNING || ret_row->job.lease_token != token))
-        op->status = STATUS_CONFLICT;
-    return status;
-}
-
-/* A job given back untried has no outcome; what the last real attempt said stays. */
-static void outcome_keep(struct job *job, const struct op_settle *settle)
-{
-    bool happened = settle->outcome != OUTCOME_NONE;
-    if (happened) {
-        job->last_class = settle->outcome;
-        job->last_code = settle->code;
-    }
-    if (happened || settle->error.len > 0)
-        job->last_error = error_text_cut(settle->error);
-    if (settle->reference.len > 0)
-        job->reference = settle->reference;
-}
-
-static void settled_row(const struct op_settle *settle, enum job_state state, instant now, struct sqlite_row *row)
-{
-    struct job *job = &row->job;
-    outcome_keep(job, settle);
-    if (settle->attempt_undone && job->step == STEP_SEND && job->attempts > 0) {
-        job->attempts--;
-        job->attempts_total--;
-    }
-    job->state = state;
-    job->updated_at = now;
-    job->retry_count = settle->retry_count;
-    job->step_count = settle->step_count;
-    job->doubted = settle->doubted;
-    job_note_failure(job, settle);
-    job->lease_token = 0;
-    job->lease_until = INSTANT_NONE;
-    row->lease_owner = SLICE("");
-    if (state == STATE_WAITING) {
-        job->step = settle->step;
-        job->run_at = settle->run_at;
-        job->rank = settle->rank;
-        row->ready = settle->run_at <= now;
-    } else if (state == STATE_DEAD) {
-        job->dead_at = now;
-        job->dead_code = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0 ? SLICE("EXPIRED") : settle->dead_code;
-        job->expires_at = dead_expires_at(now, settle->dead_ttl_ms);
-    } else {
-        row->forget_at = settle->forget_at;
-    }
-}
-
-static enum status settle_apply(struct sqlite_batch *batch, struct store_op *op)
-{
-    const struct op_settle *settle = &op->settle;
-    struct sqlite_row before;
-    enum event_type type = settle_event_type(settle->event);
-    if (type == EVENT_TYPE_NONE || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
-        settle->step < STEP_SEND || settle->step > STEP_POLL)
-        return refuse(op, STATUS_INVALID);
-    enum status status = leased_row(batch, op, settle->seq, settle->token, &before);
-    if (status != STATUS_OK || op->status != STATUS_OK)
-        return status;
-    enum job_state state = job_state_after(before.job.state, settle->event);
-    if (state == STATE_NONE || (state == STATE_DEAD && settle->error.len == 0))
-        return refuse(op, STATUS_INVALID);
-    op->settle.ret_lane = before.job.lane;
-    struct sqlite_row after = before;
-    settled_row(settle, state, batch->now, &after);
-    return sqlite_row_change(batch, &before, &after, type, op->data);
-}
-
-static enum status extend_apply(struct sqlite_batch *batch, struct store_op *op)
-{
-    struct sqlite_row before;
-    enum status status = leased_row(batch, op, op->extend.seq, op->extend.token, &before);
-    if (status != STATUS_OK || op->status != STATUS_OK)
-        return status;
-    struct sqlite_row after = before;
-    after.job.lease_until = op->extend.lease_until;
-    after.job.updated_at = batch->now;
-    return sqlite_row_change(batch, &before, &after, EVENT_TYPE_LEASE_EXTENDED, op->data);
-}
-
-/* ---- OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
-
-static void cancelled_row(struct sqlite_row *row, instant forget_at)
-{
-    row->job.state = STATE_CANCELLED;
-    row->ready = false;
-    row->forget_at = forget_at;
-}
-
-/* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
-static void start_over(struct job *job, instant now)
-{
-    job->generation++;
-    job->attempts = 0;
-    job->retry_count = 0;
-    job->step_count = 0;
-    job->step = STEP_SEND;
-    job->doubted = false;
-    job->first_at = INSTANT_NONE;
-    job->failed_at = INSTANT_NONE;
-    job->look_failed_at = INSTANT_NONE;
-    job->dead_at = INSTANT_NONE;
-    job->expires_at = INSTANT_NONE;
-    job->dead_code = SLICE("");
-    if (job->deadline <= now)
-        job->deadline = INSTANT_NONE;
-}
-
-/* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
-static void redriven_row(struct sqlite_row *row, const struct op_job *redrive, instant now)
-{
-    if (row->job.state == STATE_DEAD || row->job.state == STATE_COMPLETED)
-        start_over(&row->job, now);
-    row->job.state = STATE_PENDING;
-    row->forget_at = INSTANT_NONE;
-    row->job.run_at = now;
-    row->job.rank = redrive->rank;
-    row->job.redrives_auto += redrive->automatic ? 1 : 0;
-    row->ready = true;
-}
+/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
 
 static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
 {
@@ -431,69 +271,39 @@ static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row
     return status == STATUS_OK ? sqlite_digest_correct(batch, row, payload) : status;
 }
 
-static enum status job_deleted(struct sqlite_batch *batch, const struct sqlite_row *row, enum event_type type,
-                               struct slice data)
+/* Of one job that is there; `before` NULL: it is not. */
+static enum status one_apply(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
 {
-    return sqlite_row_change(batch, row, NULL, type, data);
-}
-
-static enum status named_change(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
-{
-    struct sqlite_row after = *before;
-    enum event_type type = EVENT_TYPE_PRIORITIZED;
-    after.job.updated_at = batch->now;
-    if (op->kind == OP_CANCEL) {
-        type = EVENT_TYPE_CANCELLED;
-        cancelled_row(&after, op->job.forget_at);
-    } else if (op->kind == OP_REDRIVE) {
-        type = EVENT_TYPE_REDRIVEN;
-        redriven_row(&after, &op->job, batch->now);
-    } else {
-        after.job.priority = op->job.priority;
-        after.job.rank = op->job.rank;
-    }
-    op->job.ret_state = after.job.state;
-    op->job.ret_was_dead = before->job.state == STATE_DEAD;
+    struct sqlite_row after;
+    struct change change;
+    if (before)
+        after = *before;
+    op->status = change_apply(op, batch->now, before ? &after.job : NULL, &change);
+    if (op->status != STATUS_OK)
+        return STATUS_OK;
     enum status status = STATUS_OK;
     if (op->kind == OP_REDRIVE && op->job.payload_given)
         status = payload_replace(batch, &after, op->job.payload);
-    return status == STATUS_OK ? sqlite_row_change(batch, before, &after, type, op->data) : status;
+    return status == STATUS_OK ? sqlite_row_change(batch, before, change.deleted ? NULL : &after, change.event, op->data)
+                               : status;
 }
 
-static bool named_allowed(const struct store_op *op, enum job_state state)
+static enum status leased_apply(struct sqlite_batch *batch, struct store_op *op)
 {
-    switch (op->kind) {
-    case OP_CANCEL:
-        return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
-    case OP_REDRIVE:
-        return op->job.automatic ? state == STATE_DEAD
-                                 : job_state_after(state, op->job.resend ? EVENT_RESEND : EVENT_REDRIVE) != STATE_NONE;
-    case OP_PURGE:
-        return state == STATE_DEAD;
-    default:
-        return state == STATE_PENDING || state == STATE_WAITING || state == STATE_RUNNING;
-    }
+    struct sqlite_row row;
+    bool found;
+    enum status status = sqlite_row_by_seq(batch, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq, &row, &found);
+    return status == STATUS_OK ? one_apply(batch, op, found ? &row : NULL) : status;
 }
 
 static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct sqlite_row row;
     bool found;
-    if (op->kind == OP_PRIORITIZE && (op->job.priority < 0 || op->job.priority >= PRIORITY_COUNT))
-        return refuse(op, STATUS_INVALID);
     if (op->job.payload_given && op->job.payload.len > VALUE_BYTES_MAX)
         return refuse(op, STATUS_LIMIT);
     enum status status = sqlite_row_by_name(batch, op->job.tenant, op->job.id, &row, &found);
-    if (status != STATUS_OK)
-        return status;
-    if (!found)
-        return refuse(op, STATUS_NOT_FOUND);
-    op->job.ret_seq = row.job.seq;
-    op->job.ret_lane = row.job.lane;
-    op->job.ret_state = row.job.state;
-    if (!named_allowed(op, row.job.state))
-        return refuse(op, STATUS_CONFLICT);
-    return op->kind == OP_PURGE ? job_deleted(batch, &row, EVENT_TYPE_PURGED, op->data) : named_change(batch, op, &row);
+    return status == STATUS_OK ? one_apply(batch, op, found ? &row : NULL) : status;
 }
 
 /* ---- OP_PROMOTE ---- */
@@ -527,64 +337,32 @@ static enum status expired_name(struct sqlite_batch *batch, struct op_promote *p
         if (!texts[i]->data)
             return no_memory(batch);
     }
-    const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, expired->lane);
-    named->destination = lane->lane.destination;
-    named->tenant = lane->lane.tenant;
     enum status status = names_copy(batch, named);
     return status == STATUS_OK ? correlation_read(batch, expired->seq, &named->correlation_id) : status;
 }
 
-static enum status promote_expire(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
-{
-    struct sqlite_row after = *before;
-    char text[INSTANT_TEXT_BYTES + 64], at[INSTANT_TEXT_BYTES];
-    after.job.state = job_state_after(before->job.state, EVENT_EXPIRE);
-    assert(after.job.state == STATE_DEAD);
-    after.ready = false;
-    after.job.updated_at = batch->now;
-    after.job.dead_at = batch->now;
-    after.job.dead_code = SLICE("EXPIRED");
-    after.job.expires_at =
-        promote_expires_at(&op->promote, sqlite_lane_by_id(batch->store, before->job.lane)->lane.destination, batch->now);
-    if (after.job.last_error.len == 0) {
-        instant_format(before->job.deadline, at);
-        snprintf(text, sizeof text, "not delivered by its deadline %s", at);
-        after.job.last_error = slice_from(text);
-    }
-    enum status status = sqlite_row_change(batch, before, &after, EVENT_TYPE_EXPIRED, op->data);
-    return status == STATUS_OK && op->promote.name_expired ? expired_name(batch, &op->promote, &after.job) : status;
-}
-
 static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, int64_t seq)
 {
-    struct op_promote *promote = &op->promote;
-    struct sqlite_row row;
+    struct sqlite_row before;
+    struct change change;
     bool found;
-    enum status status = sqlite_row_by_seq(batch, seq, &row, &found);
+    enum status status = sqlite_row_by_seq(batch, seq, &before, &found);
     if (status != STATUS_OK)
         return status;
-    if (!found || row.job.state == STATE_RUNNING)
+    instant due = found ? job_due(&before.job) : INSTANT_NONE;
+    if (due == INSTANT_NONE || due > batch->now)
         return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed",
                          (long long)seq);
-    if (row.job.state == STATE_DEAD) {
-        promote->ret_dead_deleted++;
-        sqlite_lane_by_id(batch->store, row.job.lane)->died--;
-        return job_deleted(batch, &row, EVENT_TYPE_DEAD_EXPIRED, op->data);
-    }
-    if (row.job.state == STATE_COMPLETED || row.job.state == STATE_CANCELLED) {
-        promote->ret_forgotten++;
-        return job_deleted(batch, &row, EVENT_TYPE_NONE, SLICE(""));
-    }
-    if (row.job.deadline != INSTANT_NONE && row.job.deadline <= batch->now) {
-        promote->ret_expired++;
-        sqlite_lane_by_id(batch->store, row.job.lane)->died++;
-        return promote_expire(batch, op, &row);
-    }
-    promote->ret_promoted++;
-    status = sqlite_row_make_ready(batch, &row);
-    if (status == STATUS_OK)
-        sqlite_lane_by_id(batch->store, row.job.lane)->promoted++;
-    return status;
+    struct sqlite_row after = before;
+    struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, before.job.lane);
+    change_due(&op->promote, batch->now, &after.job, &change);
+    lane->promoted += change.ready;
+    lane->died += change.dead;
+    if (change.ready)
+        return sqlite_row_make_ready(batch, &before);
+    status = sqlite_row_change(batch, &before, change.deleted ? NULL : &after, change.event, op->data);
+    bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
+    return status == STATUS_OK && wanted ? expired_name(batch, &op->promote, &after.job) : status;
 }
 
 static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret_seqs, size_t *ret_count)
@@ -761,8 +539,8 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
     static enum status (*const table[])(struct sqlite_batch *, struct store_op *) = {
         [OP_INSERT] = insert_apply,
         [OP_CLAIM] = claim_apply,
-        [OP_SETTLE] = settle_apply,
-        [OP_EXTEND] = extend_apply,
+        [OP_SETTLE] = leased_apply,
+        [OP_EXTEND] = leased_apply,
         [OP_CANCEL] = named_apply,
         [OP_PRIORITIZE] = named_apply,
         [OP_REDRIVE] = named_apply,

@@ -25,6 +25,7 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "store/change.h"
 #include "store/sqlite/sqlite.h"
 #include "store/totals.h"
 #include "store/trail.h"
@@ -197,9 +198,6 @@ struct sqlite_row {
     int64_t key; /* job_key of its name; 0: the id holds its number */
     unsigned char digest[JOB_DIGEST_BYTES_MAX]; /* see store_sqlite_digest.c */
     size_t digest_len;
-    bool ready;        /* is in the ready table */
-    instant forget_at; /* of a completed or cancelled job */
-    struct slice lease_owner;
 };
 
 /*

@@ -175,7 +175,7 @@ static enum status row_read_texts(sqlite3_stmt *statement, struct arena *memory,
         { COLUMN_LAST_ERROR, &row->job.last_error },
         { COLUMN_DEAD_CODE, &row->job.dead_code },
         { COLUMN_REFERENCE, &row->job.reference },
-        { COLUMN_LEASE_OWNER, &row->lease_owner },
+        { COLUMN_LEASE_OWNER, &row->job.lease_owner },
         { COLUMN_CONTENT_TYPE, &row->job.content_type },
         { COLUMN_HEADERS, &row->job.headers },
         { COLUMN_CORRELATION_ID, &row->job.correlation_id },
@@ -219,8 +219,8 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
     struct job *job = &row->job;
     instant leaves_at = sqlite_column_instant(statement, COLUMN_EXPIRES_AT);
     row->key = sqlite3_column_int64(statement, COLUMN_KEY);
-    row->ready = sqlite3_column_int(statement, COLUMN_READY) != 0;
-    row->forget_at = job->state == STATE_DEAD ? INSTANT_NONE : leaves_at;
+    row->job.ready = sqlite3_column_int(statement, COLUMN_READY) != 0;
+    row->job.forget_at = job->state == STATE_DEAD ? INSTANT_NONE : leaves_at;
     job->expires_at = job->state == STATE_DEAD ? leaves_at : INSTANT_NONE;
     job->seq = sqlite3_column_int64(statement, COLUMN_SEQ);
     job->lane = sqlite3_column_int64(statement, COLUMN_LANE);
@@ -338,23 +338,6 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
 
 /* ---- Places and counters ---- */
 
-/* When time has something to do to the job; INSTANT_NONE: never. */
-static instant row_timer(const struct sqlite_row *row)
-{
-    switch (row->job.state) {
-    case STATE_PENDING:
-    case STATE_WAITING:
-        return row->ready ? row->job.deadline : instant_earlier(row->job.run_at, row->job.deadline);
-    case STATE_DEAD:
-        return row->job.expires_at;
-    case STATE_COMPLETED:
-    case STATE_CANCELLED:
-        return row->forget_at;
-    default:
-        return INSTANT_NONE;
-    }
-}
-
 static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
 {
     struct sqlite_value *row = sqlite_rows_add(batch, ROWS_READY);
@@ -385,8 +368,8 @@ enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last
 
 static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
-    bool was = before && before->ready;
-    bool is = after && after->ready;
+    bool was = before && before->job.ready;
+    bool is = after && after->job.ready;
     enum status status = STATUS_OK;
     if (was && is && before->job.rank == after->job.rank)
         return STATUS_OK;
@@ -420,8 +403,8 @@ static enum status timer_remove(struct sqlite_batch *batch, instant at, int64_t 
 
 static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
-    instant was = before ? row_timer(before) : INSTANT_NONE;
-    instant is = after ? row_timer(after) : INSTANT_NONE;
+    instant was = before ? job_due(&before->job) : INSTANT_NONE;
+    instant is = after ? job_due(&after->job) : INSTANT_NONE;
     enum status status = STATUS_OK;
     if (was == is)
         return STATUS_OK;
@@ -435,7 +418,7 @@ static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_ro
 /* The owner's name is the caller's or a row's own: neither need live until the rows are written. */
 static enum status lease_write(struct sqlite_batch *batch, const struct sqlite_row *after)
 {
-    struct slice owner = arena_copy(&batch->scratch, after->lease_owner);
+    struct slice owner = arena_copy(&batch->scratch, after->job.lease_owner);
     struct sqlite_value *row = owner.data ? sqlite_rows_add(batch, ROWS_LEASE) : NULL;
     if (!row)
         return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a lease");
@@ -466,53 +449,22 @@ static enum status lease_move(struct sqlite_batch *batch, const struct sqlite_ro
     return sqlite_run(batch, STATEMENT_LEASE_DELETE);
 }
 
-static int64_t *counter_of(struct lane_counts *counts, enum job_state state)
-{
-    switch (state) {
-    case STATE_PENDING:
-        return &counts->pending;
-    case STATE_RUNNING:
-        return &counts->running;
-    case STATE_WAITING:
-        return &counts->waiting;
-    case STATE_COMPLETED:
-        return &counts->completed;
-    case STATE_DEAD:
-        return &counts->dead;
-    default:
-        assert(state == STATE_CANCELLED);
-        return &counts->cancelled;
-    }
-}
-
-static void count_add(struct sqlite_store *store, struct lane_counts *counts, const struct sqlite_row *row, int64_t delta)
-{
-    enum job_state state = row->job.state;
-    bool ever = state == STATE_COMPLETED || state == STATE_CANCELLED;
-    if (delta > 0 || !ever)
-        *counter_of(counts, state) += delta;
-    if (row->ready)
-        counts->ready += delta;
-    if (state == STATE_PENDING || state == STATE_WAITING)
-        store->progress.waiting += delta;
-    if (state == STATE_RUNNING)
-        store->progress.running += delta;
-    assert(*counter_of(counts, state) >= 0 && counts->ready >= 0);
-}
-
 static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
     struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, before ? before->job.lane : after->job.lane);
     assert(lane);
-    if (before && after && before->job.state == after->job.state && before->ready == after->ready)
+    if (before && after && before->job.state == after->job.state && before->job.ready == after->job.ready)
         return STATUS_OK;
     enum status status = sqlite_lane_touch(batch, lane);
     if (status != STATUS_OK)
         return status;
-    if (before)
-        count_add(batch->store, &lane->lane.counts, before, -1);
-    if (after)
-        count_add(batch->store, &lane->lane.counts, after, 1);
+    struct lane_counts *counts = &lane->lane.counts;
+    struct sqlite_progress *progress = &batch->store->progress;
+    progress->waiting -= counts->pending + counts->waiting;
+    progress->running -= counts->running;
+    lane_counts_change(counts, before ? &before->job : NULL, after ? &after->job : NULL);
+    progress->waiting += counts->pending + counts->waiting;
+    progress->running += counts->running;
     return STATUS_OK;
 }
 
@@ -574,7 +526,7 @@ static void row_bind(sqlite3_stmt *statement, const struct sqlite_row *row)
     sqlite_bind_instant(statement, COLUMN_DEADLINE + 1, job->deadline);
     sqlite3_bind_int64(statement, COLUMN_UPDATED_AT + 1, job->updated_at);
     sqlite_bind_instant(statement, COLUMN_DEAD_AT + 1, job->dead_at);
-    sqlite_bind_instant(statement, COLUMN_EXPIRES_AT + 1, job->state == STATE_DEAD ? job->expires_at : row->forget_at);
+    sqlite_bind_instant(statement, COLUMN_EXPIRES_AT + 1, job->state == STATE_DEAD ? job->expires_at : row->job.forget_at);
     sqlite3_bind_int(statement, COLUMN_LAST_CLASS + 1, (int)job->last_class);
     sqlite_bind_slice(statement, COLUMN_LAST_CODE + 1, job->last_code);
     sqlite_bind_slice(statement, COLUMN_LAST_ERROR + 1, job->last_error);
@@ -629,16 +581,7 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
     assert(job->state != STATE_DEAD || job->last_error.len > 0);
     assert(!after || (after->job.state == STATE_RUNNING) == (after->job.lease_token != 0));
     if (type != EVENT_TYPE_NONE) {
-        struct event event = {
-            .type = type,
-            .state = job->state,
-            .attempt = job->attempts,
-            .destination = job->destination,
-            .tenant = job->tenant,
-            .job = job->id,
-            .data = data,
-            .previous = last_event,
-        };
+        struct event event = change_event(type, job, data);
         enum status status = sqlite_event_append(batch, &event, job->lane);
         if (status != STATUS_OK)
             return status;
@@ -659,8 +602,8 @@ enum status sqlite_row_change(struct sqlite_batch *batch, const struct sqlite_ro
 enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlite_row *before)
 {
     struct sqlite_row after = *before;
-    assert(!before->ready && (before->job.state == STATE_PENDING || before->job.state == STATE_WAITING));
-    after.ready = true;
+    assert(!before->job.ready && (before->job.state == STATE_PENDING || before->job.state == STATE_WAITING));
+    after.job.ready = true;
     return row_place(batch, before, &after);
 }
 

@@ -1,0 +1,401 @@
+#include "store/change.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum status change_insert_check(const struct op_insert *insert)
+{
+    bool known = insert->priority >= 0 && insert->priority < PRIORITY_COUNT;
+    return insert->destination.len > 0 && known ? STATUS_OK : STATUS_INVALID;
+}
+
+void change_insert(const struct op_insert *insert, instant now, struct job *ret_job)
+{
+    *ret_job = (struct job){
+        .state = STATE_PENDING,
+        .priority = insert->priority,
+        .step = STEP_SEND,
+        .rank = insert->rank,
+        .generation = 1,
+        .created_at = now,
+        .first_at = INSTANT_NONE,
+        .run_at = insert->run_at == INSTANT_NONE ? now : insert->run_at,
+        .deadline = insert->deadline,
+        .updated_at = now,
+        .failed_at = INSTANT_NONE,
+        .look_failed_at = INSTANT_NONE,
+        .dead_at = INSTANT_NONE,
+        .expires_at = INSTANT_NONE,
+        .lease_until = INSTANT_NONE,
+        .forget_at = INSTANT_NONE,
+        .ready = insert->run_at <= now, /* INSTANT_NONE is before everything */
+        .last_code = SLICE(""),
+        .last_error = SLICE(""),
+        .dead_code = SLICE(""),
+        .reference = SLICE(""),
+        .lease_owner = SLICE(""),
+    };
+}
+
+/* ---- OP_CLAIM ---- */
+
+enum status change_claim(const struct op_claim *claim, instant now, int64_t token, struct job *job)
+{
+    assert(token > 0 && job->lease_token == 0 && job->ready);
+    if (job_state_after(job->state, EVENT_CLAIM) == STATE_NONE)
+        return STATUS_CORRUPT;
+    job->claimed_from = job->state;
+    job->state = STATE_RUNNING;
+    job->ready = false;
+    job->updated_at = now;
+    job->lease_token = token;
+    job->lease_until = claim->lease_until;
+    job->lease_owner = claim->owner;
+    if (job->first_at == INSTANT_NONE)
+        job->first_at = now;
+    if (job->step == STEP_SEND) {
+        job->attempts++;
+        job->attempts_total++;
+    }
+    return STATUS_OK;
+}
+
+/* ---- OP_SETTLE, OP_EXTEND ---- */
+
+/* EVENT_TYPE_NONE: no job is settled so. */
+static enum event_type settle_event_type(enum job_event event)
+{
+    switch (event) {
+    case EVENT_DELIVER:
+        return EVENT_TYPE_COMPLETED;
+    case EVENT_RETRY:
+        return EVENT_TYPE_RETRY_SCHEDULED;
+    case EVENT_RELEASE:
+        return EVENT_TYPE_RELEASED;
+    case EVENT_GIVE_UP:
+        return EVENT_TYPE_DEAD;
+    case EVENT_EXPIRE:
+        return EVENT_TYPE_EXPIRED;
+    default:
+        return EVENT_TYPE_NONE;
+    }
+}
+
+/* What is stored of an error's text: so much, and no UTF-8 sequence in part. */
+static struct slice error_text_cut(struct slice text)
+{
+    if (text.len <= ERROR_TEXT_STORED_BYTES_MAX)
+        return text;
+    size_t len = ERROR_TEXT_STORED_BYTES_MAX;
+    while (len > ERROR_TEXT_STORED_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    return (struct slice){ text.data, len };
+}
+
+static instant dead_expires_at(instant now, int64_t ttl_ms)
+{
+    return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
+}
+
+/* A job given back untried has no outcome; what the last real attempt said stays. */
+static void outcome_keep(struct job *job, const struct op_settle *settle)
+{
+    bool happened = settle->outcome != OUTCOME_NONE;
+    if (happened) {
+        job->last_class = settle->outcome;
+        job->last_code = settle->code;
+    }
+    if (happened || settle->error.len > 0)
+        job->last_error = error_text_cut(settle->error);
+    if (settle->reference.len > 0)
+        job->reference = settle->reference;
+    if (settle->failed_at != 0 && job->failed_at == INSTANT_NONE)
+        job->failed_at = settle->failed_at;
+    if (settle->look_failed_at != 0)
+        job->look_failed_at = settle->look_failed_at;
+}
+
+static void die(struct job *job, instant now, instant expires_at, struct slice code)
+{
+    assert(job->state == STATE_DEAD && job->last_error.len > 0);
+    job->dead_at = now;
+    job->expires_at = expires_at;
+    job->dead_code = code;
+}
+
+static void settle_to(struct job *job, const struct op_settle *settle, enum job_state state, instant now)
+{
+    outcome_keep(job, settle);
+    if (settle->attempt_undone && job->step == STEP_SEND && job->attempts > 0) {
+        job->attempts--;
+        job->attempts_total--;
+    }
+    job->state = state;
+    job->updated_at = now;
+    job->retry_count = settle->retry_count;
+    job->step_count = settle->step_count;
+    job->doubted = settle->doubted;
+    job->claimed_from = STATE_NONE;
+    job->lease_token = 0;
+    job->lease_until = INSTANT_NONE;
+    job->lease_owner = SLICE("");
+    if (state == STATE_WAITING) {
+        job->step = settle->step;
+        job->run_at = settle->run_at;
+        job->rank = settle->rank;
+        job->ready = settle->run_at <= now;
+    } else if (state == STATE_DEAD) {
+        bool unnamed = settle->event == EVENT_EXPIRE && settle->dead_code.len == 0;
+        die(job, now, dead_expires_at(now, settle->dead_ttl_ms), unnamed ? SLICE("EXPIRED") : settle->dead_code);
+    } else {
+        assert(state == STATE_COMPLETED);
+        job->forget_at = settle->forget_at;
+    }
+}
+
+/* Invariant 3: only the holder of the lease. */
+static bool is_leased(const struct job *job, int64_t token)
+{
+    return job && job->state == STATE_RUNNING && job->lease_token == token;
+}
+
+static enum status settle_apply(struct op_settle *settle, instant now, struct job *job, struct change *change)
+{
+    change->event = settle_event_type(settle->event);
+    if (change->event == EVENT_TYPE_NONE || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
+        settle->step < STEP_SEND || settle->step > STEP_POLL)
+        return STATUS_INVALID;
+    if (!is_leased(job, settle->token))
+        return STATUS_CONFLICT;
+    enum job_state state = job_state_after(job->state, settle->event);
+    if (state == STATE_NONE || (state == STATE_DEAD && settle->error.len == 0))
+        return STATUS_INVALID;
+    settle_to(job, settle, state, now);
+    settle->ret_lane = job->lane;
+    return STATUS_OK;
+}
+
+static enum status extend_apply(const struct op_extend *extend, instant now, struct job *job, struct change *change)
+{
+    if (!is_leased(job, extend->token))
+        return STATUS_CONFLICT;
+    job->lease_until = extend->lease_until;
+    job->updated_at = now;
+    change->event = EVENT_TYPE_LEASE_EXTENDED;
+    return STATUS_OK;
+}
+
+/* ---- OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+
+/* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
+static void start_over(struct job *job, instant now)
+{
+    job->generation++;
+    job->attempts = 0;
+    job->retry_count = 0;
+    job->step_count = 0;
+    job->step = STEP_SEND;
+    job->doubted = false;
+    job->first_at = INSTANT_NONE;
+    job->failed_at = INSTANT_NONE;
+    job->look_failed_at = INSTANT_NONE;
+    job->dead_at = INSTANT_NONE;
+    job->expires_at = INSTANT_NONE;
+    job->dead_code = SLICE("");
+    if (job->deadline <= now)
+        job->deadline = INSTANT_NONE;
+}
+
+/* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
+static void redrive(struct job *job, const struct op_job *op, instant now)
+{
+    if (job->state == STATE_DEAD || job->state == STATE_COMPLETED)
+        start_over(job, now);
+    job->state = STATE_PENDING;
+    job->forget_at = INSTANT_NONE;
+    job->run_at = now;
+    job->rank = op->rank;
+    job->redrives_auto += op->automatic ? 1 : 0;
+    job->ready = true;
+}
+
+static bool is_allowed(const struct store_op *op, enum job_state state)
+{
+    switch (op->kind) {
+    case OP_CANCEL:
+        return job_state_after(state, EVENT_CANCEL) != STATE_NONE;
+    case OP_REDRIVE:
+        return op->job.automatic ? state == STATE_DEAD
+                                 : job_state_after(state, op->job.resend ? EVENT_RESEND : EVENT_REDRIVE) != STATE_NONE;
+    case OP_PURGE:
+        return state == STATE_DEAD;
+    default:
+        assert(op->kind == OP_PRIORITIZE);
+        return state == STATE_PENDING || state == STATE_WAITING || state == STATE_RUNNING;
+    }
+}
+
+static void named_change(const struct store_op *op, instant now, struct job *job, struct change *change)
+{
+    job->updated_at = now;
+    if (op->kind == OP_CANCEL) {
+        change->event = EVENT_TYPE_CANCELLED;
+        job->state = job_state_after(job->state, EVENT_CANCEL);
+        job->ready = false;
+        job->forget_at = op->job.forget_at;
+    } else if (op->kind == OP_REDRIVE) {
+        change->event = EVENT_TYPE_REDRIVEN;
+        redrive(job, &op->job, now);
+    } else {
+        change->event = EVENT_TYPE_PRIORITIZED;
+        job->priority = op->job.priority;
+        job->rank = op->job.rank;
+    }
+}
+
+static enum status named_apply(struct store_op *op, instant now, struct job *job, struct change *change)
+{
+    if (op->kind == OP_PRIORITIZE && (op->job.priority < 0 || op->job.priority >= PRIORITY_COUNT))
+        return STATUS_INVALID;
+    if (!job)
+        return STATUS_NOT_FOUND;
+    op->job.ret_seq = job->seq;
+    op->job.ret_lane = job->lane;
+    op->job.ret_state = job->state;
+    if (!is_allowed(op, job->state))
+        return STATUS_CONFLICT;
+    op->job.ret_was_dead = job->state == STATE_DEAD;
+    if (op->kind == OP_PURGE) {
+        change->event = EVENT_TYPE_PURGED;
+        change->deleted = true;
+        return STATUS_OK;
+    }
+    named_change(op, now, job, change);
+    op->job.ret_state = job->state;
+    return STATUS_OK;
+}
+
+enum status change_apply(struct store_op *op, instant now, struct job *job, struct change *ret_change)
+{
+    ret_change->event = EVENT_TYPE_NONE;
+    ret_change->deleted = false;
+    if (op->kind == OP_SETTLE)
+        return settle_apply(&op->settle, now, job, ret_change);
+    if (op->kind == OP_EXTEND)
+        return extend_apply(&op->extend, now, job, ret_change);
+    return named_apply(op, now, job, ret_change);
+}
+
+/* ---- OP_PROMOTE ---- */
+
+/* When a dead letter that OP_PROMOTE makes of a destination's job goes away; INSTANT_NONE: not by itself. */
+static instant promote_expires_at(const struct op_promote *promote, struct slice destination, instant now)
+{
+    int64_t ttl_ms = promote->dead_ttl_ms;
+    for (size_t i = 0; i < promote->dead_ttl_count; i++)
+        if (slice_equal(promote->dead_ttls[i].destination, destination))
+            ttl_ms = promote->dead_ttls[i].ms;
+    return dead_expires_at(now, ttl_ms);
+}
+
+static void expire(const struct op_promote *promote, instant now, struct job *job, struct change *change)
+{
+    char at[INSTANT_TEXT_BYTES];
+    if (job->last_error.len == 0) {
+        instant_format(job->deadline, at);
+        snprintf(change->text, sizeof change->text, "not delivered by its deadline %s", at);
+        job->last_error = slice_from(change->text);
+    }
+    job->state = job_state_after(job->state, EVENT_EXPIRE);
+    job->ready = false;
+    job->updated_at = now;
+    die(job, now, promote_expires_at(promote, job->destination, now), SLICE("EXPIRED"));
+}
+
+void change_due(struct op_promote *promote, instant now, struct job *job, struct change *ret_change)
+{
+    assert(job_due(job) != INSTANT_NONE && job_due(job) <= now);
+    ret_change->event = EVENT_TYPE_NONE;
+    ret_change->deleted = false;
+    ret_change->ready = ret_change->dead = 0;
+    if (job->state == STATE_DEAD) {
+        promote->ret_dead_deleted++;
+        ret_change->event = EVENT_TYPE_DEAD_EXPIRED;
+        ret_change->deleted = true;
+        ret_change->dead = -1;
+    } else if (job->state == STATE_COMPLETED || job->state == STATE_CANCELLED) {
+        promote->ret_forgotten++;
+        ret_change->deleted = true;
+    } else if (job->deadline != INSTANT_NONE && job->deadline <= now) {
+        promote->ret_expired++;
+        ret_change->event = EVENT_TYPE_EXPIRED;
+        ret_change->dead = 1;
+        expire(promote, now, job, ret_change);
+    } else {
+        assert(!job->ready);
+        promote->ret_promoted++;
+        job->ready = true;
+        ret_change->ready = 1;
+    }
+}
+
+/* ---- Places, counters, events ---- */
+
+instant job_due(const struct job *job)
+{
+    switch (job->state) {
+    case STATE_PENDING:
+    case STATE_WAITING:
+        return job->ready ? job->deadline : instant_earlier(job->run_at, job->deadline);
+    case STATE_DEAD:
+        return job->expires_at;
+    case STATE_COMPLETED:
+    case STATE_CANCELLED:
+        return job->forget_at;
+    default:
+        return INSTANT_NONE;
+    }
+}
+
+static int64_t *counter_of(struct lane_counts *counts, enum job_state state)
+{
+    switch (state) {
+    case STATE_PENDING:
+        return &counts->pending;
+    case STATE_RUNNING:
+        return &counts->running;
+    case STATE_WAITING:
+        return &counts->waiting;
+    case STATE_COMPLETED:
+        return &counts->completed;
+    case STATE_DEAD:
+        return &counts->dead;
+    default:
+        assert(state == STATE_CANCELLED);
+        return &counts->cancelled;
+    }
+}
+
+bool lane_counts_possible(const struct lane_counts *counts)
+{
+    return counts->pending >= 0 && counts->running >= 0 && counts->waiting >= 0 && counts->completed >= 0 &&
+           counts->dead >= 0 && counts->cancelled >= 0 && counts->ready >= 0 &&
+           counts->ready <= counts->pending + counts->waiting;
+}
+
+void lane_counts_change(struct lane_counts *counts, const struct job *before, const struct job *after)
+{
+    enum job_state was = before ? before->state : STATE_NONE, is = after ? after->state : STATE_NONE;
+    if (was != is && was != STATE_NONE && was != STATE_COMPLETED && was != STATE_CANCELLED) /* those count for ever */
+        --*counter_of(counts, was);
+    if (was != is && is != STATE_NONE)
+        ++*counter_of(counts, is);
+    counts->ready += (after && after->ready) - (before && before->ready);
+    assert(lane_counts_possible(counts));
+}
+
+struct event change_event(enum event_type type, const struct job *job, struct slice data)
+{
+    return (struct event){ .type = type, .state = job->state, .attempt = job->attempts, .destination = job->destination,
+                           .tenant = job->tenant, .job = job->id, .data = data, .previous = job->last_event };
+}

@@ -1,0 +1,45 @@
+/*
+ * change.h - what an operation does to a job: the job before, the job after, and the event that tells of it.
+ *
+ * Pure: no I/O, clock or allocation. Every backend finds the job, has it changed here, and puts it where it belongs now; so
+ * they cannot disagree. Texts of the job after are those of the job before, of the operation, or of the change.
+ *
+ * Kept here: invariant 2 (a state changes only along core/job.h's table, each change has its event) and invariant 3 (a
+ * change to a running job carries its lease token).
+ */
+#ifndef STORE_CHANGE_H
+#define STORE_CHANGE_H
+
+#include "store/store.h"
+
+/* What came of an operation besides the job after. */
+struct change {
+    enum event_type event; /* EVENT_TYPE_NONE: nothing is told */
+    bool deleted;          /* there is no job after */
+    int ready, dead;       /* of OP_PROMOTE: so many more in its lane */
+    char text[INSTANT_TEXT_BYTES + 64];
+};
+
+/* Whether there can be such a job at all. STATUS_INVALID. */
+enum status change_insert_check(const struct op_insert *insert) MUST_CHECK;
+/* A new job, but for its number, lane and names. */
+void change_insert(const struct op_insert *insert, instant now, struct job *ret_job);
+/*
+ * Of OP_SETTLE and OP_EXTEND to the job of that seq; of OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE and OP_PURGE to that of that
+ * name. `job` NULL: there is none. Anything but STATUS_OK is the operation's result, and the job is as it was.
+ */
+enum status change_apply(struct store_op *op, instant now, struct job *job, struct change *ret_change) MUST_CHECK;
+/* Of OP_CLAIM to a ready job. STATUS_CORRUPT: nobody can claim one in its state. */
+enum status change_claim(const struct op_claim *claim, instant now, int64_t token, struct job *job) MUST_CHECK;
+/* Of OP_PROMOTE to a job whose time, job_due, has come; counts it. A job that only gets ready changes in nothing else. */
+void change_due(struct op_promote *promote, instant now, struct job *job, struct change *ret_change);
+
+/* When time has something to do to the job; INSTANT_NONE: never. A running one is with whoever has the lease. */
+instant job_due(const struct job *job);
+bool lane_counts_possible(const struct lane_counts *counts);
+/* What a change does to its lane's counters. `before` NULL: a new job; `after` NULL: a deleted one. */
+void lane_counts_change(struct lane_counts *counts, const struct job *before, const struct job *after);
+/* The event of a job, but for its number, time and hash. */
+struct event change_event(enum event_type type, const struct job *job, struct slice data);
+
+#endif
