@@ -250,7 +250,7 @@ static void dead_letters_have_an_age(void **state)
         { "dlq_age_seconds_bucket{destination=\"web\",le=\"3600\"}", 0 },
         { "dlq_age_seconds_bucket{destination=\"web\",le=\"21600\"}", 2 },
         { "dlq_age_seconds_count{destination=\"web\"}", 2 },
-        { "dlq_age_seconds_count{destination=\"yard\"}", 0 },
+        { "dlq_age_seconds_count{destination=\"yard\"}", NAN },
     };
     static const struct expected gone[] = { { "dlq_age_seconds_count{destination=\"web\"}", 0 },
                                             { "dlq_age_seconds_sum{destination=\"web\"}", 0 } };
@@ -384,15 +384,14 @@ static void leases_are_counted(void **state)
     free(text);
 }
 
-/* Before the engine has begun there is nothing to be counted, and what is now is told all the same. */
+/* Before the engine has begun there is nothing to be counted, and how destinations stand is told all the same. */
 static void they_are_told_from_the_beginning(void **state)
 {
     static const struct api_fixture_settings held = { .config = config, .engine_held = true };
     static const struct expected expected[] = {
-        { "insist_jobs{destination=\"web\",state=\"pending\"}", 0 },
-        { "dlq_size{destination=\"web\"}", 0 },
+        { "insist_jobs{destination=\"web\",state=\"pending\"}", NAN },
         { "insist_destination_mode{destination=\"web\",mode=\"normal\"}", 1 },
-        { "retry_scheduled_total{destination=\"web\"}", 0 },
+        { "retry_scheduled_total{destination=\"web\"}", NAN },
         { "insist_destination_availability_ratio{destination=\"web\"}", NAN },
         { "insist_engine_idle_seconds", NAN },
     };
@@ -403,6 +402,39 @@ static void they_are_told_from_the_beginning(void **state)
     free(text);
     api_fixture_start_engine(fixture);
     api_fixture_free(fixture);
+}
+
+/* What nobody has used is told by its mode alone; from its first job on it has its counters, from 0 on, and keeps them. */
+static void what_never_happened_is_not_told(void **state)
+{
+    static const struct expected first[] = {
+        { "insist_jobs{destination=\"yard\",state=\"pending\"}", 1 },   { "dlq_size{destination=\"yard\"}", 0 },
+        { "dlq_entries_total{destination=\"yard\"}", 0 },             { "insist_jobs_cancelled_total{destination=\"yard\"}", 0 },
+        { "retry_scheduled_total{destination=\"yard\"}", 0 },         { "insist_attempt_duration_seconds_count{destination=\"yard\"}", NAN },
+        { "insist_jobs_dead_total{destination=\"yard\",reason=\"PERMANENT_ERROR\"}", 0 },
+        { "insist_destination_mode{destination=\"yard\",mode=\"contingency\"}", 0 },
+    };
+    static const struct expected after[] = {
+        { "insist_jobs{destination=\"yard\",state=\"pending\"}", 0 },
+        { "insist_jobs_cancelled_total{destination=\"yard\"}", 1 },
+        { "retry_scheduled_total{destination=\"yard\"}", 0 },
+    };
+    struct api_fixture *fixture = *state;
+    char *text = scrape(fixture);
+    for (const char *at = text; (at = strstr(at, "destination=\"")); at++)
+        check(strncmp(strchr(at, ','), ",mode=\"normal\"} 1\n", 18) == 0, "told: %.80s", at);
+    assert_int_equal(prometheus_count(text, "insist_destination_mode{"), 3);
+    assert_int_equal(prometheus_count(text, "insist_http_request_duration_seconds_count{class=\"lease\"}"), 0);
+    free(text);
+    put_job(fixture, "yard", "t", "1", "x");
+    text = scrape(fixture);
+    check_values(text, first, COUNT_OF(first));
+    assert_int_equal(prometheus_count(text, "insist_destination_mode{destination=\"web\""), 1);
+    free(text);
+    post(fixture, "/v1/jobs/1/cancel?tenant=t", "{}", 200);
+    text = scrape(fixture);
+    check_values(text, after, COUNT_OF(after));
+    free(text);
 }
 
 /* S3-072 S3-074: the mean time in the queue, and how long the destination was there. */
@@ -497,7 +529,7 @@ static void who_may_see_them(void **state)
         "      sha256: 0a367b92cf0b037dfd89960ee832d56f7fc151681bb41e53690e776f5786998a }\n";
     static const struct api_fixture_settings settings = { .config = config, .tokens = tokens };
     static const struct { const char *token; int status; const char *contains; } cases[] = {
-        { "monitor", 200, "dlq_size{destination=\"web\"} 0" },
+        { "monitor", 200, "insist_destination_mode{destination=\"web\",mode=\"normal\"} 1" },
         { "acme", 403, "metrics are of all tenants" },
         { "sender", 403, "forbidden_scope" },
         { NULL, 401, "unauthorized" },
@@ -754,6 +786,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tenants_are_counted_for_good, setup, teardown),
         cmocka_unit_test_setup_teardown(standing_alerts_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(every_family_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_never_happened_is_not_told, setup, teardown),
         cmocka_unit_test(they_are_told_from_the_beginning),
         cmocka_unit_test(refused_jobs_are_counted),
         cmocka_unit_test(who_may_see_them),

@@ -3,6 +3,7 @@
  */
 #include "support/api_fixture.h"
 #include "support/check.h"
+#include "support/store_faulty.h"
 
 #include "base/log.h"
 #include "base/units.h"
@@ -265,9 +266,67 @@ static void a_near_deadline_is_first(void **state)
     }
 }
 
+static int64_t reads_for_figures(struct api_fixture *fixture, int64_t tenants)
+{
+    static const char *const paths[] = { "/v1/stats", "/v1/destinations", "/metrics", "/v1/destinations/yard" };
+    struct reply first = http_do(fixture, "GET", "/metrics", NULL); /* it looks for the newest event, from the last it knew on */
+    reply_release(&first);
+    int64_t before = store_faulty_count(api_fixture_store(fixture), FAULTY_READ);
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct reply reply = http_do(fixture, "GET", paths[i], NULL);
+        assert_int_equal(reply.status, 200);
+        if (i == 0)
+            assert_int_equal(reply_int(&reply, "totals.pending"), tenants);
+        if (i == COUNT_OF(paths) - 1)
+            assert_int_equal(reply_int(&reply, "tenants"), tenants);
+        reply_release(&reply);
+    }
+    return store_faulty_count(api_fixture_store(fixture), FAULTY_READ) - before;
+}
+
+/* The engine reads, too, when it likes. */
+static int64_t fewest_reads(struct api_fixture *fixture, int64_t tenants)
+{
+    int64_t fewest = INT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        int64_t reads = reads_for_figures(fixture, tenants);
+        fewest = reads < fewest ? reads : fewest;
+    }
+    return fewest;
+}
+
+/* Whoever looks at figures walks no tenants: however many there are, the store is asked as often. */
+static void figures_do_not_walk_tenants(void **state)
+{
+    enum { TENANTS = 2500, A_BATCH = 500 };
+    static const struct api_fixture_settings counted = { .faulty = true };
+    (void)state;
+    struct api_fixture *fixture = api_fixture_new(&counted);
+    put_job(fixture, "yard", "t", "1", "x");
+    int64_t few = fewest_reads(fixture, 1);
+    for (int i = 0; i < TENANTS;) {
+        struct buffer body;
+        buffer_init(&body, 1 << 20);
+        for (int end = i + A_BATCH; i < end; i++) {
+            char line[80];
+            snprintf(line, sizeof line, "{\"destination\":\"yard\",\"tenant\":\"t%d\",\"payload\":1}\n", i);
+            buffer_append_text(&body, line);
+        }
+        const struct request batch = { "POST", "/v1/jobs/batch", body.data, body.len, "application/x-ndjson", NULL };
+        struct reply reply = http_ask(fixture, &batch);
+        assert_int_equal(reply_int(&reply, "accepted"), A_BATCH);
+        reply_release(&reply);
+        buffer_release(&body);
+    }
+    int64_t many = fewest_reads(fixture, TENANTS + 1);
+    check(many == few, "%lld reads, then %lld", (long long)few, (long long)many);
+    api_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_do_not_walk_tenants),
         cmocka_unit_test_setup_teardown(a_queue_that_drains_too_late_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_tenants_own_limit_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_batch_tells_once, setup, teardown),

@@ -1,98 +1,93 @@
 #include "api/call/counts.h"
 
 #include "api/call/shared.h"
-#include "base/map.h"
 #include "config/problems.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static struct destination_counts *counts_of(struct map *by_name, struct slice name, struct arena *memory)
+static int by_name(const void *a, const void *b)
 {
-    struct destination_counts *found = map_get(by_name, name);
-    if (found)
-        return found;
-    found = arena_alloc(memory, sizeof *found);
-    if (!found)
-        return NULL;
-    found->name = arena_copy(memory, name);
-    if (!found->name.data || map_put(by_name, found->name, found) != STATUS_OK)
-        return NULL;
-    return found;
+    const struct destination_total *left = a, *right = b;
+    int order = slice_compare(left->destination, right->destination);
+    return order != 0 ? order : (left->tenants < right->tenants) - (left->tenants > right->tenants);
 }
 
-struct adding {
-    struct call *call;
-    struct map *by_name; /* -> struct destination_counts */
-    struct lane_counts *total;
-};
-
-static enum status add_lane(void *context, const struct lane *lane)
-{
-    struct adding *adding = context;
-    struct call *call = adding->call;
-    if (call->tenant_bound.data && !slice_equal(call->tenant_bound, lane->tenant))
-        return STATUS_OK;
-    struct destination_counts *counts = counts_of(adding->by_name, lane->destination, &call->memory);
-    if (!counts)
-        return STATUS_NO_MEMORY;
-    lane_counts_add(&counts->counts, &lane->counts);
-    lane_counts_add(adding->total, &lane->counts);
-    counts->tenants++;
-    return STATUS_OK;
-}
-
-static int compare_slices(struct slice a, struct slice b)
-{
-    int order = memcmp(a.data, b.data, a.len < b.len ? a.len : b.len);
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-static int by_name_order(const void *a, const void *b)
-{
-    return compare_slices(((const struct destination_counts *)a)->name, ((const struct destination_counts *)b)->name);
-}
-
-static enum status collect(struct call *call, struct map *by_name, struct counts *counts, struct error *err)
+/* Those that the store knows and those that are configured, each once. */
+static enum status list_all(struct call *call, size_t largest_max, struct counts *counts, struct error *err)
 {
     const struct config *config = call->api->config;
-    for (size_t i = 0; i < config_destination_total(config); i++)
-        if (!counts_of(by_name, slice_from(config_destination_at(config, i)->name), &call->memory))
-            return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
-    struct adding adding = { call, by_name, &counts->total };
-    enum status status = store_each_lane(call->api->reader, add_lane, &adding, err);
+    struct store_reader *reader = call->api->reader;
+    struct destination_total *totals;
+    size_t known, configured = config_destination_total(config);
+    enum status status = reader->ops->reader_totals(reader, largest_max, &call->memory, &totals, &known, err);
     if (status != STATUS_OK)
         return status;
-    counts->items = arena_alloc_array(&call->memory, by_name->count + 1, sizeof *counts->items);
-    if (!counts->items)
+    struct destination_total *all = arena_alloc_array(&call->memory, known + configured + 1, sizeof *all);
+    if (!all)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
-    size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(by_name, &cursor));)
-        counts->items[counts->count++] = *(struct destination_counts *)entry->value;
-    qsort(counts->items, counts->count, sizeof *counts->items, by_name_order);
+    for (size_t i = 0; i < known; i++)
+        all[i] = totals[i];
+    for (size_t i = 0; i < configured; i++)
+        all[known + i] = (struct destination_total){
+            .destination = arena_copy(&call->memory, slice_from(config_destination_at(config, i)->name))
+        };
+    qsort(all, known + configured, sizeof *all, by_name);
+    counts->items = all;
+    for (size_t i = 0; i < known + configured; i++)
+        if (!all[i].destination.data)
+            return error_set(err, STATUS_NO_MEMORY, "no memory for the counts");
+        else if (counts->count == 0 || !slice_equal(all[counts->count - 1].destination, all[i].destination))
+            all[counts->count++] = all[i];
     return STATUS_OK;
+}
+
+/* Leaves the tenant's own counts; a destination that is neither configured nor has them is not told of. */
+static enum status leave_tenant(struct call *call, struct counts *counts, struct error *err)
+{
+    struct store_reader *reader = call->api->reader;
+    size_t kept = 0;
+    for (size_t i = 0; i < counts->count; i++) {
+        struct slice name = counts->items[i].destination;
+        struct lane lane;
+        enum status status = reader->ops->reader_lane(reader, name, call->tenant_bound, &call->memory, &lane, err);
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+            return status;
+        if (status == STATUS_OK)
+            counts->items[kept++] =
+                (struct destination_total){ .destination = name, .counts = lane.counts, .tenants = 1 };
+        else if (config_destination(call->api->config, name))
+            counts->items[kept++] = (struct destination_total){ .destination = name };
+    }
+    counts->count = kept;
+    return STATUS_OK;
+}
+
+enum status counts_list(struct call *call, size_t largest_max, struct counts *ret_counts, struct error *err)
+{
+    struct counts counts = { 0 };
+    enum status status = list_all(call, largest_max, &counts, err);
+    if (status == STATUS_OK && call->tenant_bound.data)
+        status = leave_tenant(call, &counts, err);
+    for (size_t i = 0; i < counts.count; i++)
+        lane_counts_add(&counts.total, &counts.items[i].counts);
+    if (status == STATUS_OK)
+        *ret_counts = counts;
+    return status;
 }
 
 bool counts_read(struct call *call, struct counts *ret_counts)
 {
-    struct counts counts = { 0 };
     struct error error = { 0 };
-    struct map by_name;
-    map_init(&by_name, call->api->settings.seed);
-    enum status status = collect(call, &by_name, &counts, &error);
-    map_release(&by_name);
-    if (status != STATUS_OK) {
+    enum status status = counts_list(call, 0, ret_counts, &error);
+    if (status != STATUS_OK)
         call_store_problem(call, status, &error);
-        return false;
-    }
-    *ret_counts = counts;
-    return true;
+    return status == STATUS_OK;
 }
 
-const struct destination_counts *counts_find(const struct counts *counts, struct slice name)
+const struct destination_total *counts_find(const struct counts *counts, struct slice name)
 {
     for (size_t i = 0; i < counts->count; i++)
-        if (slice_equal(counts->items[i].name, name))
+        if (slice_equal(counts->items[i].destination, name))
             return &counts->items[i];
     return NULL;
 }

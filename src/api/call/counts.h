@@ -1,30 +1,26 @@
 /*
- * counts.h - the lanes' counts, summed up by destination.
+ * counts.h - how many jobs each destination has, as the store's writer keeps it.
  */
 #ifndef API_CALL_COUNTS_H
 #define API_CALL_COUNTS_H
 
 #include "api/call/call.h"
 
-struct destination_counts {
-    struct slice name;
-    struct lane_counts counts;
-    size_t tenants;
-};
-
 struct counts {
-    struct destination_counts *items; /* in order of name */
+    struct destination_total *items; /* in order of name */
     size_t count;
     struct lane_counts total;
 };
 
 /*
- * Every destination that is configured or has jobs, of the tenant that the call may see. All is in the call's memory.
- * False: answered already.
+ * Every destination that is configured or has or had jobs, each with up to `largest_max` of its tenants, of the tenant that
+ * the call may see. No lane is walked: the cost does not grow with tenants. All is in the call's memory.
  */
+enum status counts_list(struct call *call, size_t largest_max, struct counts *ret_counts, struct error *err) MUST_CHECK;
+/* The same, without tenants. False: answered already. */
 bool counts_read(struct call *call, struct counts *ret_counts);
 /* NULL: there is none of that name. */
-const struct destination_counts *counts_find(const struct counts *counts, struct slice name);
+const struct destination_total *counts_find(const struct counts *counts, struct slice name);
 
 /*
  * A list of a destination that is misspelt would be empty, and look like an answer. False: it is neither configured nor

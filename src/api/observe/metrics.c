@@ -6,132 +6,52 @@
 #include "api/observe/dead_ages.h"
 #include "api/observe/observe.h"
 
-#include <math.h>
-
-/* ---- numbers of a destination ---- */
-
-static double seconds(int64_t ms)
+static double number_at(const void *start, size_t offset)
 {
-    return (double)ms / SECOND_MS;
+    return (double)*(const int64_t *)(const void *)((const char *)start + offset);
 }
 
-/* Not a number when there is nothing to take a part of. */
-static double ratio(double part, double whole)
+static const struct histogram *histogram_at(const struct measures *measures, size_t offset)
 {
-    return whole > 0 ? part / whole : NAN;
+    return (const struct histogram *)(const void *)((const char *)measures + offset);
 }
 
-static int64_t died_by(const struct measures *measures, enum verdict verdict)
+static void write_destination(const struct metric_row *row, const struct exposition *out, const struct metrics_scene *scene,
+                              const struct metrics_destination *destination)
 {
-    return measures->verdicts[verdict] + measures->untried_dead[verdict];
-}
-
-static void fill_counted(const struct measures *measures, struct metrics_values *values)
-{
-    values->retried = (double)(measures->verdicts[VERDICT_RETRY] + measures->decided[VERDICT_RETRY]);
-    values->exhausted = (double)(died_by(measures, VERDICT_EXHAUSTED) + measures->decided[VERDICT_EXHAUSTED]);
-    values->permanent = (double)(died_by(measures, VERDICT_PERMANENT) + measures->decided[VERDICT_PERMANENT]);
-    values->died = (double)died_by(measures, VERDICT_EXHAUSTED) + (double)died_by(measures, VERDICT_PERMANENT) +
-                   (double)died_by(measures, VERDICT_EXPIRED) +
-                   (double)died_by(measures, VERDICT_PARK) + (double)died_by(measures, VERDICT_SPLIT);
-    values->unsent = (double)measures->unsent;
-    values->recovered = (double)measures->recovered;
-    values->capped = (double)measures->capped;
-    values->queue_mean_s =
-        histogram_total(&measures->queued) > 0 ? histogram_mean(&measures->queued) / SECOND_MS : NAN;
-    values->available_s = seconds(measures->available_ms);
-    values->observed_s = seconds(measures->observed_ms);
-    values->availability = ratio((double)measures->available_ms, (double)measures->observed_ms);
-    values->contingency_total_s = seconds(measures->contingency_ms);
-}
-
-static void fill_standing(const struct destination_measures *measured, instant now, struct metrics_values *values)
-{
-    const struct destination_status *status = &measured->status;
-    bool contingency = measured->measures.contingency && status->mode_since != INSTANT_NONE && now > status->mode_since;
-    values->in_flight = (double)status->under_way;
-    values->limit = (double)status->limit.now;
-    values->up = measured->checked ? measured->up : NAN;
-    values->contingency_s = contingency ? seconds(now - status->mode_since) : 0;
-    values->leases = measured->pulled ? (double)status->under_way : NAN;
-    values->workers = measured->pulled ? (double)measured->workers : NAN;
-    values->tenants_with_work = (double)status->lanes_with_work;
-    values->tenants_paused = (double)status->tenants_paused;
-    values->cycle_s = status->cycle.number > 0 ? seconds(cycle_took_ms(&status->cycle)) : NAN;
-    values->cycle_age_s = status->cycle.number > 0 ? seconds(status->cycle.age_ms) : NAN;
-}
-
-/* Jobs go about in the order they came, and none has waited for longer than there have been some. */
-static double queue_oldest_s(const struct measures *measures, int64_t ready, instant now)
-{
-    instant since = measures->head_at > measures->empty_at ? measures->head_at : measures->empty_at;
-    if (ready == 0)
-        return 0;
-    return since == 0 ? NAN : now > since ? seconds(now - since) : 0;
-}
-
-static void fill_values(const struct metrics_scene *scene, struct metrics_destination *destination)
-{
-    const struct lane_counts *counts = &destination->counts;
-    struct insert_measure inserts = inserts_of(&scene->api->measures, destination->name);
-    struct metrics_values *values = &destination->values;
-    for (double *value = (double *)values; value < (double *)(values + 1); value++)
-        *value = NAN;
-    values->dead = (double)counts->dead;
-    values->ready = (double)counts->ready;
-    values->enqueued = (double)inserts.accepted;
-    values->duplicates = (double)inserts.duplicates;
-    values->completed = (double)counts->completed;
-    values->cancelled = (double)counts->cancelled;
-    values->tenants = (double)destination->tenants;
-    values->success = ratio((double)counts->completed, (double)(counts->completed + counts->dead));
-    if (!destination->measured)
-        return;
-    fill_counted(&destination->measured->measures, values);
-    fill_standing(destination->measured, scene->now, values);
-    values->queue_oldest_s = queue_oldest_s(&destination->measured->measures, counts->ready, scene->now);
-}
-
-/* ---- writing ---- */
-
-static void write_samples(const struct metric_row *row, const struct exposition *exposition,
-                          const struct metrics_scene *scene)
-{
-    if (row->write) {
-        row->write(exposition, scene);
-        return;
-    }
-    for (size_t i = 0; i < scene->count; i++) {
-        const struct metrics_destination *destination = &scene->items[i];
-        const struct metric_label label = { "destination", destination->name };
-        if (!row->scale)
-            exposition_sample(exposition, &label, 1,
-                              *(const double *)((const char *)&destination->values + row->value));
-        else if (destination->measured)
-            exposition_histogram(exposition, &label, 1,
-                                 (const struct histogram *)((const char *)&destination->measured->measures + row->histogram),
-                                 row->scale);
-    }
+    const struct metric_source *source = &row->source;
+    const struct metric_label label = { "destination", destination->name };
+    const struct measures *measures = destination->measured ? &destination->measured->measures : NULL;
+    if (source->from == FROM_STORE)
+        exposition_sample(out, &label, 1, number_at(destination, source->offset));
+    else if (source->from == FROM_VALUE)
+        exposition_sample(out, &label, 1, source->value(scene, destination));
+    else if (source->from == FROM_MEASURES && measures)
+        exposition_sample(out, &label, 1, number_at(measures, source->offset) / source->divisor);
+    else if (source->from == FROM_EACH && measures)
+        source->each(out, destination);
+    else if (source->from == FROM_HISTOGRAM && measures && histogram_total(histogram_at(measures, source->offset)) > 0)
+        exposition_histogram(out, &label, 1, histogram_at(measures, source->offset), source->scale);
 }
 
 /* What decisions move is told of presets too that somebody asks, as if they were destinations. */
-static void write_row(const struct metric_row *row, struct buffer *out, const struct metrics_scene *scene)
+static void write_row(const struct metric_row *row, struct buffer *body, const struct metrics_scene *scene)
 {
-    struct exposition exposition;
-    exposition_begin(&exposition, out, &row->family);
-    write_samples(row, &exposition, scene);
-    if (!row->of_decisions || scene->policy_count == 0)
-        return;
-    struct metrics_scene policies = *scene;
-    policies.items = scene->policies;
-    policies.count = scene->policy_count;
-    write_samples(row, &exposition, &policies);
-}
-
-void metrics_write(struct buffer *out, const struct metrics_scene *scene)
-{
-    for (const struct metric_row *row = metric_rows; row->family.name; row++)
-        write_row(row, out, scene);
+    struct exposition out;
+    exposition_begin(&out, body, &row->family);
+    if (row->source.from == FROM_NUMBER)
+        exposition_sample(&out, NULL, 0, row->source.number(scene));
+    else if (row->source.from == FROM_WHOLE)
+        row->source.whole(&out, scene);
+    for (size_t i = 0; i < scene->count && row->source.from < FROM_NUMBER; i++)
+        if (scene->items[i].in_use || row->of_unused)
+            write_destination(row, &out, scene, &scene->items[i]);
+    for (size_t i = 0; i < scene->policy_count && row->of_decisions; i++)
+        write_destination(row, &out, scene, &scene->policies[i]);
+    if (row->expired.label) {
+        const struct metric_label label = { row->expired.label, slice_from(row->expired.value) };
+        exposition_sample(&out, &label, row->expired.label[0] != '\0', (double)scene->engine.expired);
+    }
 }
 
 /* ---- the call ---- */
@@ -145,11 +65,8 @@ static void answer_metrics(struct call *call)
         return;
     }
     scene->writer = writer_measures(call->api->settings.writer);
-    for (size_t i = 0; i < scene->count; i++)
-        fill_values(scene, &scene->items[i]);
-    for (size_t i = 0; i < scene->policy_count; i++)
-        fill_counted(&scene->policies[i].measured->measures, &scene->policies[i].values);
-    metrics_write(&body, scene);
+    for (const struct metric_row *row = metric_rows; row->family.name; row++)
+        write_row(row, &body, scene);
     call_send(call, 200, EXPOSITION_CONTENT_TYPE, &body);
 }
 

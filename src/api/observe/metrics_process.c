@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,22 +17,16 @@
 
 enum { STAT_BYTES_MAX = 1024, STORE_PATH_BYTES_MAX = 4096 };
 
-static void tell(const struct exposition *out, double value)
-{
-    exposition_sample(out, NULL, 0, value);
-}
-
 static double seconds_of(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-void metrics_process_cpu(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_cpu(const struct metrics_scene *scene)
 {
     struct rusage usage;
     (void)scene;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        tell(out, seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : NAN;
 }
 
 /* Numbers of /proc/self/stat behind the program's name: vsize, rss in pages, start in ticks since boot. */
@@ -57,53 +52,50 @@ static bool read_stat(struct process_stat *ret)
                           &ret->start, &ret->virtual_bytes, &ret->resident_pages) == 3;
 }
 
-void metrics_process_resident(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_resident(const struct metrics_scene *scene)
 {
     struct process_stat stat;
     (void)scene;
-    if (read_stat(&stat))
-        tell(out, (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE));
+    return read_stat(&stat) ? (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE) : NAN;
 }
 
-void metrics_process_virtual(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_virtual(const struct metrics_scene *scene)
 {
     struct process_stat stat;
     (void)scene;
-    if (read_stat(&stat))
-        tell(out, (double)stat.virtual_bytes);
+    return read_stat(&stat) ? (double)stat.virtual_bytes : NAN;
 }
 
-void metrics_process_start(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_start(const struct metrics_scene *scene)
 {
     struct process_stat stat;
     struct timespec since_boot, now;
     (void)scene;
     if (!read_stat(&stat) || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
-        return;
+        return NAN;
     double boot = (double)now.tv_sec - (double)since_boot.tv_sec + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
     double start = boot + (double)stat.start / (double)sysconf(_SC_CLK_TCK);
-    tell(out, (double)(int64_t)(start * 100) / 100); /* the system tells it in hundredths */
+    return (double)(int64_t)(start * 100) / 100; /* the system tells it in hundredths */
 }
 
-void metrics_process_fds(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_fds(const struct metrics_scene *scene)
 {
     int64_t count = 0;
     DIR *folder = opendir("/proc/self/fd");
     (void)scene;
     if (!folder)
-        return;
+        return NAN;
     for (const struct dirent *entry; (entry = readdir(folder));)
         count += entry->d_name[0] != '.';
     closedir(folder);
-    tell(out, (double)(count - 1)); /* without the one that looked */
+    return (double)(count - 1); /* without the one that looked */
 }
 
-void metrics_process_max_fds(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_process_max_fds(const struct metrics_scene *scene)
 {
     struct rlimit limit;
     (void)scene;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        tell(out, (double)limit.rlim_cur);
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (double)limit.rlim_cur : NAN;
 }
 
 /* Where the store's file is; false: it has none. */
@@ -116,28 +108,27 @@ static bool store_path(const struct metrics_scene *scene, const char *suffix, ch
     return len > 0 && len < STORE_PATH_BYTES_MAX;
 }
 
-static void tell_size(const struct exposition *out, const struct metrics_scene *scene, const char *suffix)
+static double size_of(const struct metrics_scene *scene, const char *suffix)
 {
     char path[STORE_PATH_BYTES_MAX];
     struct stat facts;
-    if (store_path(scene, suffix, path) && stat(path, &facts) == 0)
-        tell(out, (double)facts.st_size);
+    return store_path(scene, suffix, path) && stat(path, &facts) == 0 ? (double)facts.st_size : NAN;
 }
 
-void metrics_store_bytes(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_store_bytes(const struct metrics_scene *scene)
 {
-    tell_size(out, scene, "");
+    return size_of(scene, "");
 }
 
-void metrics_store_wal_bytes(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_store_wal_bytes(const struct metrics_scene *scene)
 {
-    tell_size(out, scene, "-wal");
+    return size_of(scene, "-wal");
 }
 
-void metrics_disk_free(const struct exposition *out, const struct metrics_scene *scene)
+double metrics_disk_free(const struct metrics_scene *scene)
 {
     char path[STORE_PATH_BYTES_MAX];
     struct statvfs facts;
-    if (store_path(scene, "", path) && statvfs(path, &facts) == 0)
-        tell(out, (double)facts.f_bavail * (double)facts.f_frsize);
+    bool known = store_path(scene, "", path) && statvfs(path, &facts) == 0;
+    return known ? (double)facts.f_bavail * (double)facts.f_frsize : NAN;
 }

@@ -4,99 +4,50 @@
 #include "api/call/shared.h"
 #include "api/observe/metrics.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- from the store ---- */
 
-struct gathering {
-    struct call *call;
-    struct map by_name; /* -> struct metrics_destination */
-};
-
-static int64_t jobs_of(const struct lane_counts *counts)
+static void subtract(struct lane_counts *from, const struct lane_counts *part)
 {
-    return counts->pending + counts->running + counts->waiting + counts->dead;
+    from->pending -= part->pending;
+    from->running -= part->running;
+    from->waiting -= part->waiting;
+    from->dead -= part->dead;
 }
 
-static struct metrics_destination *destination_of(struct gathering *gathering, struct slice name)
+/* The largest are told singly. One that is called "other" would be taken for the sum of the rest, and is part of it. */
+static void pick_largest(struct metrics_destination *destination, const struct destination_total *total)
 {
-    struct arena *memory = &gathering->call->memory;
-    struct metrics_destination *found = map_get(&gathering->by_name, name);
-    if (found)
-        return found;
-    found = arena_alloc(memory, sizeof *found);
-    if (!found)
-        return NULL;
-    found->name = arena_copy(memory, name);
-    return found->name.data && map_put(&gathering->by_name, found->name, found) == STATUS_OK ? found : NULL;
-}
-
-/* The largest are kept singly. One that is called "other" would be taken for the sum of the rest, and is part of it. */
-static enum status note_tenant(struct metrics_destination *destination, const struct lane *lane, struct arena *memory)
-{
-    struct metrics_tenant *least = NULL;
-    for (size_t i = 0; i < destination->largest_count; i++)
-        if (!least || jobs_of(&destination->largest[i].counts) < jobs_of(&least->counts))
-            least = &destination->largest[i];
-    bool room = destination->largest_count < METRICS_LARGEST_MAX;
-    if (jobs_of(&lane->counts) == 0 || slice_equal(lane->tenant, SLICE("other")) ||
-        (!room && jobs_of(&lane->counts) <= jobs_of(&least->counts))) {
-        lane_counts_add(&destination->rest, &lane->counts);
-        return STATUS_OK;
+    destination->largest = total->largest;
+    destination->rest = total->counts;
+    for (size_t i = 0; i < total->largest_count && destination->largest_count < METRICS_LARGEST_MAX; i++) {
+        struct lane lane = total->largest[i];
+        if (slice_equal(lane.tenant, SLICE("other")))
+            continue;
+        subtract(&destination->rest, &lane.counts);
+        destination->largest[destination->largest_count++] = lane;
     }
-    if (room)
-        least = &destination->largest[destination->largest_count++];
-    else
-        lane_counts_add(&destination->rest, &least->counts);
-    *least = (struct metrics_tenant){ .tenant = arena_copy(memory, lane->tenant), .lane = lane->id, .counts = lane->counts };
-    return least->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
-static enum status add_lane(void *context, const struct lane *lane)
-{
-    struct gathering *gathering = context;
-    struct metrics_destination *destination = destination_of(gathering, lane->destination);
-    if (!destination)
-        return STATUS_NO_MEMORY;
-    lane_counts_add(&destination->counts, &lane->counts);
-    destination->tenants++;
-    return note_tenant(destination, lane, &gathering->call->memory);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return slice_compare(((const struct metrics_destination *)a)->name, ((const struct metrics_destination *)b)->name);
-}
-
-static enum status gather(struct gathering *gathering, struct metrics_scene *scene, struct error *err)
-{
-    const struct config *config = gathering->call->api->config;
-    struct map *found = &gathering->by_name;
-    for (size_t i = 0; i < config->destination_count; i++)
-        if (!destination_of(gathering, slice_from(config->destinations[i].name)))
-            return error_set(err, STATUS_NO_MEMORY, "no memory for the metrics");
-    enum status status = store_each_lane(gathering->call->api->reader, add_lane, gathering, err);
-    if (status != STATUS_OK)
-        return status;
-    scene->items = arena_alloc_array(&gathering->call->memory, found->count + 1, sizeof *scene->items);
-    if (!scene->items)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the metrics");
-    size_t cursor = 0;
-    for (struct map_entry *entry; (entry = map_next(found, &cursor));)
-        scene->items[scene->count++] = *(struct metrics_destination *)entry->value;
-    qsort(scene->items, scene->count, sizeof *scene->items, by_name);
-    return STATUS_OK;
 }
 
 enum status metrics_gather(struct call *call, struct metrics_scene *scene, struct error *err)
 {
-    struct gathering gathering = { .call = call };
-    map_init(&gathering.by_name, call->api->settings.seed);
-    enum status status = gather(&gathering, scene, err);
-    map_release(&gathering.by_name);
-    return status;
+    struct counts counts;
+    enum status status = counts_list(call, METRICS_LARGEST_MAX + 1, &counts, err); /* one may be called "other" */
+    if (status != STATUS_OK)
+        return status;
+    scene->items = arena_alloc_array(&call->memory, counts.count + 1, sizeof *scene->items);
+    if (!scene->items)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the metrics");
+    for (size_t i = 0; i < counts.count; i++) {
+        const struct destination_total *total = &counts.items[i];
+        struct metrics_destination *destination = &scene->items[scene->count++];
+        *destination = (struct metrics_destination){ .name = total->destination, .counts = total->counts,
+                                                     .tenants = total->tenants,
+                                                     .inserts = inserts_of(&call->api->measures, total->destination) };
+        destination->in_use = total->tenants > 0 || total->counts.completed > 0 || total->counts.cancelled > 0 ||
+                              destination->inserts.accepted > 0;
+        pick_largest(destination, total);
+    }
+    return STATUS_OK;
 }
 
 /* ---- from the engine ---- */
@@ -119,14 +70,26 @@ static enum status attach_turns(struct call *call, struct metrics_destination *d
     if (!destination->turns)
         return STATUS_NO_MEMORY;
     for (size_t i = 0; i < destination->largest_count; i++)
-        destination->turns[destination->turn_count++] = destination->largest[i];
+        destination->turns[destination->turn_count++] =
+            (struct metrics_turn){ .tenant = destination->largest[i].tenant, .lane = destination->largest[i].id };
     for (size_t i = 0; i < measured_count; i++)
         if (!has_turn(destination, measured->tenants[i].lane))
             destination->turns[destination->turn_count++] =
-                (struct metrics_tenant){ .tenant = measured->tenants[i].tenant, .lane = measured->tenants[i].lane };
+                (struct metrics_turn){ .tenant = measured->tenants[i].tenant, .lane = measured->tenants[i].lane };
     for (size_t i = 0; i < destination->turn_count; i++)
         destination->turns[i].standing = engine_tenant(engine, destination->turns[i].lane);
     return STATUS_OK;
+}
+
+/* Without jobs of its own, too: somebody asked for a decision, it is checked, or it is or was away or held. */
+static bool was_used(const struct destination_measures *measured)
+{
+    const struct measures *measures = &measured->measures;
+    bool decided = false;
+    for (size_t i = 0; i < VERDICT_COUNT; i++)
+        decided = decided || measures->verdicts[i] > 0 || measures->untried_dead[i] > 0 || measures->decided[i] > 0;
+    return decided || measured->checked || measured->status.held_by || measures->contingency_ms > 0 ||
+           measures->available_ms < measures->observed_ms;
 }
 
 static enum status attach_policies(struct call *call, struct metrics_scene *scene)
@@ -137,7 +100,8 @@ static enum status attach_policies(struct call *call, struct metrics_scene *scen
         return STATUS_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         scene->policies[scene->policy_count++] = (struct metrics_destination){ .name = scene->engine.policies[i].name,
-                                                                               .measured = &scene->engine.policies[i] };
+                                                                               .measured = &scene->engine.policies[i],
+                                                                               .in_use = true };
     return STATUS_OK;
 }
 
@@ -150,6 +114,7 @@ enum status metrics_attach(struct call *call, struct metrics_scene *scene, struc
         for (size_t k = 0; k < scene->engine.count && !destination->measured; k++)
             if (slice_equal(scene->engine.items[k].name, destination->name))
                 destination->measured = &scene->engine.items[k];
+        destination->in_use = destination->in_use || (destination->measured && was_used(destination->measured));
         status = attach_turns(call, destination, engine);
     }
     return status == STATUS_OK ? attach_policies(call, scene) : status;

@@ -1,13 +1,16 @@
 /*
  * The families of /metrics, one row each. The documents' names stand as they wrote them; what is insist's own begins with
- * insist_ and ends with its unit.
+ * insist_ and ends with its unit. A number that the store or the engine keeps as it is told is named by its row; what is
+ * computed, or has labels of its own, has a function above.
  */
 #include "api/call/shared.h"
 #include "api/observe/dead_ages.h"
 #include "api/observe/metrics.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ATTEMPT_BYTES = 24 };
 
@@ -33,42 +36,104 @@ static void tell(const struct exposition *out, const struct metrics_destination 
     exposition_sample(out, labels, 2, value);
 }
 
-/* ---- of destinations, with what the engine measured ---- */
+/* ---- numbers of a destination ---- */
 
-/* Calls `write` for each destination that the engine knows. */
-static void each_measured(const struct exposition *out, const struct metrics_scene *scene,
-                          void (*write)(const struct exposition *out, const struct metrics_destination *destination,
-                                        const struct measures *measures))
+static double seconds(int64_t ms)
 {
-    for (size_t i = 0; i < scene->count; i++)
-        if (scene->items[i].measured)
-            write(out, &scene->items[i], &scene->items[i].measured->measures);
+    return (double)ms / SECOND_MS;
 }
 
-static void labels_one(const struct exposition *out, const struct metrics_destination *destination,
-                       const struct measures *measures)
+/* Not a number when there is nothing to take a part of. */
+static double ratio(int64_t part, int64_t whole)
 {
+    return whole > 0 ? (double)part / (double)whole : NAN;
+}
+
+static int64_t died_by(const struct measures *measures, enum verdict verdict)
+{
+    return measures->verdicts[verdict] + measures->untried_dead[verdict];
+}
+
+static const struct { enum verdict verdict; const char *name; } dead_reasons[] = {
+    { VERDICT_PERMANENT, "PERMANENT_ERROR" }, { VERDICT_EXHAUSTED, "MAX_RETRIES_EXCEEDED" }, { VERDICT_EXPIRED, "EXPIRED" },
+    { VERDICT_PARK, "IN_DOUBT" },             { VERDICT_SPLIT, "PARTIAL" },
+};
+
+static int64_t died_of_all(const struct measures *measures)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof dead_reasons / sizeof *dead_reasons; i++)
+        count += died_by(measures, dead_reasons[i].verdict);
+    return count;
+}
+
+/* Jobs go about in the order they came, and none has waited for longer than there have been some. */
+static double waited(const struct measures *measures, int64_t ready, instant now)
+{
+    instant since = measures->head_at > measures->empty_at ? measures->head_at : measures->empty_at;
+    if (ready == 0)
+        return 0;
+    return since == 0 ? NAN : now > since ? seconds(now - since) : 0;
+}
+
+static double lasted(const struct destination_measures *known, instant now)
+{
+    instant since = known->status.mode_since;
+    return known->measures.contingency && since != INSTANT_NONE && now > since ? seconds(now - since) : 0;
+}
+
+static double success_ratio(const struct metrics_scene *scene, const struct metrics_destination *of)
+{
+    (void)scene;
+    return ratio(of->counts.completed, of->counts.completed + of->counts.dead);
+}
+
+/* One number of a destination that the engine knows, from its measures `m` and how it stands, `s`. */
+#define FIGURE(name, expression)                                                                      \
+    static double name(const struct metrics_scene *scene, const struct metrics_destination *of)       \
+    {                                                                                                 \
+        if (!of->measured)                                                                            \
+            return NAN;                                                                               \
+        const struct measures *m = &of->measured->measures;                                           \
+        const struct destination_status *s = &of->measured->status;                                   \
+        (void)scene, (void)m, (void)s;                                                                \
+        return (double)(expression);                                                                  \
+    }
+
+FIGURE(retried, m->verdicts[VERDICT_RETRY] + m->decided[VERDICT_RETRY])
+FIGURE(exhausted, died_by(m, VERDICT_EXHAUSTED) + m->decided[VERDICT_EXHAUSTED])
+FIGURE(permanent, died_by(m, VERDICT_PERMANENT) + m->decided[VERDICT_PERMANENT])
+FIGURE(died, died_of_all(m))
+FIGURE(queue_mean, histogram_total(&m->queued) > 0 ? histogram_mean(&m->queued) / SECOND_MS : NAN)
+FIGURE(queue_oldest, waited(m, of->counts.ready, scene->now))
+FIGURE(availability, ratio(m->available_ms, m->observed_ms))
+FIGURE(up, of->measured->checked ? of->measured->up : NAN)
+FIGURE(contingency, lasted(of->measured, scene->now))
+FIGURE(in_flight, s->under_way)
+FIGURE(limit_now, s->limit.now)
+FIGURE(tenants_with_work, s->lanes_with_work)
+FIGURE(tenants_paused, s->tenants_paused)
+FIGURE(leases, of->measured->pulled ? (double)s->under_way : NAN)
+FIGURE(workers, of->measured->pulled ? (double)of->measured->workers : NAN)
+FIGURE(cycle_duration, s->cycle.number > 0 ? seconds(cycle_took_ms(&s->cycle)) : NAN)
+FIGURE(cycle_age, s->cycle.number > 0 ? seconds(s->cycle.age_ms) : NAN)
+
+/* ---- of destinations, with labels of their own ---- */
+
+static void labels(const struct exposition *out, const struct metrics_destination *destination)
+{
+    const struct measures *measures = &destination->measured->measures;
     static const char *const names[LABEL_COUNT] = { [LABEL_TRANSIENT] = "TRANSIENT", [LABEL_PERMANENT] = "PERMANENT",
                                                     [LABEL_UNKNOWN] = "UNKNOWN" };
     for (size_t i = 0; i < LABEL_COUNT; i++)
         tell(out, destination, TEXT("classification", names[i]), (double)measures->labels[i]);
 }
 
-static void write_labels(const struct exposition *out, const struct metrics_scene *scene)
+static void outcomes(const struct exposition *out, const struct metrics_destination *destination)
 {
-    each_measured(out, scene, labels_one);
-}
-
-static void outcomes_one(const struct exposition *out, const struct metrics_destination *destination,
-                         const struct measures *measures)
-{
+    const struct measures *measures = &destination->measured->measures;
     for (int i = OUTCOME_DELIVERED; i < OUTCOME_COUNT; i++)
         tell(out, destination, TEXT("class", outcome_name((enum outcome)i)), (double)measures->outcomes[i]);
-}
-
-static void write_outcomes(const struct exposition *out, const struct metrics_scene *scene)
-{
-    each_measured(out, scene, outcomes_one);
 }
 
 static const char *attempt_name(size_t index, char text[ATTEMPT_BYTES])
@@ -88,22 +153,17 @@ static size_t attempts_seen(const struct measures *measures)
     return count;
 }
 
-static void retries_one(const struct exposition *out, const struct metrics_destination *destination,
-                        const struct measures *measures)
+static void retries(const struct exposition *out, const struct metrics_destination *destination)
 {
+    const struct measures *measures = &destination->measured->measures;
     char text[ATTEMPT_BYTES];
     for (size_t i = 0; i < attempts_seen(measures); i++)
         tell(out, destination, TEXT("attempt", attempt_name(i, text)), (double)measures->attempts[i].retried);
 }
 
-static void write_retries(const struct exposition *out, const struct metrics_scene *scene)
+static void numbers(const struct exposition *out, const struct metrics_destination *destination)
 {
-    each_measured(out, scene, retries_one);
-}
-
-static void numbers_one(const struct exposition *out, const struct metrics_destination *destination,
-                        const struct measures *measures)
-{
+    const struct measures *measures = &destination->measured->measures;
     char text[ATTEMPT_BYTES];
     for (size_t i = 0; i < attempts_seen(measures); i++) {
         const struct attempt_measure *attempt = &measures->attempts[i];
@@ -115,15 +175,10 @@ static void numbers_one(const struct exposition *out, const struct metrics_desti
     }
 }
 
-static void write_numbers(const struct exposition *out, const struct metrics_scene *scene)
-{
-    each_measured(out, scene, numbers_one);
-}
-
 /* C-83: one family. A number is about attempts; "all" about jobs: of those that were retried and ended, who got through. */
-static void success_one(const struct exposition *out, const struct metrics_destination *destination,
-                        const struct measures *measures)
+static void success(const struct exposition *out, const struct metrics_destination *destination)
 {
+    const struct measures *measures = &destination->measured->measures;
     char text[ATTEMPT_BYTES];
     int64_t ended = measures->retried_delivered + measures->retried_dead;
     for (size_t i = 0; i <= MEASURED_ATTEMPTS_MAX; i++) {
@@ -136,15 +191,10 @@ static void success_one(const struct exposition *out, const struct metrics_desti
         tell(out, destination, TEXT("attempt", "all"), (double)measures->retried_delivered / (double)ended);
 }
 
-static void write_success(const struct exposition *out, const struct metrics_scene *scene)
-{
-    each_measured(out, scene, success_one);
-}
-
 /* Codes, those of dead letters or of all failures. */
-static void codes_of(const struct exposition *out, const struct metrics_destination *destination,
-                     const struct measures *measures, bool dead)
+static void codes_of(const struct exposition *out, const struct metrics_destination *destination, bool dead)
 {
+    const struct measures *measures = &destination->measured->measures;
     for (size_t i = 0; i <= measures->code_count; i++) {
         bool other = i == measures->code_count;
         const struct code_measure *code = other ? &measures->other_codes : &measures->codes[i];
@@ -154,62 +204,33 @@ static void codes_of(const struct exposition *out, const struct metrics_destinat
     }
 }
 
-static void dead_codes_one(const struct exposition *out, const struct metrics_destination *destination,
-                           const struct measures *measures)
+static void dead_codes(const struct exposition *out, const struct metrics_destination *destination)
 {
-    codes_of(out, destination, measures, true);
+    codes_of(out, destination, true);
 }
 
-static void failed_codes_one(const struct exposition *out, const struct metrics_destination *destination,
-                             const struct measures *measures)
+static void failed_codes(const struct exposition *out, const struct metrics_destination *destination)
 {
-    codes_of(out, destination, measures, false);
+    codes_of(out, destination, false);
 }
 
-static void write_dead_codes(const struct exposition *out, const struct metrics_scene *scene)
+static void reasons(const struct exposition *out, const struct metrics_destination *destination)
 {
-    const struct metric_label expired = TEXT("code", "EXPIRED");
-    each_measured(out, scene, dead_codes_one);
-    exposition_sample(out, &expired, 1, (double)scene->engine.expired);
+    const struct measures *measures = &destination->measured->measures;
+    for (size_t i = 0; i < sizeof dead_reasons / sizeof *dead_reasons; i++)
+        tell(out, destination, TEXT("reason", dead_reasons[i].name),
+             (double)died_by(measures, dead_reasons[i].verdict));
 }
 
-static void write_failed_codes(const struct exposition *out, const struct metrics_scene *scene)
-{
-    each_measured(out, scene, failed_codes_one);
-}
-
-static void write_died(const struct exposition *out, const struct metrics_scene *scene)
-{
-    for (size_t i = 0; i < scene->count; i++)
-        exposition_sample(out, &LABEL("destination", scene->items[i].name), 1, scene->items[i].values.died);
-    exposition_sample(out, NULL, 0, (double)scene->engine.expired);
-}
-
-static void reasons_one(const struct exposition *out, const struct metrics_destination *destination,
-                        const struct measures *measures)
-{
-    static const struct { enum verdict verdict; const char *name; } reasons[] = {
-        { VERDICT_PERMANENT, "PERMANENT_ERROR" }, { VERDICT_EXHAUSTED, "MAX_RETRIES_EXCEEDED" }, { VERDICT_EXPIRED, "EXPIRED" },
-        { VERDICT_PARK, "IN_DOUBT" },             { VERDICT_SPLIT, "PARTIAL" },
-    };
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        tell(out, destination, TEXT("reason", reasons[i].name),
-             (double)(measures->verdicts[reasons[i].verdict] + measures->untried_dead[reasons[i].verdict]));
-}
-
-static void write_reasons(const struct exposition *out, const struct metrics_scene *scene)
-{
-    const struct metric_label expired = TEXT("reason", "EXPIRED");
-    each_measured(out, scene, reasons_one);
-    exposition_sample(out, &expired, 1, (double)scene->engine.expired);
-}
-
-static void write_dead_ages(const struct exposition *out, const struct metrics_scene *scene)
+/* Of those that are gone it still tells that there were some. */
+static void dead_ages(const struct exposition *out, const struct metrics_scene *scene)
 {
     static const struct histogram none;
     for (size_t i = 0; i < scene->count; i++) {
-        const struct histogram *ages = scene->items[i].dead_ages;
-        exposition_histogram(out, &LABEL("destination", scene->items[i].name), 1, ages ? ages : &none, &age_scale);
+        const struct metrics_destination *destination = &scene->items[i];
+        const struct histogram *ages = destination->dead_ages ? destination->dead_ages : &none;
+        if (destination->dead_ages || died(scene, destination) > 0)
+            exposition_histogram(out, &LABEL("destination", destination->name), 1, ages, &age_scale);
     }
 }
 
@@ -226,7 +247,7 @@ static void tell_alerts(const struct exposition *out, const int64_t alerts[ALERT
     }
 }
 
-static void write_alerts(const struct exposition *out, const struct metrics_scene *scene)
+static void alerts(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (size_t i = 0; i < scene->count; i++)
         if (scene->items[i].measured)
@@ -236,9 +257,9 @@ static void write_alerts(const struct exposition *out, const struct metrics_scen
 
 /* ---- of tenants ---- */
 
-static void tenants_of(const struct exposition *out, const struct metrics_destination *destination,
-                       const struct measures *measures, bool dead)
+static void tenants_of(const struct exposition *out, const struct metrics_destination *destination, bool dead)
 {
+    const struct measures *measures = &destination->measured->measures;
     const struct measured_tenant *tenants = destination->measured->tenants;
     int64_t others = dead ? measures->other_tenants.dead : measures->other_tenants.processed;
     for (size_t i = 0; i < measures->tenant_count; i++)
@@ -247,57 +268,40 @@ static void tenants_of(const struct exposition *out, const struct metrics_destin
         tell(out, destination, TEXT("tenant", "other"), (double)others);
 }
 
-static void dead_tenants_one(const struct exposition *out, const struct metrics_destination *destination,
-                             const struct measures *measures)
+static void dead_tenants(const struct exposition *out, const struct metrics_destination *destination)
 {
-    tenants_of(out, destination, measures, true);
+    tenants_of(out, destination, true);
 }
 
-static void processed_one(const struct exposition *out, const struct metrics_destination *destination,
-                          const struct measures *measures)
+static void processed(const struct exposition *out, const struct metrics_destination *destination)
 {
-    tenants_of(out, destination, measures, false);
-}
-
-static void write_dead_tenants(const struct exposition *out, const struct metrics_scene *scene)
-{
-    const struct metric_label other = TEXT("tenant", "other");
-    each_measured(out, scene, dead_tenants_one);
-    exposition_sample(out, &other, 1, (double)scene->engine.expired);
-}
-
-static void write_processed(const struct exposition *out, const struct metrics_scene *scene)
-{
-    each_measured(out, scene, processed_one);
+    tenants_of(out, destination, false);
 }
 
 /* One of the documents' fairness figures of every tenant that is told singly. */
-static void write_turns(const struct exposition *out, const struct metrics_scene *scene, size_t figure)
+static void turns(const struct exposition *out, const struct metrics_destination *destination, size_t figure)
 {
-    for (size_t i = 0; i < scene->count; i++) {
-        const struct metrics_destination *destination = &scene->items[i];
-        for (size_t k = 0; k < destination->turn_count; k++) {
-            const struct metrics_tenant *tenant = &destination->turns[k];
-            if (tenant->standing.known)
-                tell(out, destination, LABEL("tenant", tenant->tenant),
-                     (double)*(const int64_t *)((const char *)&tenant->standing.turns + figure));
-        }
+    for (size_t i = 0; i < destination->turn_count; i++) {
+        const struct metrics_turn *turn = &destination->turns[i];
+        if (turn->standing.known)
+            tell(out, destination, LABEL("tenant", turn->tenant),
+                 (double)*(const int64_t *)(const void *)((const char *)&turn->standing.turns + figure));
     }
 }
 
-static void write_priority(const struct exposition *out, const struct metrics_scene *scene)
+static void priority(const struct exposition *out, const struct metrics_destination *destination)
 {
-    write_turns(out, scene, offsetof(struct turn_figures, priority));
+    turns(out, destination, offsetof(struct turn_figures, priority));
 }
 
-static void write_in_a_row(const struct exposition *out, const struct metrics_scene *scene)
+static void in_a_row(const struct exposition *out, const struct metrics_destination *destination)
 {
-    write_turns(out, scene, offsetof(struct turn_figures, in_a_row));
+    turns(out, destination, offsetof(struct turn_figures, in_a_row));
 }
 
-static void write_rounds(const struct exposition *out, const struct metrics_scene *scene)
+static void rounds(const struct exposition *out, const struct metrics_destination *destination)
 {
-    write_turns(out, scene, offsetof(struct turn_figures, rounds_without));
+    turns(out, destination, offsetof(struct turn_figures, rounds_without));
 }
 
 static const struct { const char *name; size_t count; } states[] = {
@@ -310,15 +314,16 @@ static double count_at(const struct lane_counts *counts, size_t offset)
     return (double)*(const int64_t *)((const char *)counts + offset);
 }
 
-static void write_jobs(const struct exposition *out, const struct metrics_scene *scene)
+/* Of every destination in use, whether the engine knows it or not. */
+static void jobs(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (size_t i = 0; i < scene->count; i++)
-        for (size_t k = 0; k < sizeof states / sizeof *states; k++)
+        for (size_t k = 0; k < sizeof states / sizeof *states && scene->items[i].in_use; k++)
             tell(out, &scene->items[i], TEXT("state", states[k].name), count_at(&scene->items[i].counts, states[k].count));
 }
 
-static void tenant_jobs(const struct exposition *out, const struct metrics_destination *destination, struct slice tenant,
-                        const struct lane_counts *counts)
+static void jobs_of_tenant(const struct exposition *out, const struct metrics_destination *destination, struct slice tenant,
+                           const struct lane_counts *counts)
 {
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         const struct metric_label labels[] = { LABEL("destination", destination->name), LABEL("tenant", tenant),
@@ -327,13 +332,14 @@ static void tenant_jobs(const struct exposition *out, const struct metrics_desti
     }
 }
 
-static void write_tenant_jobs(const struct exposition *out, const struct metrics_scene *scene)
+static void tenant_jobs(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (size_t i = 0; i < scene->count; i++) {
         const struct metrics_destination *destination = &scene->items[i];
         for (size_t k = 0; k < destination->largest_count; k++)
-            tenant_jobs(out, destination, destination->largest[k].tenant, &destination->largest[k].counts);
-        tenant_jobs(out, destination, SLICE("other"), &destination->rest);
+            jobs_of_tenant(out, destination, destination->largest[k].tenant, &destination->largest[k].counts);
+        if (destination->in_use)
+            jobs_of_tenant(out, destination, SLICE("other"), &destination->rest);
     }
 }
 
@@ -347,69 +353,63 @@ static void tell_words(const struct exposition *out, const struct metrics_destin
         tell(out, destination, TEXT(label, words[i]), present && strcmp(words[i], present) == 0);
 }
 
-static void write_breaker(const struct exposition *out, const struct metrics_scene *scene)
+static void breaker(const struct exposition *out, const struct metrics_destination *destination)
 {
     static const char *const words[] = { "closed", "open", "half_open" };
-    for (size_t i = 0; i < scene->count; i++)
-        if (scene->items[i].measured)
-            tell_words(out, &scene->items[i], "state", words, 3, scene->items[i].measured->status.breaker);
+    tell_words(out, destination, "state", words, 3, destination->measured->status.breaker);
 }
 
-static void write_limit_reason(const struct exposition *out, const struct metrics_scene *scene)
+static void limit_reason(const struct exposition *out, const struct metrics_destination *destination)
 {
     static const char *const words[] = {
         [LIMIT_CONFIGURED] = "configured", [LIMIT_MAX] = "max",     [LIMIT_STARTS] = "starts", [LIMIT_BORNE] = "borne",
         [LIMIT_RISES] = "rises",           [LIMIT_TRIAL] = "trial", [LIMIT_OUTAGE] = "outage",
     };
-    for (size_t i = 0; i < scene->count; i++)
-        if (scene->items[i].measured)
-            tell(out, &scene->items[i], TEXT("reason", words[scene->items[i].measured->status.limit.reason]), 1);
+    tell(out, destination, TEXT("reason", words[destination->measured->status.limit.reason]), 1);
 }
 
-static void write_mode(const struct exposition *out, const struct metrics_scene *scene)
+/* Of one that nobody has used yet, only the mode it is in. */
+static void mode(const struct exposition *out, const struct metrics_destination *destination)
 {
     static const char *const words[] = { "normal", "contingency", "recovering", "paused" };
-    for (size_t i = 0; i < scene->count; i++)
-        if (scene->items[i].measured)
-            tell_words(out, &scene->items[i], "mode", words, 4, scene->items[i].measured->status.mode);
+    if (destination->in_use)
+        tell_words(out, destination, "mode", words, 4, destination->measured->status.mode);
+    else
+        tell(out, destination, TEXT("mode", destination->measured->status.mode), 1);
 }
 
-static void write_held(const struct exposition *out, const struct metrics_scene *scene)
+static void held(const struct exposition *out, const struct metrics_destination *destination)
 {
-    for (size_t i = 0; i < scene->count; i++)
-        if (scene->items[i].measured && scene->items[i].measured->status.held_by)
-            tell(out, &scene->items[i], TEXT("by", scene->items[i].measured->status.held_by), 1);
+    if (destination->measured->status.held_by)
+        tell(out, destination, TEXT("by", destination->measured->status.held_by), 1);
 }
 
-static void write_cycle_jobs(const struct exposition *out, const struct metrics_scene *scene)
+static void cycle_jobs(const struct exposition *out, const struct metrics_destination *destination)
 {
-    for (size_t i = 0; i < scene->count; i++) {
-        const struct metrics_destination *destination = &scene->items[i];
-        if (!destination->measured || destination->measured->status.cycle.number == 0)
-            continue;
-        const struct cycle_figures *cycle = &destination->measured->status.cycle;
-        tell(out, destination, TEXT("result", "selected"), (double)cycle->selected);
-        tell(out, destination, TEXT("result", "succeeded"), (double)cycle->succeeded);
-        tell(out, destination, TEXT("result", "failed"), (double)cycle->failed);
-        tell(out, destination, TEXT("result", "rescheduled"), (double)cycle->rescheduled);
-    }
+    const struct cycle_figures *cycle = &destination->measured->status.cycle;
+    if (cycle->number == 0)
+        return;
+    tell(out, destination, TEXT("result", "selected"), (double)cycle->selected);
+    tell(out, destination, TEXT("result", "succeeded"), (double)cycle->succeeded);
+    tell(out, destination, TEXT("result", "failed"), (double)cycle->failed);
+    tell(out, destination, TEXT("result", "rescheduled"), (double)cycle->rescheduled);
 }
 
 /* ---- of the whole ---- */
 
-static void write_build(const struct exposition *out, const struct metrics_scene *scene)
+static void build(const struct exposition *out, const struct metrics_scene *scene)
 {
     (void)scene;
     exposition_sample(out, &TEXT("version", INSIST_VERSION), 1, 1);
 }
 
-static void write_refused(const struct exposition *out, const struct metrics_scene *scene)
+static void refused(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (int i = 0; i < REFUSAL_COUNT; i++)
         exposition_sample(out, &TEXT("reason", refusal_name((enum refusal)i)), 1, (double)scene->api->measures.refused[i]);
 }
 
-static void write_requests(const struct exposition *out, const struct metrics_scene *scene)
+static void requests(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (int i = 0; i < REQUEST_CLASS_COUNT; i++) {
         for (size_t k = 0; k < REQUEST_STATUSES_MAX; k++) {
@@ -422,57 +422,65 @@ static void write_requests(const struct exposition *out, const struct metrics_sc
     }
 }
 
-static void write_request_durations(const struct exposition *out, const struct metrics_scene *scene)
+static void request_durations(const struct exposition *out, const struct metrics_scene *scene)
 {
     for (int i = 0; i < REQUEST_CLASS_COUNT; i++)
-        exposition_histogram(out, &TEXT("class", request_class_name((enum request_class)i)), 1,
-                             &scene->api->measures.durations[i], &request_scale);
+        if (histogram_total(&scene->api->measures.durations[i]) > 0)
+            exposition_histogram(out, &TEXT("class", request_class_name((enum request_class)i)), 1,
+                                 &scene->api->measures.durations[i], &request_scale);
 }
 
-static void write_connections(const struct exposition *out, const struct metrics_scene *scene)
-{
-    exposition_sample(out, NULL, 0, (double)scene->api->http.door.count);
-}
-
-static void write_commits(const struct exposition *out, const struct metrics_scene *scene)
+static void commits(const struct exposition *out, const struct metrics_scene *scene)
 {
     exposition_histogram(out, NULL, 0, &scene->writer.commit_ns, &commit_scale);
 }
 
-static void write_operations(const struct exposition *out, const struct metrics_scene *scene)
+static void operations(const struct exposition *out, const struct metrics_scene *scene)
 {
     exposition_histogram(out, NULL, 0, &scene->writer.operations, &operations_scale);
 }
 
-static void write_last_event(const struct exposition *out, const struct metrics_scene *scene)
+static double connections(const struct metrics_scene *scene)
 {
-    exposition_sample(out, NULL, 0, (double)scene->last_event);
+    return (double)scene->api->http.door.count;
 }
 
-static void write_engine_idle(const struct exposition *out, const struct metrics_scene *scene)
+static double last_event(const struct metrics_scene *scene)
+{
+    return (double)scene->last_event;
+}
+
+static double engine_idle(const struct metrics_scene *scene)
 {
     instant ran_at = scene->figures.ran_at;
-    if (ran_at != 0)
-        exposition_sample(out, NULL, 0, scene->now > ran_at ? (double)(scene->now - ran_at) / SECOND_MS : 0);
+    return ran_at == 0 ? NAN : scene->now > ran_at ? seconds(scene->now - ran_at) : 0;
 }
 
-static void write_disk_limit(const struct exposition *out, const struct metrics_scene *scene)
+static double disk_limit(const struct metrics_scene *scene)
 {
-    exposition_sample(out, NULL, 0, (double)scene->api->config->disk_free_bytes);
+    return (double)scene->api->config->disk_free_bytes;
 }
 
-static void write_jobs_limit(const struct exposition *out, const struct metrics_scene *scene)
+static double jobs_limit(const struct metrics_scene *scene)
 {
-    if (scene->api->config->pending_max > 0)
-        exposition_sample(out, NULL, 0, (double)scene->api->config->pending_max);
+    return scene->api->config->pending_max > 0 ? (double)scene->api->config->pending_max : NAN;
 }
 
-#define VALUE(member) .value = offsetof(struct metrics_values, member)
-#define SPREAD(member, told_by) .histogram = offsetof(struct measures, member), .scale = &(told_by)
+/* Where a row's value comes from. */
+#define STORED(member) .source = { .from = FROM_STORE, .offset = offsetof(struct metrics_destination, member) }
+#define MEASURED(member) .source = { .from = FROM_MEASURES, .offset = offsetof(struct measures, member), .divisor = 1 }
+#define TIMED(member) .source = { .from = FROM_MEASURES, .offset = offsetof(struct measures, member), .divisor = SECOND_MS }
+#define SPREAD(member, told_by) \
+    .source = { .from = FROM_HISTOGRAM, .offset = offsetof(struct measures, member), .scale = &(told_by) }
+#define VALUE(function) .source = { .from = FROM_VALUE, .value = (function) }
+#define EACH(function) .source = { .from = FROM_EACH, .each = (function) }
+#define NUMBER(function) .source = { .from = FROM_NUMBER, .number = (function) }
+#define WHOLE(function) .source = { .from = FROM_WHOLE, .whole = (function) }
+
 #define COUNTER(name, labels, help) { name, METRIC_COUNTER, help }, labels
-#define OF_DECISIONS .of_decisions = true
 #define GAUGE(name, labels, help) { name, METRIC_GAUGE, help }, labels
 #define HISTOGRAM(name, labels, help) { name, METRIC_HISTOGRAM, help }, labels
+#define OF_DECISIONS .of_decisions = true
 
 const struct metric_row metric_rows[] = {
     /* RN-BIL-004 */
@@ -482,7 +490,7 @@ const struct metric_row metric_rows[] = {
     { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
     { COUNTER("error_classification_distribution", "destination, classification",
               "Failed attempts by the documents' three classes: TRANSIENT, PERMANENT, UNKNOWN."),
-      .write = write_labels, OF_DECISIONS },
+      EACH(labels), OF_DECISIONS },
     /* RN-BIL-005 */
     { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
       SPREAD(analysis, analysis_scale), OF_DECISIONS },
@@ -494,67 +502,65 @@ const struct metric_row metric_rows[] = {
     { GAUGE("retry_success_rate", "destination, attempt",
             "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
             "were retried and are delivered or dead."),
-      .write = write_success },
+      EACH(success) },
     /* The e-mail document */
     { COUNTER("retry_attempts_total", "destination, attempt",
               "Retries that were scheduled, by the number of the attempt that had failed."),
-      .write = write_retries },
+      EACH(retries) },
     { HISTOGRAM("retry_backoff_delay_seconds", "destination", "Waits before retries."), SPREAD(wait, wait_scale) },
     { COUNTER("dlq_entries_total", "destination",
               "Jobs that died. Those whose deadline passed while they waited have no destination."),
-      .write = write_died },
-    { GAUGE("dlq_size", "destination", "Dead letters now."), VALUE(dead) },
+      VALUE(died), .expired = { "", "" } },
+    { GAUGE("dlq_size", "destination", "Dead letters now."), STORED(counts.dead) },
     { HISTOGRAM("dlq_age_seconds", "destination",
                 "Ages of the dead letters there are, so it can fall; of many as of the last pass, a thousand a "
                 "scrape."),
-      .write = write_dead_ages },
+      WHOLE(dead_ages) },
     { COUNTER("dlq_by_error_code", "destination, code", "Jobs that died, by the code of their last attempt."),
-      .write = write_dead_codes },
-    { COUNTER("dlq_by_company", "destination, tenant", "Jobs that died, by tenant."), .write = write_dead_tenants },
-    { COUNTER("tenant_jobs_processed", "destination, tenant", "Answered attempts, by tenant."),
-      .write = write_processed },
+      EACH(dead_codes), .expired = { "code", "EXPIRED" } },
+    { COUNTER("dlq_by_company", "destination, tenant", "Jobs that died, by tenant."), EACH(dead_tenants), .expired = { "tenant", "other" } },
+    { COUNTER("tenant_jobs_processed", "destination, tenant", "Answered attempts, by tenant."), EACH(processed) },
     { GAUGE("tenant_current_priority", "destination, tenant",
             "The tenant's priority in the turns; 1 is the most urgent."),
-      .write = write_priority },
+      EACH(priority) },
     { GAUGE("tenant_consecutive_batch", "destination, tenant",
             "Jobs of the tenant in a row, up to the batch of its turn; 0 when another was served since."),
-      .write = write_in_a_row },
+      EACH(in_a_row) },
     { GAUGE("tenant_rounds_without_processing", "destination, tenant", "Whole rounds since the tenant was served."),
-      .write = write_rounds },
+      EACH(rounds) },
 
     /* jobs */
-    { GAUGE("insist_jobs", "destination, state", "Jobs now, by state."), .write = write_jobs },
-    { GAUGE("insist_jobs_ready", "destination", "Jobs that could be sent now."), VALUE(ready) },
-    { GAUGE("insist_jobs_limit", "", "limits.pending: beyond so many no job is taken."), .write = write_jobs_limit },
+    { GAUGE("insist_jobs", "destination, state", "Jobs now, by state."), WHOLE(jobs) },
+    { GAUGE("insist_jobs_ready", "destination", "Jobs that could be sent now."), STORED(counts.ready) },
+    { GAUGE("insist_jobs_limit", "", "limits.pending: beyond so many no job is taken."), NUMBER(jobs_limit) },
     { GAUGE("insist_tenant_jobs", "destination, tenant, state", "Jobs now, of the tenants that have the most."),
-      .write = write_tenant_jobs },
-    { COUNTER("insist_jobs_enqueued_total", "destination", "New jobs taken."), VALUE(enqueued) },
+      WHOLE(tenant_jobs) },
+    { COUNTER("insist_jobs_enqueued_total", "destination", "New jobs taken."), STORED(inserts.accepted) },
     { COUNTER("insist_jobs_duplicate_total", "destination", "Jobs that were there already, with the same body."),
-      VALUE(duplicates) },
+      STORED(inserts.duplicates) },
     { COUNTER("insist_enqueue_refused_total", "reason",
               "Jobs that were not taken for another reason than their form; requests, where all of one was refused."),
-      .write = write_refused },
-    { COUNTER("insist_jobs_completed_total", "destination", "Jobs delivered; kept over restarts."), VALUE(completed) },
-    { COUNTER("insist_jobs_cancelled_total", "destination", "Jobs cancelled; kept over restarts."), VALUE(cancelled) },
+      WHOLE(refused) },
+    { COUNTER("insist_jobs_completed_total", "destination", "Jobs delivered; kept over restarts."), STORED(counts.completed) },
+    { COUNTER("insist_jobs_cancelled_total", "destination", "Jobs cancelled; kept over restarts."), STORED(counts.cancelled) },
     { COUNTER("insist_jobs_dead_total", "destination, reason",
               "Jobs that died, by the reason in their dead letter. Those whose deadline passed while they waited "
               "have no destination."),
-      .write = write_reasons },
+      EACH(reasons), .expired = { "reason", "EXPIRED" } },
     { GAUGE("insist_success_ratio", "destination", "Delivered jobs' share of all that are delivered or dead, 0 to 1."),
-      VALUE(success) },
+      VALUE(success_ratio) },
 
     /* attempts */
     { COUNTER("insist_attempts_total", "destination, class", "Answered attempts, by what came of them."),
-      .write = write_outcomes },
+      EACH(outcomes) },
     { COUNTER("insist_attempts_by_number_total", "destination, attempt, result", "Answered attempts by their number."),
-      .write = write_numbers },
-    { COUNTER("insist_attempt_errors_total", "destination, code", "Failed attempts by code."),
-      .write = write_failed_codes },
+      EACH(numbers) },
+    { COUNTER("insist_attempt_errors_total", "destination, code", "Failed attempts by code."), EACH(failed_codes) },
     { COUNTER("insist_attempts_unsent_total", "destination", "Jobs that were claimed and given back untouched."),
-      VALUE(unsent) },
+      MEASURED(unsent) },
     { COUNTER("insist_recovered_attempts_total", "destination",
               "Attempts whose end nobody recorded: after a crash, or a pull worker's lost lease."),
-      VALUE(recovered) },
+      MEASURED(recovered) },
     { HISTOGRAM("insist_attempt_duration_seconds", "destination",
                 "How long an attempt took; of pull workers from lease to end."),
       SPREAD(duration, duration_scale) },
@@ -563,86 +569,85 @@ const struct metric_row metric_rows[] = {
     { HISTOGRAM("insist_queue_seconds", "destination", "From when a job could be sent to its first attempt."),
       SPREAD(queued, delivery_scale) },
     { GAUGE("insist_queue_mean_seconds", "destination", "The mean of insist_queue_seconds since the start."),
-      VALUE(queue_mean_s) },
+      VALUE(queue_mean) },
     { GAUGE("insist_queue_oldest_seconds", "destination",
             "About how long the job that is next has waited: by the one claimed last, and by how long some have been "
             "waiting. Not known after a restart until something is claimed."),
-      VALUE(queue_oldest_s) },
+      VALUE(queue_oldest) },
     { COUNTER("insist_backoff_capped_total", "destination", "Waits that had grown to the policy's cap."),
-      VALUE(capped) },
+      MEASURED(capped) },
     { HISTOGRAM("insist_backoff_spread_ratio", "destination",
                 "Where in its spread each wait was drawn, 0 to 1: even when the spread is."),
       SPREAD(spread, spread_scale) },
 
     /* destinations */
     { GAUGE("insist_in_flight", "destination", "Attempts under way."), VALUE(in_flight) },
-    { GAUGE("insist_concurrency_limit", "destination", "How many may be under way now."), VALUE(limit) },
+    { GAUGE("insist_concurrency_limit", "destination", "How many may be under way now."), VALUE(limit_now) },
     { GAUGE("insist_concurrency_reason", "destination, reason",
             "1, with the reason why so many may be under way now: see docs/operations.md."),
-      .write = write_limit_reason },
+      EACH(limit_reason) },
     { GAUGE("insist_breaker_state", "destination, state", "1 for the state the breaker is in, else 0."),
-      .write = write_breaker },
+      EACH(breaker) },
     { GAUGE("insist_destination_mode", "destination, mode", "1 for the mode the destination is in, else 0."),
-      .write = write_mode },
+      EACH(mode), .of_unused = true },
     { GAUGE("insist_destination_held", "destination, by", "1 while something keeps jobs from being sent."),
-      .write = write_held },
+      EACH(held), .of_unused = true },
     { GAUGE("insist_destination_up", "destination",
             "1 unless health checks say that it is down; only where there are some."),
-      VALUE(up) },
+      VALUE(up), .of_unused = true },
     { COUNTER("insist_destination_available_seconds_total", "destination",
               "Time without contingency, open breaker and failed health checks."),
-      VALUE(available_s) },
+      TIMED(available_ms) },
     { COUNTER("insist_destination_observed_seconds_total", "destination", "Time that was looked at."),
-      VALUE(observed_s) },
+      TIMED(observed_ms) },
     { GAUGE("insist_destination_availability_ratio", "destination",
             "Available part of the observed time since the start, 0 to 1."),
       VALUE(availability) },
     { GAUGE("insist_contingency_seconds", "destination",
             "How long the present contingency has lasted; 0: there is none."),
-      VALUE(contingency_s) },
-    { COUNTER("insist_contingency_seconds_total", "destination", "Time in contingency."), VALUE(contingency_total_s) },
-    { GAUGE("insist_tenants", "destination", "Tenants that have or had jobs."), VALUE(tenants) },
+      VALUE(contingency) },
+    { COUNTER("insist_contingency_seconds_total", "destination", "Time in contingency."), TIMED(contingency_ms) },
+    { GAUGE("insist_tenants", "destination", "Tenants that have or had jobs."), STORED(tenants) },
     { GAUGE("insist_tenants_with_work", "destination", "Tenants with jobs that could be sent."),
       VALUE(tenants_with_work) },
     { GAUGE("insist_tenants_paused", "destination", "Tenants that are held for themselves."), VALUE(tenants_paused) },
     { GAUGE("insist_leases", "destination", "Jobs that pull workers hold."), VALUE(leases) },
     { GAUGE("insist_lease_workers_waiting", "destination", "Pull workers that wait for a job."), VALUE(workers) },
     { GAUGE("insist_cycle_jobs", "destination, result", "Jobs of the last cycle: selected, and what came of them."),
-      .write = write_cycle_jobs },
-    { GAUGE("insist_cycle_duration_seconds", "destination", "How long the last cycle took."), VALUE(cycle_s) },
+      EACH(cycle_jobs) },
+    { GAUGE("insist_cycle_duration_seconds", "destination", "How long the last cycle took."), VALUE(cycle_duration) },
     { GAUGE("insist_cycle_average_age_seconds", "destination", "Mean age of the jobs that the last cycle selected."),
-      VALUE(cycle_age_s) },
+      VALUE(cycle_age) },
 
     { GAUGE("insist_alerts", "alert, severity, destination",
             "Alerts that stand; about tenants, how many of them. Those about the daemon have no destination, and what does not "
             "stand has no series."),
-      .write = write_alerts },
+      WHOLE(alerts) },
 
     /* the daemon */
-    { GAUGE("insist_build_info", "version", "1, with the version."), .write = write_build },
+    { GAUGE("insist_build_info", "version", "1, with the version."), WHOLE(build) },
     { COUNTER("insist_http_requests_total", "class, code",
               "Answered requests by what they are for and by status; `gone`: the client had left."),
-      .write = write_requests },
+      WHOLE(requests) },
     { HISTOGRAM("insist_http_request_duration_seconds", "class",
                 "From a whole request to its answer; pull workers wait in theirs."),
-      .write = write_request_durations },
-    { GAUGE("insist_http_connections", "", "Open connections of clients."), .write = write_connections },
+      WHOLE(request_durations) },
+    { GAUGE("insist_http_connections", "", "Open connections of clients."), NUMBER(connections) },
     { HISTOGRAM("insist_commit_duration_seconds", "", "How long a transaction took, until it was durable."),
-      .write = write_commits },
-    { HISTOGRAM("insist_commit_operations", "", "Operations of a transaction."), .write = write_operations },
-    { GAUGE("insist_events_last_number", "", "Number of the newest event in the trail."), .write = write_last_event },
+      WHOLE(commits) },
+    { HISTOGRAM("insist_commit_operations", "", "Operations of a transaction."), WHOLE(operations) },
+    { GAUGE("insist_events_last_number", "", "Number of the newest event in the trail."), NUMBER(last_event) },
     { GAUGE("insist_engine_idle_seconds", "", "Since the engine last ran; it does so at least each second."),
-      .write = write_engine_idle },
-    { GAUGE("insist_store_bytes", "", "Size of the store's file."), .write = metrics_store_bytes },
-    { GAUGE("insist_store_wal_bytes", "", "Size of the store's write-ahead log."), .write = metrics_store_wal_bytes },
-    { GAUGE("insist_disk_free_bytes", "", "Free space where the store is."), .write = metrics_disk_free },
-    { GAUGE("insist_disk_free_limit_bytes", "", "limits.disk_free: below it no job is taken."),
-      .write = write_disk_limit },
-    { COUNTER("process_cpu_seconds_total", "", "Processor time of the process."), .write = metrics_process_cpu },
-    { GAUGE("process_resident_memory_bytes", "", "Memory in use."), .write = metrics_process_resident },
-    { GAUGE("process_virtual_memory_bytes", "", "Virtual memory."), .write = metrics_process_virtual },
-    { GAUGE("process_open_fds", "", "Open file descriptors."), .write = metrics_process_fds },
-    { GAUGE("process_max_fds", "", "How many may be open."), .write = metrics_process_max_fds },
-    { GAUGE("process_start_time_seconds", "", "When the process began, since 1970."), .write = metrics_process_start },
+      NUMBER(engine_idle) },
+    { GAUGE("insist_store_bytes", "", "Size of the store's file."), NUMBER(metrics_store_bytes) },
+    { GAUGE("insist_store_wal_bytes", "", "Size of the store's write-ahead log."), NUMBER(metrics_store_wal_bytes) },
+    { GAUGE("insist_disk_free_bytes", "", "Free space where the store is."), NUMBER(metrics_disk_free) },
+    { GAUGE("insist_disk_free_limit_bytes", "", "limits.disk_free: below it no job is taken."), NUMBER(disk_limit) },
+    { COUNTER("process_cpu_seconds_total", "", "Processor time of the process."), NUMBER(metrics_process_cpu) },
+    { GAUGE("process_resident_memory_bytes", "", "Memory in use."), NUMBER(metrics_process_resident) },
+    { GAUGE("process_virtual_memory_bytes", "", "Virtual memory."), NUMBER(metrics_process_virtual) },
+    { GAUGE("process_open_fds", "", "Open file descriptors."), NUMBER(metrics_process_fds) },
+    { GAUGE("process_max_fds", "", "How many may be open."), NUMBER(metrics_process_max_fds) },
+    { GAUGE("process_start_time_seconds", "", "When the process began, since 1970."), NUMBER(metrics_process_start) },
     { .labels = NULL },
 };

@@ -73,9 +73,9 @@ static void write_destinations(struct json_writer *json, const struct call *call
     json_name(json, "destinations");
     json_array_begin(json);
     for (size_t i = 0; i < counts->count; i++) {
-        const struct destination_status *status = call_standing(call, counts->items[i].name);
+        const struct destination_status *status = call_standing(call, counts->items[i].destination);
         json_object_begin(json);
-        json_member_string(json, "name", counts->items[i].name);
+        json_member_string(json, "name", counts->items[i].destination);
         json_member_text(json, "mode", status && status->known ? status->mode : "normal");
         if (status && status->held_by)
             json_member_text(json, "held_by", status->held_by);
@@ -178,7 +178,7 @@ void handle_stats(struct call *call)
         return;
     call->context = counts;
     for (size_t i = 0; i < counts->count; i++)
-        call_standing_add(call, counts->items[i].name);
+        call_standing_add(call, counts->items[i].destination);
     call_standings(call, answer_stats);
 }
 

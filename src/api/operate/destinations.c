@@ -62,11 +62,11 @@ static void write_concurrency(struct json_writer *json, const struct limit_statu
 }
 
 /* What everybody may see; for a confined token the status has nothing else in it. See confined.h. */
-static void write_shared(struct json_writer *json, const struct call *call, const struct destination_counts *counts,
+static void write_shared(struct json_writer *json, const struct call *call, const struct destination_total *counts,
                          const struct destination_config *config, const struct destination_status *status)
 {
     size_t count;
-    json_member_string(json, "name", counts->name);
+    json_member_string(json, "name", counts->destination);
     if (config && config->description)
         json_member_text(json, "description", config->description);
     json_member_text(json, "mode", status->known ? status->mode : "normal");
@@ -108,11 +108,11 @@ static void write_standing(struct json_writer *json, const struct call *call, co
     write_pace(json, &status->pace, api_now(call->api));
 }
 
-static void write_destination(struct json_writer *json, const struct call *call, const struct destination_counts *counts)
+static void write_destination(struct json_writer *json, const struct call *call, const struct destination_total *counts)
 {
     static const struct destination_status unknown = { 0 };
-    const struct destination_config *config = config_destination(call->api->config, counts->name);
-    const struct destination_status *found = call_standing(call, counts->name);
+    const struct destination_config *config = config_destination(call->api->config, counts->destination);
+    const struct destination_status *found = call_standing(call, counts->destination);
     const struct destination_status *status = found ? found : &unknown;
     json_object_begin(json);
     write_shared(json, call, counts, config, status);
@@ -154,7 +154,7 @@ static void answer_list(struct call *call)
     json_array_end(&json);
     json_name(&json, "next");
     if (page->end < page->counts.count && page->end > 0)
-        json_put_string(&json, page->counts.items[page->end - 1].name);
+        json_put_string(&json, page->counts.items[page->end - 1].destination);
     else
         json_put_null(&json);
     json_object_end(&json);
@@ -165,13 +165,8 @@ static void answer_list(struct call *call)
 static size_t first_after(const struct counts *counts, struct slice cursor)
 {
     size_t first = 0;
-    while (first < counts->count && cursor.len > 0) {
-        struct slice name = counts->items[first].name;
-        int order = memcmp(name.data, cursor.data, name.len < cursor.len ? name.len : cursor.len);
-        if (order > 0 || (order == 0 && name.len > cursor.len))
-            break;
+    while (first < counts->count && cursor.len > 0 && slice_compare(counts->items[first].destination, cursor) <= 0)
         first++;
-    }
     return first;
 }
 
@@ -187,7 +182,7 @@ void handle_destinations_list(struct call *call)
     page->end = page->counts.count - page->first < limit ? page->counts.count : page->first + limit;
     call->context = page;
     for (size_t i = page->first; i < page->end; i++)
-        call_standing_add(call, page->counts.items[i].name);
+        call_standing_add(call, page->counts.items[i].destination);
     call_standings(call, answer_list);
 }
 
@@ -211,7 +206,7 @@ static void answer_destination(struct call *call)
     struct counts counts;
     if (!counts_read(call, &counts))
         return;
-    const struct destination_counts *found = counts_find(&counts, call->parameters[0]);
+    const struct destination_total *found = counts_find(&counts, call->parameters[0]);
     if (!found) {
         not_found(call, call->parameters[0]);
         return;

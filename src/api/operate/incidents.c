@@ -34,7 +34,7 @@ static bool take_stock(struct call *call, struct counts **counts, struct inciden
             return false;
         *counts = read;
     }
-    const struct destination_counts *found = counts_find(*counts, view->record.destination);
+    const struct destination_total *found = counts_find(*counts, view->record.destination);
     view->stock.known = true;
     if (found)
         view->stock = (struct incident_stock){
