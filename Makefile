@@ -210,7 +210,7 @@ check:
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 core_programs := $(filter $(patsubst %.c,$(B)/tests/test_%,$(notdir $(wildcard src/core/*/*.c))),$(unit_programs))
-with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|engine/writer|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
+with_threads = $(patsubst tests/unit/%.c,$(B)/tests/%,$(shell grep -lE 'pthread|"(api|transport|daemon|cli)/|node/|support/(api_|line_server|http_|smtp_|mail_)' tests/unit/test_*.c))
 unit_run = $(if $(findstring thread,$(SANITIZE)),$(with_threads),$(unit_programs))
 stage-unit: $(unit_run)
 	@$(runtests) --stage unit$(variant) $(if $(instrumented),--limit 400) $(unit_run)

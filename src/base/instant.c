@@ -210,3 +210,15 @@ instant instant_add(instant at, int64_t delay_ms)
     assert(delay_ms >= 0);
     return at >= INSTANT_MAX - delay_ms ? INSTANT_MAX : at + delay_ms;
 }
+
+void instant_stamp(instant at, char ret_stamp[INSTANT_STAMP_BYTES + 1])
+{
+    char text[INSTANT_TEXT_BYTES];
+    size_t len = 0;
+    instant_format(at, text);
+    for (const char *c = text; *c; c++)
+        if (*c != '-' && *c != ':')
+            ret_stamp[len++] = *c;
+    assert(len == INSTANT_STAMP_BYTES);
+    ret_stamp[len] = '\0';
+}

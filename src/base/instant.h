@@ -49,4 +49,8 @@ struct civil {
 struct civil instant_civil(instant at);
 instant instant_from_civil(const struct civil *civil);
 
+/* "20250112T104000.123Z", for names: those of later instants are greater. */
+enum { INSTANT_STAMP_BYTES = 20 };
+void instant_stamp(instant at, char ret_stamp[INSTANT_STAMP_BYTES + 1]);
+
 #endif

@@ -98,15 +98,15 @@ int64_t config_weight(const struct config *config, const struct destination_conf
     return 1;
 }
 
-static enum status keep(struct loaded *loaded, struct handle kept)
+static enum status keep(struct loaded *loaded, struct handle saved)
 {
     struct handle *handle = arena_alloc(&loaded->memory, sizeof *handle);
     if (!handle) {
-        classifier_free(kept.classifier);
-        pattern_free(kept.pattern);
+        classifier_free(saved.classifier);
+        pattern_free(saved.pattern);
         return STATUS_NO_MEMORY;
     }
-    *handle = kept;
+    *handle = saved;
     handle->next = loaded->handles;
     loaded->handles = handle;
     return STATUS_OK;

@@ -343,9 +343,9 @@ static struct classifier *pool_add(const struct finish *finish, struct classifie
     struct classifier *classifier = rules_compile(finish, flat);
     if (!classifier)
         return NULL;
-    struct slice kept = arena_copy(pool->scratch, key);
-    if (pool->keep_classifier(pool->owner, classifier) == STATUS_OK && kept.data &&
-        map_put(&pool->by_rules, kept, classifier) == STATUS_OK)
+    struct slice saved = arena_copy(pool->scratch, key);
+    if (pool->keep_classifier(pool->owner, classifier) == STATUS_OK && saved.data &&
+        map_put(&pool->by_rules, saved, classifier) == STATUS_OK)
         return classifier;
     finish->settings->failed = true;
     return NULL;

@@ -3,8 +3,8 @@
 #include "api/api.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "engine/alerts/notify.h"
 #include "engine/engine.h"
-#include "engine/notify.h"
 #include "transport/http/http.h"
 #include "transport/smtp/smtp.h"
 

@@ -1,9 +1,12 @@
 #include "engine/engine.h"
 
 #include "base/log.h"
-#include "engine/alert_book.h"
-#include "engine/engine_private.h"
-#include "engine/letters.h"
+#include "engine/alerts/alert_book.h"
+#include "engine/alerts/letters.h"
+#include "engine/attempt/leases.h"
+#include "engine/loop.h"
+#include "engine/outage/fallback.h"
+#include "engine/outage/modes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -16,7 +19,7 @@ instant engine_now(const struct engine *engine)
 
 bool engine_must_wait(const struct engine *engine)
 {
-    return engine->not_before != INSTANT_NONE && engine->not_before > engine_now(engine);
+    return engine->out.not_before != INSTANT_NONE && engine->out.not_before > engine_now(engine);
 }
 
 void engine_wake(struct engine *engine)
@@ -24,42 +27,42 @@ void engine_wake(struct engine *engine)
     engine->ports.wake_at(engine->ports.context, engine_now(engine));
 }
 
-/* What an earlier process, or an earlier configuration, left of it: dest->kept. Nothing when there is no store yet. */
-static enum status read_kept(const struct engine *engine, struct dest *dest, struct error *err)
+/* What an earlier process, or an earlier configuration, left of it: dest->saved.text. Nothing when there is no store yet. */
+static enum status read_saved(const struct engine *engine, struct dest *dest, struct error *err)
 {
     struct arena memory;
     struct slice state;
-    if (dest->kept_read || !engine->reader)
+    if (dest->saved.is_read || !engine->reader)
         return STATUS_OK;
     arena_init(&memory, SIZE_MAX / 2);
     enum status status =
-        engine->reader->ops->reader_kept(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
+        engine->reader->ops->reader_saved(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
     if (status == STATUS_OK) {
-        dest->kept = strndup(state.data, state.len);
-        if (!dest->kept)
+        dest->saved.text = strndup(state.data, state.len);
+        if (!dest->saved.text)
             status = error_set(err, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
     } else if (status == STATUS_NOT_FOUND) {
         status = STATUS_OK;
     }
-    dest->kept_read = status == STATUS_OK;
+    dest->saved.is_read = status == STATUS_OK;
     arena_release(&memory);
     return status;
 }
 
 /* After dests_configure: what is kept is read by the rules. All are restored, whatever fails. */
-static enum status restore_kept(struct engine *engine, struct error *err)
+static enum status restore_saved(struct engine *engine, struct error *err)
 {
     struct arena memory;
     enum status failed = STATUS_OK;
     arena_init(&memory, SIZE_MAX / 2);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->kept_read || dest->restored)
+        if (!dest->saved.is_read || dest->saved.restored)
             continue;
-        if (dest->kept)
-            dest_restore(engine, dest, slice_from(dest->kept));
-        free(dest->kept);
-        dest->kept = NULL;
-        dest->restored = true;
+        if (dest->saved.text)
+            dest_restore(engine, dest, slice_from(dest->saved.text));
+        free(dest->saved.text);
+        dest->saved.text = NULL;
+        dest->saved.restored = true;
         enum status status = incident_restore(engine, dest, &memory, err);
         if (status != STATUS_OK)
             failed = status;
@@ -75,12 +78,12 @@ static enum status dests_add(struct engine *engine, const struct config *config,
         struct dest *dest;
         if (dest_get(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
             return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
-        enum status status = read_kept(engine, dest, err);
+        enum status status = read_saved(engine, dest, err);
         if (status != STATUS_OK)
             return status;
     }
     dests_configure(engine, config);
-    if (restore_kept(engine, err) != STATUS_OK) /* too late to go back, and only a report says less */
+    if (restore_saved(engine, err) != STATUS_OK) /* too late to go back, and only a report says less */
         log_event(LOG_ERROR, "incident_not_read", FIELD_CSTR("error", err->text));
     return STATUS_OK;
 }
@@ -94,16 +97,16 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->mailbox = settings->mailbox;
     engine->config = config_ref(settings->config);
     engine->seed = settings->seed;
-    engine->not_before = INSTANT_NONE;
-    engine->promote_at = INSTANT_NONE;
-    engine->orphans_after = INSTANT_NONE;
+    engine->out.not_before = INSTANT_NONE;
+    engine->recovery.promote_at = INSTANT_NONE;
+    engine->recovery.orphans_after = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
     map_init(&engine->leased, settings->seed);
     enum status status = dests_add(engine, engine->config, err);
     engine->pending_max = settings->config->pending_max;
     if (status == STATUS_OK && !settings->no_alerts && alerts_new(engine) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the alerts");
-    if (status == STATUS_OK && errors_new(settings->seed, &engine->errors) != STATUS_OK)
+    if (status == STATUS_OK && errors_new(settings->seed, &engine->errors.counted) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the engine");
     if (status != STATUS_OK) {
         engine_free(engine);
@@ -118,14 +121,14 @@ void engine_free(struct engine *engine)
     if (!engine)
         return;
     assert(engine_under_way(engine) == 0);
-    outgoing_free(engine->outgoing);
+    outgoing_free(engine->out.filling);
     incidents_release(engine);
     alerts_free(engine);
     letters_free(engine);
     decided_free(engine);
     leased_release(engine);
     lanes_release(engine);
-    errors_free(engine->errors);
+    errors_free(engine->errors.counted);
     config_unref(engine->config);
     free(engine);
 }
@@ -134,9 +137,9 @@ static enum status load_states(struct engine *engine, struct error *err)
 {
     enum status status = incidents_find(engine, err);
     for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
-        status = read_kept(engine, dest, err);
+        status = read_saved(engine, dest, err);
     if (status == STATUS_OK)
-        status = restore_kept(engine, err);
+        status = restore_saved(engine, err);
     return status;
 }
 
@@ -176,8 +179,8 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     if (status != STATUS_OK)
         return status;
     engine->started = true;
-    engine->recovering = true;
-    engine->promote_at = engine_now(engine);
+    engine->recovery.recovering = true;
+    engine->recovery.promote_at = engine_now(engine);
     engine_wake(engine);
     return STATUS_OK;
 }
@@ -185,23 +188,23 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
 /* Says once that a destination is held by its dead letters, and once that it is no more. */
 static void tell_dead_full(struct dest *dest)
 {
-    bool full = dest->dying == 0 ? dest_dead_full(dest) : dest->dead_told && dest_dead_full(dest);
-    if (full == dest->dead_told)
+    bool full = dest->dead.dying == 0 ? dest_dead_full(dest) : dest->dead.told && dest_dead_full(dest);
+    if (full == dest->dead.told)
         return;
-    dest->dead_told = full;
+    dest->dead.told = full;
     dest->alerts.due = true;
     log_event(full ? LOG_ERROR : LOG_INFO, full ? "dead_letters_full" : "dead_letters_fit",
-              FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead));
+              FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead.count));
 }
 
 /* When something will be to do although nothing happens. A time that has come waits for a batch, which wakes by itself. */
 static instant next_time(const struct engine *engine, instant now)
 {
     instant next = instant_add(now, ORPHANS_EVERY_MS);
-    instant_hasten(&next, engine->orphans_at, now);
-    instant_hasten(&next, engine->promote_at, now);
-    instant_hasten(&next, engine->trim_at, now);
-    instant_hasten(&next, engine->not_before, now);
+    instant_hasten(&next, engine->recovery.orphans_at, now);
+    instant_hasten(&next, engine->recovery.promote_at, now);
+    instant_hasten(&next, engine->recovery.trim_at, now);
+    instant_hasten(&next, engine->out.not_before, now);
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);
     instant_hasten(&next, alerts_next(engine), now);
@@ -216,17 +219,17 @@ static void heed_clock(struct engine *engine, instant now)
     if (now >= engine->figures.ran_at - SECOND_MS)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", engine->figures.ran_at - now));
-    engine->not_before = INSTANT_NONE;
-    if (engine->ahead_from > engine->figures.ran_at)
-        engine->ahead_from -= engine->figures.ran_at - now;
-    engine->promote_at = now;
-    engine->orphans_at = now;
-    engine->trim_at = now;
-    engine->incident_trim_at = now;
-    engine->errors_at = now;
+    engine->out.not_before = INSTANT_NONE;
+    if (engine->ahead.from > engine->figures.ran_at)
+        engine->ahead.from -= engine->figures.ran_at - now;
+    engine->recovery.promote_at = now;
+    engine->recovery.orphans_at = now;
+    engine->recovery.trim_at = now;
+    engine->incidents.trim_at = now;
+    engine->errors.at = now;
     alerts_look_again(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        turns_unpark_due(&dest->turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
+        turns_unpark_due(&dest->queue.turns, INSTANT_MAX); /* who may not go yet is parked again when its turn comes */
     leases_end(engine); /* workers that wait ask again, by the new time */
 }
 
@@ -239,12 +242,12 @@ void engine_run(struct engine *engine)
     settle_answered(engine);
     if (!engine->stopping)
         dests_tick(engine);
-    dests_keep(engine);
-    incidents_keep(engine);
+    dests_save(engine);
+    incidents_save(engine);
     alerts_run(engine);
-    errors_keep(engine);
+    errors_save(engine);
     if (engine->stopping) {
-        rates_keep_all(engine);
+        rates_save_all(engine);
     } else {
         promote_due(engine);
         trim_events(engine);
@@ -279,7 +282,7 @@ void engine_notice(struct engine *engine, struct notice *notice)
     for (size_t i = 0; i < notice->count; i++) {
         const struct lane_notice *change = &notice->lanes[i];
         lane_noticed(engine, change);
-        engine->promote_at = instant_earlier(engine->promote_at, change->next_at);
+        engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, change->next_at);
     }
     notice_free(notice);
     engine_wake(engine);
@@ -310,13 +313,13 @@ void engine_stop(struct engine *engine)
 
 size_t engine_under_way(const struct engine *engine)
 {
-    size_t count = engine->batches_out + outgoing_count(engine);
-    if (engine->stopping && engine->started && engine->errors)
-        count += errors_unwritten(engine->errors);
-    for (const struct attempt *attempt = engine->attempts; attempt; attempt = attempt->next)
+    size_t count = engine->out.batches + outgoing_count(engine);
+    if (engine->stopping && engine->started && engine->errors.counted)
+        count += errors_unwritten(engine->errors.counted);
+    for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)
         count++;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        count += dest->probing != NULL;
+        count += dest->check.engine != NULL;
     return count;
 }
 
@@ -325,16 +328,16 @@ static instant held_since(const struct dest *dest, enum gate_hold hold)
 {
     switch (hold) {
     case HOLD_PAUSED:
-        return dest->held_since;
+        return dest->pause.since;
     case HOLD_BLOCKED:
-        return dest->gate.block.kept.since;
+        return dest->gate.block.saved.since;
     case HOLD_CONTINGENCY:
     case HOLD_MAINTENANCE:
-        return dest->gate.contingency.kept.since;
+        return dest->gate.contingency.saved.since;
     case HOLD_BREAKER:
-        return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.kept.since;
+        return (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate)->breaker.saved.since;
     default:
-        return hold != HOLD_NONE && dest->hold == hold ? dest->hold_since : INSTANT_NONE;
+        return hold != HOLD_NONE && dest->met.hold == hold ? dest->met.since : INSTANT_NONE;
     }
 }
 
@@ -351,12 +354,12 @@ struct destination_status engine_destination(const struct engine *engine, struct
     if (!dest)
         return (struct destination_status){ .held_since = INSTANT_NONE, .held_until = INSTANT_NONE, .look_at = INSTANT_NONE,
                                             .next_since = INSTANT_NONE, .limit.rises_at = INSTANT_NONE };
-    struct rate_limiter rate = dest->rate;
+    struct rate_limiter rate = dest->rate.limiter;
     bool fallback = dest_uses_fallback(dest);
     struct gate_answer gate = dest_ask(fallback ? &dest->fallback : &dest->gate, &rate, engine_now(engine));
     bool blocked = block_holds(&dest->gate.block);
     if (gate.hold == HOLD_NONE && blocked && !fallback) /* a look may go, and no job is there for it */
-        gate = (struct gate_answer){ .hold = HOLD_BLOCKED, .until = dest->gate.block.kept.look_at };
+        gate = (struct gate_answer){ .hold = HOLD_BLOCKED, .until = dest->gate.block.saved.look_at };
     bool looks = gate.hold == HOLD_CONTINGENCY || gate.hold == HOLD_BLOCKED;
     const char *held_by = gate_hold_name(gate.hold);
     if (!dest->config)
@@ -365,11 +368,11 @@ struct destination_status engine_destination(const struct engine *engine, struct
         held_by = "dead_full";
     return (struct destination_status){
         .known = true,
-        .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.kept.mode),
+        .mode = dest->gate.paused || (blocked && !fallback) ? "paused" : mode_name(dest->gate.contingency.saved.mode),
         .held_by = held_by,
-        .pause_reason = dest->gate.paused ? dest->pause_reason : blocked ? dest->block_reason : dest->mode_reason,
-        .cause = cause_name(dest->gate.contingency.kept.cause),
-        .mode_since = dest->gate.contingency.kept.since,
+        .pause_reason = dest->gate.paused ? dest->pause.reason : blocked ? dest->block.reason : dest->mode_reason,
+        .cause = cause_name(dest->gate.contingency.saved.cause),
+        .mode_since = dest->gate.contingency.saved.since,
         .outage_since = outage_lasts(&dest->gate.outage) ? dest->gate.outage.since : INSTANT_NONE,
         .held_since = dest->config ? held_since(dest, gate.hold) : INSTANT_NONE,
         .held_until = dest->config && !looks ? gate.until : INSTANT_NONE,
@@ -378,10 +381,10 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .fallback = fallback,
         .concurrency = dest->gate.concurrency,
         .limit = limit_status(&dest->gate.adaptive),
-        .breaker = breaker_state_name(dest->gate.breaker.kept.state),
-        .lanes_with_work = turns_count(&dest->turns),
+        .breaker = breaker_state_name(dest->gate.breaker.saved.state),
+        .lanes_with_work = turns_count(&dest->queue.turns),
         .cycle = dest->cycles.last,
-        .tenants_paused = dest->held_lane_count,
+        .tenants_paused = dest->holds.count,
         .next_since = next_since(&dest->measures),
         .pace = dest->pace,
         .fallback_blocked = dest->fallback.paused,
@@ -408,11 +411,11 @@ bool hold_reason_change(char **held, struct slice reason)
 /* It is held already; a reason without another word leaves the one that was given. */
 static void pause_again(struct engine *engine, struct dest *dest, struct slice reason)
 {
-    if (!hold_reason_change(&dest->pause_reason, reason))
+    if (!hold_reason_change(&dest->pause.reason, reason))
         return;
     dest_changed(dest, (struct dest_change){ .change = "pause_reason", .at = engine_now(engine) });
     log_event(LOG_WARN, "destination_pause_reason", FIELD_CSTR("destination", dest->name),
-              FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
+              FIELD_CSTR("reason", dest->pause.reason ? dest->pause.reason : ""));
     engine_wake(engine);
 }
 
@@ -425,13 +428,13 @@ enum status engine_pause(struct engine *engine, struct slice destination, struct
         pause_again(engine, dest, reason);
         return STATUS_OK;
     }
-    hold_reason_set(&dest->pause_reason, reason);
+    hold_reason_set(&dest->pause.reason, reason);
     dest->gate.paused = true;
-    dest->held_since = engine_now(engine);
-    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->held_since });
+    dest->pause.since = engine_now(engine);
+    dest_changed(dest, (struct dest_change){ .change = "paused", .at = dest->pause.since });
     engine_wake(engine);
     log_event(LOG_WARN, "destination_paused", FIELD_CSTR("destination", dest->name),
-              FIELD_CSTR("reason", dest->pause_reason ? dest->pause_reason : ""));
+              FIELD_CSTR("reason", dest->pause.reason ? dest->pause.reason : ""));
     return STATUS_OK;
 }
 
@@ -443,11 +446,11 @@ enum status engine_resume(struct engine *engine, struct slice destination, struc
     fallback_resume(engine, dest);
     if (!blocks_resume(engine, dest) && !dest->gate.paused)
         return STATUS_OK;
-    free(dest->pause_reason);
-    dest->pause_reason = NULL;
+    free(dest->pause.reason);
+    dest->pause.reason = NULL;
     dest->gate.paused = false;
     dest_ask_no_more(engine, dest);
-    dest->held_since = INSTANT_NONE;
+    dest->pause.since = INSTANT_NONE;
     dest_changed(dest, (struct dest_change){ .change = "resumed", .at = engine_now(engine) });
     engine_wake(engine);
     log_event(LOG_INFO, "destination_resumed", FIELD_CSTR("destination", dest->name));
@@ -469,9 +472,9 @@ enum status engine_enter_contingency(struct engine *engine, struct slice destina
     struct dest *dest = dest_to_hold(engine, destination, err);
     if (!dest)
         return STATUS_NOT_FOUND;
-    const struct contingency_kept *kept = &dest->gate.contingency.kept;
+    const struct contingency_saved *saved = &dest->gate.contingency.saved;
     instant now = engine_now(engine);
-    bool forced = kept->forced && kept->mode == MODE_CONTINGENCY;
+    bool forced = saved->forced && saved->mode == MODE_CONTINGENCY;
     if (forced) {
         if (hold_reason_change(&dest->mode_reason, reason)) {
             dest_changed(dest, (struct dest_change){ .change = "mode_reason", .at = now });
@@ -502,9 +505,9 @@ enum status engine_leave_contingency(struct engine *engine, struct slice destina
 struct engine_figures engine_figures(const struct engine *engine)
 {
     struct engine_figures figures = engine->figures;
-    if (engine->alert_book) {
-        figures.alerts = (int64_t)engine->alert_book->count;
-        figures.alerts_unacked = (int64_t)(engine->alert_book->count - engine->alert_book->acked);
+    if (engine->alerts.book) {
+        figures.alerts = (int64_t)engine->alerts.book->count;
+        figures.alerts_unacked = (int64_t)(engine->alerts.book->count - engine->alerts.book->acked);
     }
     return figures;
 }

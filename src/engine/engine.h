@@ -18,8 +18,8 @@
 #include "core/fairness/turns.h"
 #include "core/outage/cycle.h"
 #include "core/outage/gate.h"
-#include "engine/kept_waits.h"
-#include "engine/writer.h"
+#include "engine/saved/waits.h"
+#include "node/writer.h"
 #include "transport/http/probe.h"
 #include "transport/transport.h"
 
@@ -185,7 +185,7 @@ enum status engine_leave_contingency(struct engine *engine, struct slice destina
  * nothing to do, `wait` is done once everything that was ordered of the destination so far is durable. When that fails,
  * the order holds all the same and is written as soon as the store can; a restart before that undoes it.
  */
-void engine_await_kept(struct engine *engine, struct slice destination, struct kept_wait *wait);
+void engine_await_saved(struct engine *engine, struct slice destination, struct saved_wait *wait);
 
 /*
  * Pull workers. A request is answered once by `done`, perhaps at once: with jobs when there are some,
@@ -242,7 +242,7 @@ struct alert_ack {
  * STATUS_NOT_FOUND: none of that id stands. Else `wait` is done when it is in the store. One about dead letters ends by it,
  * another is marked and stands while it is true.
  */
-enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct kept_wait *wait,
+enum status engine_ack_alert(struct engine *engine, const struct alert_ack *ack, struct saved_wait *wait,
                              struct error *err) MUST_CHECK;
 
 struct engine_figures {

@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "core/decision/backoff.h"
-#include "engine/alert_book.h"
-#include "engine/engine_private.h"
+#include "engine/alerts/alert_book.h"
+#include "engine/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -336,9 +336,9 @@ void measures_tick(struct dest *dest, instant now)
     measures->available_ms += measures->available ? passed : 0;
     measures->contingency_ms += measures->contingency ? passed : 0;
     measures->looked_at = now;
-    measures->contingency = gate->contingency.kept.mode == MODE_CONTINGENCY;
-    measures->available = !measures->contingency && gate->breaker.kept.state != BREAKER_OPEN && !gate->health.down;
-    if (dest->ready == 0)
+    measures->contingency = gate->contingency.saved.mode == MODE_CONTINGENCY;
+    measures->available = !measures->contingency && gate->breaker.saved.state != BREAKER_OPEN && !gate->health.down;
+    if (dest->queue.ready == 0)
         measures->empty_at = now;
     if (minute->sent > 0 && now < minute->since)
         minute->since = now; /* the clock was put back */
@@ -370,13 +370,13 @@ static enum status copy_one(const struct engine *engine, const struct dest *dest
         .status = engine_destination(engine, name),
         .measures = *measures,
         .tenants = tenants,
-        .checked = dest->rules.health_every_ms > 0,
+        .checked = dest->rules.first.health_every_ms > 0,
         .up = !dest->gate.health.down,
         .pulled = dest->config && dest->config->transport == TRANSPORT_PULL,
     };
     ret->status.pause_reason = NULL;
     memcpy(ret->alerts, dest->alerts.stand, sizeof ret->alerts);
-    for (const struct lease_request *request = dest->waiting_first; request; request = request->next)
+    for (const struct lease_request *request = dest->workers.first; request; request = request->next)
         ret->workers++;
     return STATUS_OK;
 }
@@ -394,7 +394,7 @@ enum status engine_measures(const struct engine *engine, struct arena *memory, s
         if (copy_one(engine, dest, memory, &items[count++]) != STATUS_OK)
             return STATUS_NO_MEMORY;
     *ret_measures = (struct engine_measures){ .items = items, .count = count, .expired = engine->expired };
-    if (engine->alert_book)
-        memcpy(ret_measures->alerts, engine->alert_book->stand, sizeof ret_measures->alerts);
+    if (engine->alerts.book)
+        memcpy(ret_measures->alerts, engine->alerts.book->stand, sizeof ret_measures->alerts);
     return copy_policies(engine, memory, ret_measures);
 }

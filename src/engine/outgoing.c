@@ -1,7 +1,7 @@
 #include "engine/outgoing.h"
 
 #include "base/log.h"
-#include "engine/engine_private.h"
+#include "engine/loop.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static bool outgoing_reserve(struct batch *batch)
 
 static struct store_op *add(struct engine *engine, op_done *done, void *context, bool urgent)
 {
-    struct outgoing *outgoing = engine->outgoing;
+    struct outgoing *outgoing = engine->out.filling;
     if (!outgoing) {
         outgoing = malloc(sizeof *outgoing);
         if (!outgoing)
@@ -75,7 +75,7 @@ static struct store_op *add(struct engine *engine, op_done *done, void *context,
         }
         outgoing->engine = engine;
         outgoing->began_at = engine_now(engine);
-        engine->outgoing = outgoing;
+        engine->out.filling = outgoing;
     }
     if (outgoing->batch->count == OUTGOING_OPS_MAX || !outgoing_reserve(outgoing->batch))
         return NULL;
@@ -96,7 +96,7 @@ struct store_op *outgoing_gather(struct engine *engine, op_done *done, void *con
 
 void *outgoing_set_context(struct engine *engine, const void *context, size_t size)
 {
-    struct outgoing *outgoing = engine->outgoing;
+    struct outgoing *outgoing = engine->out.filling;
     assert(outgoing && outgoing->batch->count > 0);
     void *copy = arena_alloc(&outgoing->batch->memory, size);
     if (copy)
@@ -107,14 +107,14 @@ void *outgoing_set_context(struct engine *engine, const void *context, size_t si
 
 void outgoing_drop_last(struct engine *engine)
 {
-    struct batch *batch = engine->outgoing->batch;
+    struct batch *batch = engine->out.filling->batch;
     assert(batch->count > 0);
     batch->ops[--batch->count] = (struct store_op){ 0 };
 }
 
 size_t outgoing_count(const struct engine *engine)
 {
-    return engine->outgoing ? engine->outgoing->batch->count : 0;
+    return engine->out.filling ? engine->out.filling->batch->count : 0;
 }
 
 bool outgoing_has_room(const struct engine *engine, size_t count)
@@ -124,8 +124,8 @@ bool outgoing_has_room(const struct engine *engine, size_t count)
 
 struct arena *outgoing_memory(struct engine *engine)
 {
-    assert(engine->outgoing);
-    return &engine->outgoing->batch->memory;
+    assert(engine->out.filling);
+    return &engine->out.filling->batch->memory;
 }
 
 struct batch_memory *batch_memory_hold(const struct op_result *result)
@@ -154,10 +154,10 @@ static void on_batch_done(struct batch *batch)
     struct outgoing *outgoing = batch->context;
     struct engine *engine = outgoing->engine;
     struct batch_memory *memory = NULL; /* made by the first who holds it; it then owns the batch */
-    assert(engine->batches_out > 0);
-    engine->batches_out--;
+    assert(engine->out.batches > 0);
+    engine->out.batches--;
     ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
-    engine->not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
+    engine->out.not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
     if (batch->status != STATUS_OK)
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
                   FIELD_CSTR("error", batch->error.text), FIELD_INT("operations", (int64_t)batch->count));
@@ -185,7 +185,7 @@ static bool may_gather(struct engine *engine, const struct outgoing *outgoing)
 {
     instant until = instant_add(outgoing->began_at, GATHER_MS);
     instant now = engine_now(engine);
-    if (outgoing->urgent || engine->stopping || engine->ahead_count == 0 || outgoing->batch->count >= GATHER_OPS ||
+    if (outgoing->urgent || engine->stopping || engine->ahead.count == 0 || outgoing->batch->count >= GATHER_OPS ||
         now >= until || now < outgoing->began_at)
         return false;
     engine->ports.wake_at(engine->ports.context, until);
@@ -194,11 +194,11 @@ static bool may_gather(struct engine *engine, const struct outgoing *outgoing)
 
 void outgoing_flush(struct engine *engine)
 {
-    struct outgoing *outgoing = engine->outgoing;
-    if (!outgoing || outgoing->batch->count == 0 || engine->batches_out >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
+    struct outgoing *outgoing = engine->out.filling;
+    if (!outgoing || outgoing->batch->count == 0 || engine->out.batches >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
         return;
-    engine->outgoing = NULL;
-    engine->batches_out++;
+    engine->out.filling = NULL;
+    engine->out.batches++;
     outgoing->batch->context = outgoing;
     outgoing->batch->done = on_batch_done;
     outgoing->batch->reply_to = engine->mailbox;

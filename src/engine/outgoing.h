@@ -7,7 +7,12 @@
 #ifndef ENGINE_OUTGOING_H
 #define ENGINE_OUTGOING_H
 
-#include "engine/writer.h"
+#include "node/writer.h"
+
+enum {
+    AGAIN_MS = 1000,               /* after a batch that failed */
+    HELD_LANES_MAX = 256,          /* tenants of one destination that are held for themselves */
+};
 
 struct engine;
 struct outgoing;

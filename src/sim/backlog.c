@@ -242,7 +242,7 @@ static void count_states(struct backlog *backlog)
 /* The biggest first; who has no job among those taken is left out. */
 static enum status rank_tenants(struct backlog *backlog)
 {
-    size_t count = backlog->tenant_count, kept = 0;
+    size_t count = backlog->tenant_count, saved = 0;
     struct tenant_rank *ranks = calloc(count + 1, sizeof *ranks);
     int32_t *place = calloc(count + 1, sizeof *place);
     char **names = calloc(count + 1, sizeof *names);
@@ -253,15 +253,15 @@ static enum status rank_tenants(struct backlog *backlog)
         for (size_t i = 0; i < backlog->count; i++)
             ranks[backlog->jobs[i].tenant].jobs++;
         qsort(ranks, count, sizeof *ranks, compare_ranks);
-        for (; kept < count && ranks[kept].jobs > 0; kept++) {
-            names[kept] = backlog->tenants[ranks[kept].index];
-            place[ranks[kept].index] = (int32_t)kept;
+        for (; saved < count && ranks[saved].jobs > 0; saved++) {
+            names[saved] = backlog->tenants[ranks[saved].index];
+            place[ranks[saved].index] = (int32_t)saved;
         }
         for (size_t i = 0; i < backlog->count; i++)
             backlog->jobs[i].tenant = place[backlog->jobs[i].tenant];
         free(backlog->tenants);
         backlog->tenants = names;
-        backlog->tenant_count = kept;
+        backlog->tenant_count = saved;
         names = NULL;
     }
     free(names);
@@ -274,7 +274,8 @@ static enum status read_state(struct store_reader *reader, struct backlog *backl
 {
     struct slice state;
     enum status status =
-        reader->ops->reader_kept(reader, SPACE_DESTINATION, slice_from(backlog->destination), &backlog->memory, &state, err);
+        reader->ops->reader_saved(reader, SPACE_DESTINATION, slice_from(backlog->destination), &backlog->memory, &state,
+                                  err);
     if (status == STATUS_NOT_FOUND)
         return STATUS_OK;
     if (status != STATUS_OK)
@@ -415,7 +416,7 @@ enum status backlog_restore(const struct backlog *backlog, struct store *store, 
     enum status status = STATUS_OK;
     if (backlog->state) {
         struct store_op op = { .kind = OP_DESTINATION,
-                               .keep = { .name = slice_from(destination), .value = slice_from(backlog->state) } };
+                               .save = { .name = slice_from(destination), .value = slice_from(backlog->state) } };
         struct arena memory;
         arena_init(&memory, SIZE_MAX / 2);
         status = apply_one(store, now, &op, &memory, err);

@@ -76,8 +76,8 @@ enum status store_each_lane(struct store_reader *reader, enum status (*visit)(vo
     return status;
 }
 
-enum status store_each_kept(struct store_reader *reader, struct slice space,
-                            enum status (*visit)(void *context, const struct kept *kept), void *context, struct error *err)
+enum status store_each_saved(struct store_reader *reader, struct slice space,
+                            enum status (*visit)(void *context, const struct saved *saved), void *context, struct error *err)
 {
     struct buffer before; /* the last name of the page */
     enum status status;
@@ -85,15 +85,16 @@ enum status store_each_kept(struct store_reader *reader, struct slice space,
     buffer_init(&before, SIZE_MAX / 4);
     do {
         struct arena memory;
-        struct kept *kept;
+        struct saved *saved;
         arena_init(&memory, SIZE_MAX / 2);
-        status = reader->ops->reader_kept_list(reader, space, buffer_slice(&before), STORE_PAGE_MAX, &memory, &kept, &count,
+        status = reader->ops->reader_saved_list(reader, space, buffer_slice(&before), STORE_PAGE_MAX, &memory, &saved,
+                                                &count,
                                                err);
         for (size_t i = 0; status == STATUS_OK && i < count; i++)
-            status = visited(visit(context, &kept[i]), err);
+            status = visited(visit(context, &saved[i]), err);
         if (status == STATUS_OK && count > 0) {
             buffer_clear(&before);
-            buffer_append(&before, kept[count - 1].name);
+            buffer_append(&before, saved[count - 1].name);
             status = visited(buffer_status(&before), err);
         }
         arena_release(&memory);

@@ -232,10 +232,10 @@ struct op_orphans {
 };
 
 /*
- * OP_KEEP: the engine's own notes, a value by name in one of its spaces; an empty value takes the note away. STATUS_INVALID
+ * OP_SAVE: the engine's own notes, a value by name in one of its spaces; an empty value takes the note away. STATUS_INVALID
  * without a name. OP_DESTINATION: the same in SPACE_DESTINATION, a destination's mode, with an event.
  */
-struct op_keep {
+struct op_save {
     struct slice space, name;
     struct slice value; /* JSON */
 };
@@ -245,7 +245,7 @@ struct op_keep {
 #define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
 /* What is kept under one name. */
-struct kept {
+struct saved {
     struct slice name, value;
 };
 
@@ -271,7 +271,7 @@ enum op_kind {
     OP_PROMOTE,
     OP_ORPHANS,
     OP_DESTINATION,
-    OP_KEEP,
+    OP_SAVE,
     OP_NOTE,
     OP_TRIM,
 };
@@ -312,7 +312,7 @@ struct store_op {
         struct op_job job;
         struct op_promote promote;
         struct op_orphans orphans;
-        struct op_keep keep;
+        struct op_save save;
         struct op_trim trim;
     };
     enum status status; /* result: of this operation alone */
@@ -452,12 +452,12 @@ struct store_ops {
      */
     enum status (*reader_ahead)(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
-    /* What OP_KEEP and OP_DESTINATION keep. STATUS_NOT_FOUND. */
-    enum status (*reader_kept)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
+    /* What OP_SAVE and OP_DESTINATION keep. STATUS_NOT_FOUND. */
+    enum status (*reader_saved)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
     /* A page of a space, from the last name to the first; only names before `before`, where that is not empty. */
-    enum status (*reader_kept_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
+    enum status (*reader_saved_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
 };
 
 /* The common beginnings of every backend's handles. */
@@ -491,8 +491,8 @@ enum status store_open(const struct store_backend *backends, struct slice addres
  */
 enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
                             void *context, struct error *err) MUST_CHECK;
-enum status store_each_kept(struct store_reader *reader, struct slice space,
-                            enum status (*visit)(void *context, const struct kept *kept), void *context,
+enum status store_each_saved(struct store_reader *reader, struct slice space,
+                            enum status (*visit)(void *context, const struct saved *saved), void *context,
                             struct error *err) MUST_CHECK;
 
 /* How many jobs one of so many tenants may have waiting; 0: there is no such limit. */

@@ -205,10 +205,10 @@ void trail_trimmed_format(const struct trail_head *newest, char ret_text[TRAIL_T
 
 static const char broken_begin[] = "{\"note\":\"trail_broken\",\"kept\":\"";
 
-void trail_broken_format(const struct trail_head *kept, char ret_text[TRAIL_TRIMMED_BYTES])
+void trail_broken_format(const struct trail_head *saved, char ret_text[TRAIL_TRIMMED_BYTES])
 {
     char head[TRAIL_HEAD_BYTES];
-    trail_head_format(kept, head);
+    trail_head_format(saved, head);
     snprintf(ret_text, TRAIL_TRIMMED_BYTES, "%s%s\"}", broken_begin, head);
 }
 
@@ -284,11 +284,11 @@ static bool head_equal(const struct trail_head *a, const struct trail_head *b)
     return a->number == b->number && memcmp(a->hash, b->hash, EVENT_HASH_BYTES) == 0;
 }
 
-enum status trail_check_end(struct trail_check *check, const struct trail_head *kept, struct error *err)
+enum status trail_check_end(struct trail_check *check, const struct trail_head *saved, struct error *err)
 {
-    if (check->at.number < kept->number)
+    if (check->at.number < saved->number)
         return error_set(err, STATUS_CORRUPT, "the trail was cut: it ends with event %" PRId64 ", and event %" PRId64
-                         " was written", check->at.number, kept->number);
+                         " was written", check->at.number, saved->number);
     for (size_t i = 0; i < check->expected_count; i++) {
         const struct trail_head *expected = &check->expected[i];
         if (expected->number > check->at.number)
@@ -305,7 +305,7 @@ enum status trail_check_end(struct trail_check *check, const struct trail_head *
                          ", which a start of the daemon has left", check->broken);
     /* Older versions did not tell of trims; a trim of this one leaves an event at least. */
     bool tells = check->forms[EVENT_FORM_SALTED] + check->forms[EVENT_FORM_KEYED] > 0 ||
-                 (kept->number > 0 && check->at.number < check->first);
+                 (saved->number > 0 && check->at.number < check->first);
     if (tells && !head_equal(&check->trimmed, &check->anchor))
         return error_set(err, STATUS_CORRUPT, "events up to %" PRId64 " are gone, and the trail tells of %s",
                          check->anchor.number, check->trimmed.number ? "another trim" : "none that was trimmed");

@@ -43,7 +43,7 @@ void trail_head_mark(const struct trail_key *key, const struct trail_head *head,
 bool trail_hash_parse(struct slice text, unsigned char ret_hash[EVENT_HASH_BYTES]) MUST_CHECK;
 
 /* The data of the event that a store begins with when its trail does not end where it should. */
-void trail_broken_format(const struct trail_head *kept, char ret_text[TRAIL_TRIMMED_BYTES]);
+void trail_broken_format(const struct trail_head *saved, char ret_text[TRAIL_TRIMMED_BYTES]);
 /* The data of the event that a trim leaves: the newest that went. */
 void trail_trimmed_format(const struct trail_head *newest, char ret_text[TRAIL_TRIMMED_BYTES]);
 
@@ -69,6 +69,6 @@ void trail_check_begin(struct trail_check *check, const struct trail_key *key, c
 /* The next event. STATUS_CORRUPT: it is missing, or not what was written. STATUS_INVALID: its key is not known. */
 enum status trail_check_event(struct trail_check *check, const struct event *event, struct error *err) MUST_CHECK;
 /* `kept`: the head that the store has, number 0: none. STATUS_CORRUPT: the chain ends too early, or begins too late. */
-enum status trail_check_end(struct trail_check *check, const struct trail_head *kept, struct error *err) MUST_CHECK;
+enum status trail_check_end(struct trail_check *check, const struct trail_head *saved, struct error *err) MUST_CHECK;
 
 #endif

@@ -44,7 +44,7 @@ static void collect(struct curl_loop *loop)
 struct curl_watch {
     struct event *event; /* NULL: none yet */
     short wanted;        /* what the event is registered for; 0: it is not */
-    bool kept;           /* of a connection that was made: it is closed by curl_loop_close, and not without it */
+    bool saved;           /* of a connection that was made: it is closed by curl_loop_close, and not without it */
     bool idle;           /* libcurl has no use for it at present */
     int64_t idle_since_ms;
     uint64_t address;    /* of the other side */
@@ -161,7 +161,7 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
     if (!watch)
         return -1;
     watch->idle = what == CURL_POLL_REMOVE;
-    if (watch->idle && watch->kept) {
+    if (watch->idle && watch->saved) {
         rest_begin(loop, watch);
         return 0;
     }
@@ -215,7 +215,7 @@ void curl_loop_keep(struct curl_loop *loop, CURL *curl)
     long port = 0;
     curl_easy_getinfo(curl, CURLINFO_PRIMARY_IP, &ip);
     curl_easy_getinfo(curl, CURLINFO_PRIMARY_PORT, &port);
-    watch->kept = true;
+    watch->saved = true;
     if (watch->wanted == 0) /* the farewell came before anybody knew that it would be kept */
         rest_begin(loop, watch);
     watch->address = hash_slice((uint64_t)port, 0, slice_from(ip));
@@ -251,7 +251,7 @@ static size_t count_resting(const struct curl_loop *loop)
 {
     size_t count = 0;
     for (size_t i = 0; i < loop->watch_count; i++)
-        count += loop->watches[i].idle && loop->watches[i].kept;
+        count += loop->watches[i].idle && loop->watches[i].saved;
     return count;
 }
 
@@ -267,17 +267,17 @@ static bool has_ended(int fd)
  */
 static size_t rest_end(struct resting *resting, size_t count, int64_t now_ms)
 {
-    size_t ended = 0, kept = 0, of_address = 0;
+    size_t ended = 0, saved = 0, of_address = 0;
     if (count > 0)
         qsort(resting, count, sizeof *resting, resting_compare);
     for (size_t i = 0; i < count; i++) {
         int64_t rested_ms = now_ms - resting[i].since_ms;
         of_address = i > 0 && resting[i - 1].address == resting[i].address ? of_address + 1 : 1;
-        bool spare = rested_ms >= REST_MS_MIN && (of_address > REST_PER_ADDRESS_MAX || kept >= REST_MAX);
+        bool spare = rested_ms >= REST_MS_MIN && (of_address > REST_PER_ADDRESS_MAX || saved >= REST_MAX);
         if (spare || rested_ms >= REST_MS_MAX)
             shutdown(resting[i].fd, SHUT_RDWR);
         else
-            kept++;
+            saved++;
         ended += has_ended(resting[i].fd);
     }
     return ended;
@@ -320,7 +320,7 @@ static void on_rest(evutil_socket_t fd, short what, void *context)
     (void)what;
     for (size_t i = 0; resting && i < loop->watch_count; i++) {
         const struct curl_watch *watch = &loop->watches[i];
-        if (watch->idle && watch->kept)
+        if (watch->idle && watch->saved)
             resting[filled++] = (struct resting){ watch->address, watch->idle_since_ms, (int)i };
     }
     if (rest_end(resting, filled, monotonic_ms()) > 0)

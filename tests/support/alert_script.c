@@ -41,14 +41,14 @@ void alert_messages_check(const struct script *script, const char *const *expect
 
 size_t alert_notes(struct world *world, struct slice space, struct slice *ret_first, struct arena *memory)
 {
-    struct kept *kept;
+    struct saved *saved;
     struct error error;
     size_t count;
     arena_init(memory, SIZE_MAX / 4);
-    assert_int_equal(world->reader->ops->reader_kept_list(world->reader, space, SLICE(""), STORE_PAGE_MAX, memory, &kept, &count, &error),
+    assert_int_equal(world->reader->ops->reader_saved_list(world->reader, space, SLICE(""), STORE_PAGE_MAX, memory, &saved, &count, &error),
                      STATUS_OK);
     if (count > 0 && ret_first)
-        *ret_first = kept[0].value;
+        *ret_first = saved[0].value;
     return count;
 }
 

@@ -4,8 +4,8 @@
 #ifndef SUPPORT_ALERT_SCRIPT_H
 #define SUPPORT_ALERT_SCRIPT_H
 
-#include "engine/alerts.h"
-#include "engine/notify.h"
+#include "engine/alerts/alerts.h"
+#include "engine/alerts/notify.h"
 #include "support/check.h"
 #include "support/world.h"
 

@@ -26,7 +26,7 @@ struct receiver {
     const struct receiver_reply *replies;
     size_t reply_count, reply_next;
     size_t request_count, under_way, under_way_most;
-    struct receiver_request kept[KEPT_REQUESTS];
+    struct receiver_request saved[KEPT_REQUESTS];
 };
 
 static struct receiver *receiver_of(const struct line *line)
@@ -137,7 +137,7 @@ static size_t request_begun(struct receiver *receiver)
 static void request_keep(struct receiver *receiver, const struct receiver_request *request, size_t number)
 {
     pthread_mutex_lock(&receiver->lines.lock);
-    struct receiver_request *place = &receiver->kept[number % KEPT_REQUESTS];
+    struct receiver_request *place = &receiver->saved[number % KEPT_REQUESTS];
     receiver_request_release(place);
     request_copy(request, place);
     pthread_mutex_unlock(&receiver->lines.lock);
@@ -344,7 +344,7 @@ struct receiver *receiver_new(const struct receiver_settings *settings)
     assert_non_null(receiver);
     receiver->settings = settings ? *settings : plain;
     for (size_t i = 0; i < KEPT_REQUESTS; i++)
-        request_init(&receiver->kept[i]);
+        request_init(&receiver->saved[i]);
     const struct line_settings lines = { .serve = serve,
                                          .cert = receiver->settings.cert,
                                          .key = receiver->settings.key,
@@ -362,7 +362,7 @@ void receiver_free(struct receiver *receiver)
         return;
     line_server_close(&receiver->lines);
     for (size_t i = 0; i < KEPT_REQUESTS; i++)
-        receiver_request_release(&receiver->kept[i]);
+        receiver_request_release(&receiver->saved[i]);
     free(receiver);
 }
 
@@ -425,7 +425,7 @@ bool receiver_last(struct receiver *receiver, size_t back, struct receiver_reque
     pthread_mutex_lock(&receiver->lines.lock);
     bool there = back < receiver->request_count && back < KEPT_REQUESTS;
     if (there)
-        request_copy(&receiver->kept[(receiver->request_count - 1 - back) % KEPT_REQUESTS], ret_request);
+        request_copy(&receiver->saved[(receiver->request_count - 1 - back) % KEPT_REQUESTS], ret_request);
     pthread_mutex_unlock(&receiver->lines.lock);
     return there;
 }

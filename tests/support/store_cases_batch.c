@@ -205,10 +205,10 @@ static char *snapshot(struct store_fixture *f)
         for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
             used += (size_t)snprintf(text + used, BYTES - used, "%" PRId64 " ", numbers[j]);
     }
-    struct slice kept = SLICE("none");
-    enum status status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, SLICE("d"), &f->memory, &kept, &err);
-    used += (size_t)snprintf(text + used, BYTES - used, "d: %s %.*s\n", status_name(status), SLICE_ARG(kept));
-    status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, SLICE("new"), &f->memory, &kept, &err);
+    struct slice saved = SLICE("none");
+    enum status status = f->store->ops->reader_saved(f->reader, SPACE_DESTINATION, SLICE("d"), &f->memory, &saved, &err);
+    used += (size_t)snprintf(text + used, BYTES - used, "d: %s %.*s\n", status_name(status), SLICE_ARG(saved));
+    status = f->store->ops->reader_saved(f->reader, SPACE_DESTINATION, SLICE("new"), &f->memory, &saved, &err);
     used += (size_t)snprintf(text + used, BYTES - used, "new: %s\n", status_name(status));
     assert_true(used < BYTES);
     return text;
@@ -232,10 +232,10 @@ static void every_kind(struct store_fixture *f, const struct job *running, struc
         job_op(OP_REDRIVE, "t", "redrive"),
         job_op(OP_PURGE, "t", "purge"),
         insert_op(f, "d", "t", "purge"),
-        { .kind = OP_DESTINATION, .keep = { .name = SLICE("d"), .value = SLICE("changed") } },
-        { .kind = OP_DESTINATION, .keep = { .name = SLICE("new"), .value = SLICE("new") } },
-        { .kind = OP_KEEP, .keep = { SPACE_DESTINATION, SLICE("new"), SLICE("newer") } },
-        { .kind = OP_KEEP, .keep = { SLICE("other"), SLICE("d"), SLICE("") } },
+        { .kind = OP_DESTINATION, .save = { .name = SLICE("d"), .value = SLICE("changed") } },
+        { .kind = OP_DESTINATION, .save = { .name = SLICE("new"), .value = SLICE("new") } },
+        { .kind = OP_SAVE, .save = { SPACE_DESTINATION, SLICE("new"), SLICE("newer") } },
+        { .kind = OP_SAVE, .save = { SLICE("other"), SLICE("d"), SLICE("") } },
         { .kind = OP_NOTE, .data = SLICE("{}") },
         promote_op(),
         { .kind = OP_TRIM, .trim = { .before = f->now, .max = 100 } },
@@ -270,7 +270,7 @@ void batch_fails_and_leaves_nothing(struct store_fixture *f, batch_try try)
     put(f, "y");
     put(f, "cancel");
     put(f, "prioritize");
-    struct store_op keep = { .kind = OP_DESTINATION, .keep = { .name = SLICE("d"), .value = SLICE("kept") } };
+    struct store_op keep = { .kind = OP_DESTINATION, .save = { .name = SLICE("d"), .value = SLICE("kept") } };
     assert_run(f, &keep, STATUS_OK);
     f->now += 20;
 

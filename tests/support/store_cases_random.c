@@ -152,7 +152,7 @@ static enum op_kind some_kind(struct dice *dice)
     } kinds[] = {
         { OP_INSERT, 27 }, { OP_CLAIM, 16 },   { OP_SETTLE, 24 },  { OP_EXTEND, 3 },      { OP_CANCEL, 3 }, { OP_PRIORITIZE, 4 },
         { OP_REDRIVE, 5 }, { OP_PURGE, 2 },    { OP_PROMOTE, 10 }, { OP_ORPHANS, 2 },     { OP_NOTE, 1 },   { OP_DESTINATION, 1 },
-        { OP_TRIM, 1 },    { OP_KEEP, 1 },
+        { OP_TRIM, 1 },    { OP_SAVE, 1 },
     };
     int64_t number = between(dice, 0, 99);
     size_t i = 0;
@@ -187,8 +187,8 @@ static void make_op(struct dice *dice, const struct model *model, struct store_o
                                            .max = 100000 };
         break;
     case OP_DESTINATION:
-    case OP_KEEP:
-        op->keep = (struct op_keep){ SPACE_DESTINATION, one_of(dice, model_destinations, MODEL_DESTINATIONS), one_of(dice, facts, 3) };
+    case OP_SAVE:
+        op->save = (struct op_save){ SPACE_DESTINATION, one_of(dice, model_destinations, MODEL_DESTINATIONS), one_of(dice, facts, 3) };
         break;
     case OP_NOTE:
         break;

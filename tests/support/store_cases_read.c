@@ -267,7 +267,7 @@ static void the_chain_tells_a_changed_byte(void **state)
     struct event *events = read_events(f, 0, &count);
     assert_true(chain_holds(events, count));
     for (size_t i = 0; i < count; i++) {
-        struct event kept = events[i];
+        struct event saved = events[i];
         for (int change = 0; change < 10; change++) {
             switch (change) {
             case 0: events[i].number ^= 1; break;
@@ -285,7 +285,7 @@ static void the_chain_tells_a_changed_byte(void **state)
                 assert_true(events[0].number != 1);
             else
                 assert_false(chain_holds(events, count));
-            events[i] = kept;
+            events[i] = saved;
         }
     }
     assert_true(chain_holds(events, count));
@@ -315,7 +315,7 @@ static struct slice destination_state(struct store_fixture *f, const char *name,
 {
     struct error err = { 0 };
     struct slice text = SLICE("");
-    enum status status = f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, slice_from(name), &f->memory, &text, &err);
+    enum status status = f->store->ops->reader_saved(f->reader, SPACE_DESTINATION, slice_from(name), &f->memory, &text, &err);
     assert_int_equal(status, expected);
     return text;
 }
@@ -328,7 +328,7 @@ static void a_destinations_state_is_kept(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct store_op op = { .kind = OP_DESTINATION,
                                .data = SLICE("{\"why\":1}"),
-                               .keep = { .name = SLICE("claims"), .value = slice_from(states[i]) } };
+                               .save = { .name = SLICE("claims"), .value = slice_from(states[i]) } };
         assert_run(f, &op, STATUS_OK);
         assert_text(destination_state(f, "claims", STATUS_OK), states[i]);
     }
@@ -354,25 +354,25 @@ static void notes_are_kept_by_space_and_name(void **state)
     const struct store_ops *ops = f->store->ops;
     struct error err = { 0 };
     struct slice value;
-    struct kept *kept;
+    struct saved *saved;
     size_t count;
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
-        struct store_op op = { .kind = OP_KEEP, .keep = { slice_from(notes[i].space), slice_from(notes[i].name),
+        struct store_op op = { .kind = OP_SAVE, .save = { slice_from(notes[i].space), slice_from(notes[i].name),
                                                           slice_from(notes[i].value) } };
         assert_run(f, &op, STATUS_OK);
     }
-    assert_int_equal(ops->reader_kept_list(f->reader, SLICE("a"), SLICE(""), 9, &f->memory, &kept, &count, &err), STATUS_OK);
+    assert_int_equal(ops->reader_saved_list(f->reader, SLICE("a"), SLICE(""), 9, &f->memory, &saved, &count, &err), STATUS_OK);
     assert_int_equal(count, 3);
     for (size_t i = 0; i < count; i++) {
-        assert_text(kept[i].name, expected[2 * i]);
-        assert_text(kept[i].value, expected[2 * i + 1]);
+        assert_text(saved[i].name, expected[2 * i]);
+        assert_text(saved[i].value, expected[2 * i + 1]);
     }
-    assert_int_equal(ops->reader_kept_list(f->reader, SLICE("a"), SLICE("3"), 1, &f->memory, &kept, &count, &err), STATUS_OK);
+    assert_int_equal(ops->reader_saved_list(f->reader, SLICE("a"), SLICE("3"), 1, &f->memory, &saved, &count, &err), STATUS_OK);
     assert_int_equal(count, 1);
-    assert_text(kept[0].name, "10");
-    assert_int_equal(ops->reader_kept(f->reader, SLICE("b"), SLICE("2"), &f->memory, &value, &err), STATUS_OK);
+    assert_text(saved[0].name, "10");
+    assert_int_equal(ops->reader_saved(f->reader, SLICE("b"), SLICE("2"), &f->memory, &value, &err), STATUS_OK);
     assert_text(value, "other");
-    assert_int_equal(ops->reader_kept(f->reader, SLICE("a"), SLICE("2"), &f->memory, &value, &err), STATUS_NOT_FOUND);
+    assert_int_equal(ops->reader_saved(f->reader, SLICE("a"), SLICE("2"), &f->memory, &value, &err), STATUS_NOT_FOUND);
     read_events(f, 0, &count);
     assert_int_equal(count, 0);
 }

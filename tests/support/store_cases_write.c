@@ -221,7 +221,7 @@ static void what_cannot_be_is_refused(void **state)
 {
     struct store_fixture *f = *state;
     struct store_op ops[4] = { insert_op(f, "", "t", "a"), insert_op(f, "d", "t", "a"), job_op(OP_PRIORITIZE, "t", "a"),
-                               { .kind = OP_DESTINATION, .keep = { .name = SLICE(""), .value = SLICE("{}") } } };
+                               { .kind = OP_DESTINATION, .save = { .name = SLICE(""), .value = SLICE("{}") } } };
     ops[1].insert.priority = PRIORITY_COUNT;
     ops[2].job.priority = PRIORITY_COUNT;
     fixture_apply(f, ops, 4);
@@ -441,10 +441,10 @@ static void a_claim_gives_a_lease(void **state)
     assert_text(job->payload, "{}");
     assert_text(job->destination, "d");
     assert_text(job->tenant, "t");
-    struct job kept = read_job(f, "t", "a");
-    assert_int_equal(kept.lease_token, job->lease_token);
-    assert_int_equal(kept.lease_until, job->lease_until);
-    assert_int_equal(kept.updated_at, f->now);
+    struct job saved = read_job(f, "t", "a");
+    assert_int_equal(saved.lease_token, job->lease_token);
+    assert_int_equal(saved.lease_until, job->lease_until);
+    assert_int_equal(saved.updated_at, f->now);
     struct event event = last_event(f, "t", "a", EVENT_TYPE_CLAIMED);
     assert_text(event.data, "{\"worker\":\"w\"}");
     assert_int_equal(event.state, STATE_RUNNING);

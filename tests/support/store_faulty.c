@@ -71,7 +71,7 @@ static void faulty_close(struct store *base)
 static bool has_note(const struct store_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (ops[i].kind == OP_KEEP)
+        if (ops[i].kind == OP_SAVE)
             return true;
     return false;
 }
@@ -230,25 +230,25 @@ static enum status faulty_reader_ahead(struct store_reader *base, int64_t lane, 
     return reader->inner->ops->reader_ahead(reader->inner, lane, rank, seq, max, ret_count, err);
 }
 
-static enum status faulty_reader_kept(struct store_reader *base, struct slice space, struct slice name,
+static enum status faulty_reader_saved(struct store_reader *base, struct slice space, struct slice name,
                                       struct arena *memory, struct slice *ret_value, struct error *err)
 {
     struct faulty_reader *reader = reader_of(base);
     enum status status = fault_next(reader->store, FAULTY_READ, err);
     if (status != STATUS_OK)
         return status;
-    return reader->inner->ops->reader_kept(reader->inner, space, name, memory, ret_value, err);
+    return reader->inner->ops->reader_saved(reader->inner, space, name, memory, ret_value, err);
 }
 
-static enum status faulty_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
-                                           struct arena *memory, struct kept **ret_kept, size_t *ret_count,
+static enum status faulty_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                           struct arena *memory, struct saved **ret_saved, size_t *ret_count,
                                            struct error *err)
 {
     struct faulty_reader *reader = reader_of(base);
     enum status status = fault_next(reader->store, FAULTY_READ, err);
     if (status != STATUS_OK)
         return status;
-    return reader->inner->ops->reader_kept_list(reader->inner, space, before, max, memory, ret_kept, ret_count, err);
+    return reader->inner->ops->reader_saved_list(reader->inner, space, before, max, memory, ret_saved, ret_count, err);
 }
 
 static const struct store_ops faulty_ops = {
@@ -268,8 +268,8 @@ static const struct store_ops faulty_ops = {
     .reader_lane = faulty_reader_lane,
     .reader_totals = faulty_reader_totals,
     .reader_ahead = faulty_reader_ahead,
-    .reader_kept = faulty_reader_kept,
-    .reader_kept_list = faulty_reader_kept_list,
+    .reader_saved = faulty_reader_saved,
+    .reader_saved_list = faulty_reader_saved_list,
 };
 
 enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err)

@@ -27,7 +27,7 @@ void store_faulty_set(struct store *store, enum faulty_call call, int64_t n, boo
 
 /* While held, a call of apply waits before it does anything. Let it go before the store is closed. From any thread. */
 void store_faulty_hold(struct store *store, bool held);
-/* As that, but only batches that keep a note (OP_KEEP) wait. Ended by store_faulty_hold too. */
+/* As that, but only batches that keep a note (OP_SAVE) wait. Ended by store_faulty_hold too. */
 void store_faulty_hold_notes(struct store *store);
 /* Waits until a call of apply is there, held; at most a minute, then false. */
 bool store_faulty_await_held(struct store *store);

@@ -420,10 +420,10 @@ void model_apply(struct model *model, const struct store_op *op, struct expected
             expected->count += orphaned(&model->jobs[i], &op->orphans);
         break;
     case OP_DESTINATION:
-    case OP_KEEP:
-        model->states[index_of(model_destinations, MODEL_DESTINATIONS, op->keep.name)] = op->keep.value;
+    case OP_SAVE:
+        model->states[index_of(model_destinations, MODEL_DESTINATIONS, op->save.name)] = op->save.value;
         if (op->kind == OP_DESTINATION)
-            event_add(model, EVENT_TYPE_DESTINATION, NULL, op->keep.name, op->data);
+            event_add(model, EVENT_TYPE_DESTINATION, NULL, op->save.name, op->data);
         break;
     case OP_NOTE:
         event_add(model, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
@@ -677,12 +677,12 @@ void model_check_store(struct model *model, struct store_fixture *f, size_t hist
     if (history_of < model->job_count)
         check_history(model, f, &model->jobs[history_of]);
     for (size_t i = 0; i < MODEL_DESTINATIONS; i++) {
-        struct slice kept;
+        struct slice saved;
         struct error err = { 0 };
         enum status status =
-            f->store->ops->reader_kept(f->reader, SPACE_DESTINATION, slice_from(model_destinations[i]), &f->memory, &kept, &err);
+            f->store->ops->reader_saved(f->reader, SPACE_DESTINATION, slice_from(model_destinations[i]), &f->memory, &saved, &err);
         assert_int_equal(status, model->states[i].len > 0 ? STATUS_OK : STATUS_NOT_FOUND);
         if (model->states[i].len > 0)
-            assert_slice(kept, model->states[i]);
+            assert_slice(saved, model->states[i]);
     }
 }

@@ -152,8 +152,8 @@ static void plan_settle_rest(struct plan *plan)
 
 static void plan_destination(struct plan *plan)
 {
-    add(plan, OP_DESTINATION, STATUS_OK)->keep =
-        (struct op_keep){ .name = SLICE("claims"), .value = SLICE("{\"mode\":\"paused\"}") };
+    add(plan, OP_DESTINATION, STATUS_OK)->save =
+        (struct op_save){ .name = SLICE("claims"), .value = SLICE("{\"mode\":\"paused\"}") };
     add(plan, OP_ORPHANS, STATUS_OK)->orphans = (struct op_orphans){ .until = INSTANT_MAX, .max = 10 };
 }
 

@@ -1,18 +1,18 @@
 /*
  * Dead letters are told of until somebody knows: alerts that stand, their figures, and what acknowledging does.
  */
-#include "engine/engine_private.h"
+#include "engine/loop.h"
 #include "support/alert_script.h"
 
 #include <jansson.h>
 
 struct heard {
-    struct kept_wait wait;
+    struct saved_wait wait;
     bool done;
     enum status status;
 };
 
-static void on_kept(struct kept_wait *wait)
+static void on_saved(struct saved_wait *wait)
 {
     struct heard *heard = wait->context;
     heard->done = true;
@@ -38,7 +38,7 @@ static const char *text_at(const json_t *root, const char *name)
 
 static void acknowledge_newest(struct world *world, const char *note)
 {
-    struct heard heard = { .wait = { .done = on_kept, .context = &heard } };
+    struct heard heard = { .wait = { .done = on_saved, .context = &heard } };
     struct error error;
     json_t *alert = newest(world, SPACE_ALERT);
     const struct alert_ack ack = { .id = slice_from(text_at(alert, "id")), .by = SLICE("maria"), .note = slice_from(note) };
@@ -153,13 +153,13 @@ static void dead_letters_of_before_are_told(void **state)
 {
     struct script script = { .fails_with = "http:400" };
     struct world world = { .destination = alert_answers, .context = &script };
-    struct store_op forget = { .kind = OP_KEEP };
+    struct store_op forget = { .kind = OP_SAVE };
     (void)state;
     world_begin(&world, TO(QUICK), began);
     alert_jobs_add(&world, "d", "A", 5);
     world_run_for(&world, MINUTE_MS);
     json_t *alert = newest(&world, SPACE_ALERT);
-    forget.keep = (struct op_keep){ .space = SPACE_ALERT, .name = slice_from(text_at(alert, "id")), .value = SLICE("") };
+    forget.save = (struct op_save){ .space = SPACE_ALERT, .name = slice_from(text_at(alert, "id")), .value = SLICE("") };
     world_apply(&world, &forget);
     world_crash(&world);
     json_decref(alert);
@@ -228,7 +228,7 @@ static void strangers_are_not_found(void **state)
 {
     struct script script = { .fails_with = "http:400" };
     struct world world = { .destination = alert_answers, .context = &script };
-    struct heard heard = { .wait = { .done = on_kept, .context = &heard } };
+    struct heard heard = { .wait = { .done = on_saved, .context = &heard } };
     struct error error;
     (void)state;
     world_begin(&world, TO(QUICK), began);

@@ -1,7 +1,7 @@
 /*
  * One message a job that died, where notify asks for it: with its id and error, chosen by code.
  */
-#include "engine/notify.h"
+#include "engine/alerts/notify.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

@@ -118,7 +118,7 @@ static void see(struct world *world, const struct store_op *ops, size_t count)
     struct seen now = { 0 };
     (void)world;
     for (size_t i = 0; i < count; i++) {
-        now.records += ops[i].kind == OP_KEEP && slice_equal(ops[i].keep.space, SPACE_ALERT);
+        now.records += ops[i].kind == OP_SAVE && slice_equal(ops[i].save.space, SPACE_ALERT);
         now.notes += ops[i].kind == OP_NOTE && slice_search(ops[i].data, SLICE("alert_")) < ops[i].data.len;
         now.jobs += ops[i].kind == OP_INSERT && slice_equal(ops[i].insert.tenant, NOTIFY_TENANT);
     }

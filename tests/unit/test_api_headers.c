@@ -43,13 +43,13 @@ static void check_answer(const char *answer, const char *request, int status, bo
     static const char *const all[] = { "\r\nX-Content-Type-Options: nosniff\r\n",
                                        "\r\nCross-Origin-Resource-Policy: same-origin\r\n" };
     char first[32];
-    const char *kept = cached ? "\r\nCache-Control: no-cache\r\n" : "\r\nCache-Control: no-store\r\n";
+    const char *saved = cached ? "\r\nCache-Control: no-cache\r\n" : "\r\nCache-Control: no-store\r\n";
     snprintf(first, sizeof first, "HTTP/1.1 %d ", status);
     check(strncmp(answer, first, strlen(first)) == 0, "%s: %.200s", request, answer);
     for (size_t k = 0; k < COUNT_OF(all); k++)
         check(strstr(answer, all[k]), "%s: no %s in %.600s", request, all[k], answer);
     const char *cache = strstr(answer, "\r\nCache-Control:");
-    check(cache && strncmp(cache, kept, strlen(kept)) == 0, "%s: may be kept: %.600s", request, answer);
+    check(cache && strncmp(cache, saved, strlen(saved)) == 0, "%s: may be kept: %.600s", request, answer);
     check(!strstr(cache + 1, "\r\nCache-Control:"), "%s: twice: %.600s", request, answer);
 }
 

@@ -2,7 +2,7 @@
  * Incidents over HTTP: lists and pages, one with its report, what was learned, and who may see what.
  */
 #include "base/log.h"
-#include "engine/incident_record.h"
+#include "engine/incidents/incident_record.h"
 #include "support/api_fixture.h"
 #include "support/check.h"
 

@@ -25,7 +25,7 @@ static const struct order {
     const char *name, *before, *before_body; /* what is ordered first, and answered; NULL: nothing */
     const char *path, *body;
     const char *member, *value; /* of the destination while the order holds */
-    const char *kept;           /* is in the store then */
+    const char *saved;           /* is in the store then */
 } orders[] = {
     { "pause", NULL, NULL, WEB "/pause", "{\"reason\":\"door\"}", "mode", "paused", "\"reason\":\"door\"" },
     { "resume", WEB "/pause", "{}", WEB "/resume", "{}", "mode", "normal", "\"change\":\"resumed\"" },
@@ -100,7 +100,7 @@ static bool is_kept(struct api_fixture *fixture, struct slice space, const char 
     struct arena memory;
     arena_init(&memory, 1 << 20);
     assert_int_equal(store->ops->reader(store, &reader, &error), STATUS_OK);
-    enum status status = reader->ops->reader_kept(reader, space, slice_from(name), &memory, &value, &error);
+    enum status status = reader->ops->reader_saved(reader, space, slice_from(name), &memory, &value, &error);
     assert_true(status == STATUS_OK || status == STATUS_NOT_FOUND);
     bool found = status == STATUS_OK && slice_search(value, slice_from(text)) < value.len;
     reader->ops->reader_close(reader);
@@ -110,7 +110,7 @@ static bool is_kept(struct api_fixture *fixture, struct slice space, const char 
 
 static bool web_is_kept(struct api_fixture *fixture, const struct order *order)
 {
-    return is_kept(fixture, SPACE_DESTINATION, "web", order->kept);
+    return is_kept(fixture, SPACE_DESTINATION, "web", order->saved);
 }
 
 static void no_answer_before_the_commit(void **state)
@@ -243,11 +243,11 @@ static bool lesson_is_kept(struct api_fixture *fixture, const struct lesson *les
     return is_kept(fixture, SLICE("errors"), lesson->name, "seen");
 }
 
-static void await_lesson(struct api_fixture *fixture, const struct lesson *lesson, bool kept)
+static void await_lesson(struct api_fixture *fixture, const struct lesson *lesson, bool saved)
 {
-    for (int i = 0; i < 30000 && lesson_is_kept(fixture, lesson) != kept; i++)
+    for (int i = 0; i < 30000 && lesson_is_kept(fixture, lesson) != saved; i++)
         poll(NULL, 0, 2);
-    check(lesson_is_kept(fixture, lesson) == kept, kept ? "the error is not learned" : "it was not tried again");
+    check(lesson_is_kept(fixture, lesson) == saved, saved ? "the error is not learned" : "it was not tried again");
 }
 
 /* The error whose sample begins so. */

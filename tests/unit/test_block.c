@@ -109,14 +109,14 @@ static void looks_double(void **state)
     refuse(&scene, 0, false, START);
     for (size_t i = 0; i < COUNT_OF(minutes); i++) {
         instant due = START + MINUTES(minutes[i]);
-        assert_true(block_holds(block) && block->kept.look_at == due);
+        assert_true(block_holds(block) && block->saved.look_at == due);
         assert_false(block_looks(block, due - 1));
         assert_true(block_looks(block, due));
         block_looked(block, due);
         assert_false(block_looks(block, due));
         refuse(&scene, 0, false, due);
     }
-    assert_true(block->kept.confirmed);
+    assert_true(block->saved.confirmed);
 }
 
 static void what_was_under_way_changes_no_look(void **state)
@@ -126,10 +126,10 @@ static void what_was_under_way_changes_no_look(void **state)
     scene_begin(&scene, true, false);
     for (int i = 0; i < 50; i++)
         refuse(&scene, 0, false, START + i);
-    assert_int_equal(scene.destination.kept.look_at, START + 1 + MINUTES(1));
-    assert_false(scene.destination.kept.confirmed);
+    assert_int_equal(scene.destination.saved.look_at, START + 1 + MINUTES(1));
+    assert_false(scene.destination.saved.confirmed);
     refuse(&scene, 0, false, START - 5000); /* the clock was put back */
-    assert_int_equal(scene.destination.kept.look_at, START + 1 + MINUTES(1));
+    assert_int_equal(scene.destination.saved.look_at, START + 1 + MINUTES(1));
     assert_true(block_looks(&scene.destination, START - MINUTES(120)));
 }
 
@@ -143,11 +143,11 @@ static void looks_go_on(void **state)
     refuse(&scene, 0, false, START);
     refuse(&scene, 0, false, START);
     block_looked(block, START + MINUTES(1));
-    assert_int_equal(block->kept.look_at, START + MINUTES(2));
+    assert_int_equal(block->saved.look_at, START + MINUTES(2));
     block_hasten(block, START + MINUTES(1) + 5);
     assert_true(block_looks(block, START + MINUTES(1) + 5));
     assert_int_equal(refuse(&scene, 0, true, START + MINUTES(3)), BLOCK_JOB);
-    assert_int_equal(block->kept.look_at, START + MINUTES(6));
+    assert_int_equal(block->saved.look_at, START + MINUTES(6));
     assert_true(block_went_well(block));
     assert_false(block_holds(block) || block_looks(block, INSTANT_MAX) || block_went_well(block));
     block_hasten(block, START);
@@ -171,7 +171,7 @@ static void a_wrong_hold_is_harder_to_come_by(void **state)
         ;
     refuse(&scene, 0, false, START + MINUTES(1));
     let_in(&scene, 0);
-    assert_int_equal(scene.destination.kept.needed, BLOCK_NEEDED);
+    assert_int_equal(scene.destination.saved.needed, BLOCK_NEEDED);
 }
 
 /* Nothing leaves: whoever's job it was, and whatever each tenant has of its own. */
@@ -182,29 +182,29 @@ static void what_cannot_be_sent(void **state)
     (void)state;
     scene_begin(&scene, false, true);
     assert_int_equal(block_refused(&scene.destination, &scene.tenants[0], &refusal, START), BLOCK_DESTINATION);
-    assert_true(scene.destination.kept.unsent);
+    assert_true(scene.destination.saved.unsent);
     assert_int_equal(block_refused(&scene.destination, &scene.tenants[0], &refusal, START + MINUTES(1)), BLOCK_JOB);
-    assert_int_equal(scene.destination.kept.look_at, START + MINUTES(2));
+    assert_int_equal(scene.destination.saved.look_at, START + MINUTES(2));
     refuse(&scene, 1, false, START + MINUTES(2)); /* it can, and is refused */
-    assert_false(scene.destination.kept.unsent);
+    assert_false(scene.destination.saved.unsent);
     block_ends(&scene.destination);
     block_hold(&scene.destination, START);
-    assert_true(block_holds(&scene.destination) && !scene.destination.kept.unsent);
+    assert_true(block_holds(&scene.destination) && !scene.destination.saved.unsent);
 }
 
 static void what_is_kept(void **state)
 {
-    static const struct block_kept held = { .held = true, .since = START, .look_at = START + 5, .needed = 8 };
+    static const struct block_saved held = { .held = true, .since = START, .look_at = START + 5, .needed = 8 };
     static const int64_t odd[] = { 0, 1, -3, 65 };
     struct block block;
     (void)state;
     block_restore(&block, &held);
-    assert_true(block_holds(&block) && block_looks(&block, START + 5) && block.kept.needed == 8);
+    assert_true(block_holds(&block) && block_looks(&block, START + 5) && block.saved.needed == 8);
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
-        struct block_kept kept = held;
-        kept.needed = odd[i];
-        block_restore(&block, &kept);
-        assert_int_equal(block.kept.needed, BLOCK_NEEDED);
+        struct block_saved saved = held;
+        saved.needed = odd[i];
+        block_restore(&block, &saved);
+        assert_int_equal(block.saved.needed, BLOCK_NEEDED);
     }
 }
 

@@ -24,7 +24,7 @@ static void heard(struct model *model, struct breaker_change change)
     model->half_opened += change.to == BREAKER_HALF_OPEN;
     model->closed += change.to == BREAKER_CLOSED;
     assert_int_equal(change.at, model->now);
-    assert_int_equal(change.to, model->breaker.kept.state);
+    assert_int_equal(change.to, model->breaker.saved.state);
 }
 
 static struct model begin(void)
@@ -120,8 +120,8 @@ static void scripts(void **state)
         struct model model = begin();
         play(&model, cases[i].script);
         struct breaker_answer answer = breaker_ask(&model.breaker, &config, model.now);
-        check(model.breaker.kept.state == cases[i].expected, "%s: %s", cases[i].name,
-              breaker_state_name(model.breaker.kept.state));
+        check(model.breaker.saved.state == cases[i].expected, "%s: %s", cases[i].name,
+              breaker_state_name(model.breaker.saved.state));
         check(answer.room == cases[i].room, "%s: room %lld", cases[i].name, (long long)answer.room);
         check(answer.until == (cases[i].until_ms < 0 ? INSTANT_NONE : START + cases[i].until_ms), "%s: until %lld",
               cases[i].name, (long long)(answer.until - START));
@@ -144,16 +144,16 @@ static void answers_to_earlier_sends_do_not_count(void **state)
     play(&model, "FFFF");
     uint32_t open = model.breaker.epoch;
     heard(&model, note_of(&model, open, false)); /* nothing can be sent while it is open */
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
     play(&model, "1000 T");
     for (int i = 0; i < 10; i++)
         heard(&model, note_of(&model, i % 2 ? before : open, i < 5));
-    assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_HALF_OPEN);
     assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 1);
     uint32_t probing = model.breaker.epoch;
     play(&model, "30000"); /* never answered */
     heard(&model, note_of(&model, probing, false));
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
 }
 
 static void places_are_given_back(void **state)
@@ -168,7 +168,7 @@ static void places_are_given_back(void **state)
     breaker_give_back(&model.breaker, model.breaker.epoch, 2);
     assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 2);
     play(&model, "3600000"); /* with no work there is nothing to wait for */
-    assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_HALF_OPEN);
 }
 
 static void a_restart_in_each_state(void **state)
@@ -185,21 +185,21 @@ static void a_restart_in_each_state(void **state)
         struct model before = begin();
         play(&before, cases[i].script);
         struct model after = { .now = before.now + cases[i].down_ms };
-        breaker_restore(&after.breaker, &config, &before.breaker.kept, after.now);
+        breaker_restore(&after.breaker, &config, &before.breaker.saved, after.now);
         heard(&after, breaker_tick(&after.breaker, &config, after.now));
-        check(after.breaker.kept.state == cases[i].expected, "%s: %s", cases[i].name, breaker_state_name(after.breaker.kept.state));
-        check(after.breaker.kept.until == (cases[i].until_ms < 0 ? INSTANT_NONE : START + cases[i].until_ms), "%s", cases[i].name);
-        check(after.breaker.kept.openings == before.breaker.kept.openings, "%s: openings", cases[i].name);
+        check(after.breaker.saved.state == cases[i].expected, "%s: %s", cases[i].name, breaker_state_name(after.breaker.saved.state));
+        check(after.breaker.saved.until == (cases[i].until_ms < 0 ? INSTANT_NONE : START + cases[i].until_ms), "%s", cases[i].name);
+        check(after.breaker.saved.openings == before.breaker.saved.openings, "%s: openings", cases[i].name);
     }
     struct model before = begin(), after = { .now = START };
     struct breaker_config off = config;
     off.enabled = false;
     play(&before, "FFFF");
-    breaker_restore(&after.breaker, &off, &before.breaker.kept, START);
-    assert_int_equal(after.breaker.kept.state, BREAKER_CLOSED);
-    struct breaker_kept odd = { .state = BREAKER_OPEN, .since = START, .until = INSTANT_NONE };
+    breaker_restore(&after.breaker, &off, &before.breaker.saved, START);
+    assert_int_equal(after.breaker.saved.state, BREAKER_CLOSED);
+    struct breaker_saved odd = { .state = BREAKER_OPEN, .since = START, .until = INSTANT_NONE };
     breaker_restore(&after.breaker, &config, &odd, START);
-    assert_int_equal(after.breaker.kept.openings, 1);
+    assert_int_equal(after.breaker.saved.openings, 1);
     assert_int_equal(breaker_tick(&after.breaker, &config, START).to, BREAKER_HALF_OPEN);
 }
 
@@ -208,26 +208,26 @@ static void a_clock_that_jumps(void **state)
     (void)state;
     struct model model = begin();
     play(&model, "FFFF -3600000"); /* open, and an hour back: it waits as long as it would have from then */
-    assert_int_equal(model.breaker.kept.until, model.now + 1000);
+    assert_int_equal(model.breaker.saved.until, model.now + 1000);
     play(&model, "1000");
-    assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_HALF_OPEN);
     play(&model, "TT -3600000");
-    assert_int_equal(model.breaker.kept.until, model.now + PROBE_MS);
+    assert_int_equal(model.breaker.saved.until, model.now + PROBE_MS);
     play(&model, "30000");
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
     play(&model, "2000 S");
-    assert_int_equal(model.breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(model.breaker.saved.state, BREAKER_CLOSED);
     play(&model, "FFF -2000 F"); /* a small step back: they still stand in the window */
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
     model = begin();
     play(&model, "FFF -3600000 F"); /* a large one: counted anew */
-    assert_int_equal(model.breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(model.breaker.saved.state, BREAKER_CLOSED);
     play(&model, "86400000 F");
-    assert_int_equal(model.breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(model.breaker.saved.state, BREAKER_CLOSED);
     model = begin();
     model.now = -5000; /* before 1970 numbers are negative, and nothing else is different */
     play(&model, "FF 9000 FF");
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
 }
 
 static void settings(void **state)
@@ -239,7 +239,7 @@ static void settings(void **state)
     other.enabled = false;
     for (int i = 0; i < 100; i++)
         note(&breaker, &other, i + 1, 1, true, START);
-    assert_int_equal(breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(breaker.saved.state, BREAKER_CLOSED);
     assert_int_equal(breaker_ask(&breaker, &other, START).room, INT64_MAX);
 
     struct model model = begin();
@@ -255,10 +255,10 @@ static void settings(void **state)
     breaker_init(&breaker, START);
     for (int i = 0; i < 4; i++)
         breaker_note(&breaker, &other, &(struct breaker_call){ breaker.epoch, i + 1, 1, false, false, 100000 }, START);
-    assert_int_equal(breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(breaker.saved.state, BREAKER_CLOSED);
     for (int i = 0; i < 4; i++)
         change = note(&breaker, &other, i + 10, 1, true, START);
-    assert_int_equal(breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(breaker.saved.state, BREAKER_OPEN);
     assert_int_equal(change.until, START + 1000);
 }
 
@@ -296,7 +296,7 @@ static void a_tenant_does_not_speak_for_the_others(void **state)
                 note(&breaker, &config, ++job, tenant + 1, true, START);
         for (int more = 0; more < 2000 && cases[i].failing == 1; more++)
             note(&breaker, &config, ++job, 1, true, START);
-        check((breaker.kept.state == BREAKER_OPEN) == cases[i].opens, "%s: %s", cases[i].name, breaker_state_name(breaker.kept.state));
+        check((breaker.saved.state == BREAKER_OPEN) == cases[i].opens, "%s: %s", cases[i].name, breaker_state_name(breaker.saved.state));
     }
 }
 
@@ -307,7 +307,7 @@ static void looks_that_are_answered_come_soon(void **state)
     struct model model = begin();
     play(&model, "FFFF 1000");
     for (int i = 0; i < LOOKS_SOON_MAX; i++) {
-        assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+        assert_int_equal(model.breaker.saved.state, BREAKER_HALF_OPEN);
         assert_true(i == 0 || model.breaker.used_look_at == START + 1000 + 2 * 1000);
         play(&model, "F");
         assert_int_equal(breaker_ask(&model.breaker, &config, model.now).room, 0);
@@ -315,10 +315,10 @@ static void looks_that_are_answered_come_soon(void **state)
         play(&model, "1000");
     }
     play(&model, "F");
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
-    assert_int_equal(model.breaker.kept.until, model.now + 2000);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.until, model.now + 2000);
     play(&model, "2000 A 4000 F"); /* nobody was there in between: it begins anew */
-    assert_int_equal(model.breaker.kept.state, BREAKER_HALF_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_HALF_OPEN);
 }
 
 /* One failed and the other did not leave after all: nothing more is to be awaited. */
@@ -329,7 +329,7 @@ static void a_look_that_did_not_leave(void **state)
     play(&model, "FFFF 1000 TA");
     breaker_give_back(&model.breaker, model.breaker.epoch, 1);
     heard(&model, breaker_tick(&model.breaker, &config, model.now));
-    assert_int_equal(model.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(model.breaker.saved.state, BREAKER_OPEN);
 }
 
 int main(void)

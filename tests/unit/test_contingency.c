@@ -27,7 +27,7 @@ struct model {
     struct contingency contingency;
     const struct contingency_rules *rules;
     instant now;
-    bool well, held_back, kept;
+    bool well, held_back, saved;
     int64_t under_way;
     char changes[CHANGES_MAX + 1]; /* C, R or N for each mode that was told */
     struct mode_change last;
@@ -44,7 +44,7 @@ static struct model begin(const struct contingency_rules *rules)
 
 static void heard(struct model *model, struct mode_change change)
 {
-    assert_int_equal(change.to, model->contingency.kept.mode);
+    assert_int_equal(change.to, model->contingency.saved.mode);
     if (change.from == change.to)
         return;
     size_t len = strlen(model->changes);
@@ -52,7 +52,7 @@ static void heard(struct model *model, struct mode_change change)
     model->changes[len] = "NCR"[change.to];
     model->last = change;
     assert_int_equal(change.at, model->now);
-    assert_int_equal(change.cause, model->contingency.kept.cause);
+    assert_int_equal(change.cause, model->contingency.saved.cause);
 }
 
 static void pass(struct model *model, int64_t ms)
@@ -97,7 +97,7 @@ static void exhaust(struct model *model, bool away)
 {
     instant sign_at = model->contingency.first_sign_at;
     const struct contingency_end end = { .job = model->jobs, .failed_at = sign_at != INSTANT_NONE ? sign_at : START, .away = away };
-    heard(model, contingency_exhausted(&model->contingency, model->rules, !model->well, &end, model->now, &model->kept));
+    heard(model, contingency_exhausted(&model->contingency, model->rules, !model->well, &end, model->now, &model->saved));
 }
 
 static void act(struct model *model, char action)
@@ -302,7 +302,7 @@ static void the_ramp(void **state)
 static void a_job_at_its_end(void **state)
 {
     (void)state;
-    static const struct { const char *name; const struct contingency_rules *rules; const char *script; bool kept; } cases[] = {
+    static const struct { const char *name; const struct contingency_rules *rules; const char *script; bool saved; } cases[] = {
         { "an outage: held", &unchecked, "ttt X", true },
         { "only this one: dead", &unchecked, "g tt X", false },
         { "in contingency: held", &checked, "D X", true },
@@ -314,7 +314,7 @@ static void a_job_at_its_end(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model model = begin(cases[i].rules);
         play(&model, cases[i].script);
-        check(model.kept == cases[i].kept, "%s", cases[i].name);
+        check(model.saved == cases[i].saved, "%s", cases[i].name);
     }
 }
 
@@ -328,7 +328,7 @@ static void how_often_it_is_looked(void **state)
     for (size_t i = 0; i < COUNT_OF(intervals); i++) {
         instant due = contingency_used_look_at(&model.contingency, &unchecked);
         check(due == model.now + intervals[i] * SECOND_MS, "look %zu: %lld", i, (long long)(due - model.now));
-        assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
+        assert_int_equal(model.contingency.saved.check_at, model.now + 300 * SECOND_MS);
         pass(&model, due - model.now);
         model.used = i > 0;
         play(&model, "t");
@@ -347,16 +347,16 @@ static void a_look_that_is_answered(void **state)
     for (int i = 0; i < LOOKS_SOON_MAX; i++) {
         model.used = true;
         play(&model, "j");
-        assert_int_equal(model.contingency.kept.check_at, model.now + 30 * SECOND_MS);
+        assert_int_equal(model.contingency.saved.check_at, model.now + 30 * SECOND_MS);
         bool any = contingency_used_look_at(&model.contingency, &unchecked) == model.now + 30 * SECOND_MS;
         check(any == (i + 1 < LOOKS_SOON_MAX), "look %d", i); /* each costs the job a try: so many and no more */
         play(&model, "30");
     }
     play(&model, "j");
-    assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
+    assert_int_equal(model.contingency.saved.check_at, model.now + 300 * SECOND_MS);
     struct model answered = begin(&unchecked); /* it was never seen away: it is what the outage looks like */
     play(&answered, "B 300 j");
-    assert_int_equal(answered.contingency.kept.check_at, answered.now + 30 * SECOND_MS);
+    assert_int_equal(answered.contingency.saved.check_at, answered.now + 30 * SECOND_MS);
     assert_int_equal(contingency_used_look_at(&answered.contingency, &unchecked), answered.now + 600 * SECOND_MS);
 }
 
@@ -367,17 +367,17 @@ static void a_go_that_is_answered(void **state)
     struct model model = begin(&checked);
     play(&model, "D U g jjj");
     assert_string_equal(model.changes, "CRC");
-    assert_int_equal(model.contingency.kept.check_at, model.now + 30 * SECOND_MS);
+    assert_int_equal(model.contingency.saved.check_at, model.now + 30 * SECOND_MS);
     play(&model, "30 g ttt");
     assert_string_equal(model.changes, "CRCRC");
-    assert_int_equal(model.contingency.kept.check_at, model.now + 300 * SECOND_MS);
+    assert_int_equal(model.contingency.saved.check_at, model.now + 300 * SECOND_MS);
 }
 
 static void the_report(void **state)
 {
     (void)state;
     struct model model = begin(&unchecked);
-    const struct incident *incident = &model.contingency.kept.incident;
+    const struct incident *incident = &model.contingency.saved.incident;
     contingency_held(&model.contingency, 99); /* nothing is held in normal mode */
     contingency_unspent(&model.contingency, 99);
     play(&model, "b g 10 t 10 c 10 t X");
@@ -418,11 +418,11 @@ static void the_first_sign_of_a_health_check(void **state)
     (void)state;
     struct model model = begin(&checked);
     play(&model, "d 30 u 30 d 30 d 30 D");
-    assert_int_equal(model.contingency.kept.incident.first_sign_at, START + 60 * SECOND_MS);
-    assert_int_equal(model.contingency.kept.incident.entered_at, START + 120 * SECOND_MS);
-    assert_int_equal(model.contingency.kept.incident.checks_failed, 3); /* the one before it went well again is no part */
+    assert_int_equal(model.contingency.saved.incident.first_sign_at, START + 60 * SECOND_MS);
+    assert_int_equal(model.contingency.saved.incident.entered_at, START + 120 * SECOND_MS);
+    assert_int_equal(model.contingency.saved.incident.checks_failed, 3); /* the one before it went well again is no part */
     play(&model, "d d");
-    assert_int_equal(model.contingency.kept.incident.checks_failed, 5);
+    assert_int_equal(model.contingency.saved.incident.checks_failed, 5);
 }
 
 static void a_long_incident_keeps_its_first_point_and_the_last_ones(void **state)
@@ -436,7 +436,7 @@ static void a_long_incident_keeps_its_first_point_and_the_last_ones(void **state
         memset(model.changes, 0, sizeof model.changes);
         play(&model, "U 1 g ttt");
     }
-    const struct incident *incident = &model.contingency.kept.incident;
+    const struct incident *incident = &model.contingency.saved.incident;
     assert_int_equal(incident->relapses, 100);
     assert_int_equal(incident->curve_count, RAMP_CURVE_MAX);
     assert_int_equal(incident->curve[0].at, entered_at);
@@ -455,7 +455,7 @@ static void places_are_given_back(void **state)
     assert_int_equal(room(&model), 0);
     contingency_give_back(&model.contingency, model.contingency.epoch, 1);
     assert_int_equal(room(&model), 1);
-    assert_int_equal(model.contingency.kept.incident.probes, 0);
+    assert_int_equal(model.contingency.saved.incident.probes, 0);
     play(&model, "60 0"); /* nobody to wait for */
     assert_int_equal(room(&model), 1);
     play(&model, "g ggT");
@@ -481,7 +481,7 @@ static void sends_of_before_count(void **state)
     uint32_t epoch = model.contingency.epoch;
     note(&model, epoch - 1, CRITERION_TIMEOUT, true);
     assert_string_equal(model.changes, "CR"); /* and says nothing about how it is now */
-    assert_int_equal(model.contingency.kept.incident.signs[CRITERION_TIMEOUT], 1);
+    assert_int_equal(model.contingency.saved.incident.signs[CRITERION_TIMEOUT], 1);
 }
 
 static void a_restart_in_each_state(void **state)
@@ -511,7 +511,7 @@ static void a_restart_in_each_state(void **state)
         struct model before = begin(cases[i].rules);
         play(&before, cases[i].before);
         struct model after = { .rules = cases[i].rules, .now = before.now + cases[i].down_s * SECOND_MS, .well = before.well };
-        contingency_restore(&after.contingency, after.rules, &before.contingency.kept, after.now);
+        contingency_restore(&after.contingency, after.rules, &before.contingency.saved, after.now);
         play(&after, cases[i].after);
         check(strcmp(after.changes, cases[i].changes) == 0, "%s: told %s", cases[i].name, after.changes);
         check(room(&after) == (cases[i].room < 0 ? INT64_MAX : cases[i].room), "%s: room %lld", cases[i].name, (long long)room(&after));
@@ -522,15 +522,15 @@ static void odd_values_from_the_store(void **state)
 {
     (void)state;
     struct contingency contingency;
-    struct contingency_kept kept = { .mode = MODE_RECOVERING, .step = 99, .calm_since = INSTANT_NONE, .ignore_until = INSTANT_NONE };
-    kept.incident.curve_count = 1000;
-    contingency_restore(&contingency, &checked, &kept, START);
-    assert_int_equal(contingency.kept.step, 3);
-    assert_int_equal(contingency.kept.calm_since, START);
-    assert_int_equal(contingency.kept.incident.curve_count, RAMP_CURVE_MAX);
-    kept.mode = MODE_CONTINGENCY;
-    kept.check_at = INSTANT_NONE;
-    contingency_restore(&contingency, &unchecked, &kept, START);
+    struct contingency_saved saved = { .mode = MODE_RECOVERING, .step = 99, .calm_since = INSTANT_NONE, .ignore_until = INSTANT_NONE };
+    saved.incident.curve_count = 1000;
+    contingency_restore(&contingency, &checked, &saved, START);
+    assert_int_equal(contingency.saved.step, 3);
+    assert_int_equal(contingency.saved.calm_since, START);
+    assert_int_equal(contingency.saved.incident.curve_count, RAMP_CURVE_MAX);
+    saved.mode = MODE_CONTINGENCY;
+    saved.check_at = INSTANT_NONE;
+    contingency_restore(&contingency, &unchecked, &saved, START);
     assert_int_equal(contingency_ask(&contingency, &unchecked, 0, START).room, 1);
     struct incident incident = { .first_sign_at = START, .restored_at = START - 5 };
     assert_int_equal(incident_recovery_ms(&incident), 0);
@@ -588,9 +588,9 @@ static void an_operator_takes_over(void **state)
     struct model model = begin(&checked);
     play(&model, "D E U 3600");
     assert_string_equal(model.changes, "C");
-    assert_int_equal(model.contingency.kept.mode, MODE_CONTINGENCY);
-    assert_int_equal(model.contingency.kept.cause, CAUSE_OPERATOR);
-    assert_int_equal(model.contingency.kept.incident.cause, CAUSE_HEALTH); /* of the whole it is what began it */
+    assert_int_equal(model.contingency.saved.mode, MODE_CONTINGENCY);
+    assert_int_equal(model.contingency.saved.cause, CAUSE_OPERATOR);
+    assert_int_equal(model.contingency.saved.incident.cause, CAUSE_HEALTH); /* of the whole it is what began it */
 }
 
 static void a_reload(void **state)

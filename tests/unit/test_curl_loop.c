@@ -2,7 +2,7 @@
  * libcurl's sockets on an event loop that they share with others. Descriptors are numbers that come again: whatever
  * becomes of a connection, nothing of it may be left where the next owner of its number would suffer from it.
  */
-#include "engine/mailbox.h"
+#include "node/mailbox.h"
 #include "support/check.h"
 #include "support/receiver.h"
 #include "transport/curl_loop.h"

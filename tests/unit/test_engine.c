@@ -123,9 +123,9 @@ static void an_expired_job_is_kept_as_its_destination_says(void **state)
     world_add(&world, "kept", "t", "one", "x");
     world_add(&world, "brief", "t", "two", "x");
     world_run_for(&world, 20 * 1000);
-    struct job kept = world_job(&world, "t", "one"), brief = world_job(&world, "t", "two");
-    assert_int_equal(kept.state, STATE_DEAD);
-    assert_true(kept.expires_at == INSTANT_NONE);
+    struct job saved = world_job(&world, "t", "one"), brief = world_job(&world, "t", "two");
+    assert_int_equal(saved.state, STATE_DEAD);
+    assert_true(saved.expires_at == INSTANT_NONE);
     assert_int_equal(brief.state, STATE_DEAD);
     assert_int_equal(brief.expires_at - brief.dead_at, 3600 * 1000);
     world_end(&world);

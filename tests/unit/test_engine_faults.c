@@ -67,7 +67,7 @@ struct told {
 
 /* A pause of one destination, and whether it was acknowledged. */
 struct order {
-    struct kept_wait wait;
+    struct saved_wait wait;
     bool waits;
     bool stands;   /* nobody has resumed it since */
     bool promised; /* it was acknowledged */
@@ -208,7 +208,7 @@ static void reload(struct chaos *chaos, size_t which)
     config_unref(old);
 }
 
-static void on_paused(struct kept_wait *wait)
+static void on_paused(struct saved_wait *wait)
 {
     struct order *order = wait->context;
     order->waits = false;
@@ -231,8 +231,8 @@ static void pause_or_resume(struct chaos *chaos)
     if (!pauses || status != STATUS_OK || order->waits)
         return;
     order->waits = order->stands = true;
-    order->wait = (struct kept_wait){ .done = on_paused, .context = order };
-    engine_await_kept(chaos->world.engine, name, &order->wait);
+    order->wait = (struct saved_wait){ .done = on_paused, .context = order };
+    engine_await_saved(chaos->world.engine, name, &order->wait);
 }
 
 static void disturb(struct chaos *chaos)

@@ -1,7 +1,7 @@
 /*
  * Why something is held: kept whole, and as it was said last.
  */
-#include "engine/engine_private.h"
+#include "engine/loop.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 
@@ -30,24 +30,24 @@ static const char *tenant_reason(const struct world *world)
 /* As much as the API takes, over a restart too; a longer one ends with a whole character. */
 static void a_reason_is_kept_whole(void **state)
 {
-    static const struct { size_t given, kept; } cases[] = { { 300, 300 }, { 700, 700 }, { 1023, 1023 }, { 1024, 1024 },
+    static const struct { size_t given, saved; } cases[] = { { 300, 300 }, { 700, 700 }, { 1023, 1023 }, { 1024, 1024 },
                                                             { 1025, 1023 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct world world = { .destination = delivers };
         struct error error;
         char *given = text_of(cases[i].given);
-        struct slice kept = { given, cases[i].kept };
+        struct slice saved = { given, cases[i].saved };
         world_begin(&world, yaml, began);
         world_add(&world, "d", "t", "1", "x");
         world_run_for(&world, 1000);
         assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
         assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
-        check(slice_equal(slice_from(standing(&world).pause_reason), kept), "mode, %zu", cases[i].given);
+        check(slice_equal(slice_from(standing(&world).pause_reason), saved), "mode, %zu", cases[i].given);
         assert_int_equal(engine_pause(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
         for (int started = 0; started < 2; started++) {
-            check(slice_equal(slice_from(standing(&world).pause_reason), kept), "pause, %zu", cases[i].given);
-            check(slice_equal(slice_from(tenant_reason(&world)), kept), "tenant, %zu", cases[i].given);
+            check(slice_equal(slice_from(standing(&world).pause_reason), saved), "pause, %zu", cases[i].given);
+            check(slice_equal(slice_from(tenant_reason(&world)), saved), "tenant, %zu", cases[i].given);
             world_run_for(&world, 1000);
             world_crash(&world);
             world_run_for(&world, 1000);

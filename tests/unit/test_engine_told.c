@@ -2,7 +2,7 @@
  * Who is told of an outage: whatever brings it, and whatever comes between, one message at its beginning and one at its end,
  * and one event for each change of the mode (S3-015, S3-063, A-18).
  */
-#include "engine/notify.h"
+#include "engine/alerts/notify.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

@@ -1,7 +1,7 @@
 /*
  * What the engine learns about errors that no rule knows: the table, and the whole engine over it.
  */
-#include "engine/errors.h"
+#include "engine/errors/errors.h"
 #include "support/check.h"
 #include "support/world.h"
 
@@ -406,8 +406,8 @@ static void all_pages_are_read(void **state)
     arena_init(&memory, SIZE_MAX / 4);
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
         snprintf(name, sizeof name, "d%zu/%016zx", i % 2, i);
-        ops[i].kind = OP_KEEP;
-        ops[i].keep = (struct op_keep){
+        ops[i].kind = OP_SAVE;
+        ops[i].save = (struct op_save){
             .space = SPACE_ERRORS, .name = arena_copy(&memory, slice_from(name)),
             .value = SLICE("{\"code\":\"\",\"sample\":\"x\",\"seen\":1,\"recovered\":0,\"gave_up\":0,"
                            "\"first_at\":\"2025-01-12T10:40:00.000Z\",\"last_at\":\"2025-01-12T10:40:00.000Z\"}"),

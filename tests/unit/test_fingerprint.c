@@ -131,7 +131,7 @@ static void what_differs_in_ids_only_is_the_same(void **state)
 
 static void the_code_is_kept_beside(void **state)
 {
-    static const struct { const char *space, *code, *text, *kept; } cases[] = {
+    static const struct { const char *space, *code, *text, *saved; } cases[] = {
         { "", "http:503", "busy 503", "http:503" },
         { "", "", "HTTP 503: busy", "http:503" },
         { "smtp", "", "421 4.7.0 Try again", "smtp:421" },
@@ -142,7 +142,7 @@ static void the_code_is_kept_beside(void **state)
     struct fingerprint with, without;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         fingerprint_make(slice_from(cases[i].space), slice_from(cases[i].code), slice_from(cases[i].text), &with);
-        check(strcmp(with.code, cases[i].kept) == 0, "%s: %s", cases[i].text, with.code);
+        check(strcmp(with.code, cases[i].saved) == 0, "%s: %s", cases[i].text, with.code);
     }
     char longest[300];
     memset(longest, 'c', sizeof longest);

@@ -205,7 +205,7 @@ static void a_breaker_of_its_own(void **state)
         struct gate_pass pass = gate_take(&gate, 1, now);
         assert_true(pass.probe);
         news = answer(&gate, pass, OUTCOME_PERMANENT, "http:400", now);
-        if (gate.breaker.kept.state == BREAKER_CLOSED)
+        if (gate.breaker.saved.state == BREAKER_CLOSED)
             break;
     }
     assert_int_equal(news.breaker.to, BREAKER_CLOSED);
@@ -326,13 +326,13 @@ static void a_reload(void **state)
     assert_int_equal(gate.closed_until, START + 5);
     assert_int_equal(gate.adaptive.max, 5);
     gate.paused = false;
-    gate.contingency.kept.step = 3;
+    gate.contingency.saved.step = 3;
     struct gate_rules other = both;
     other.concurrency = 2;
     other.contingency.ramp_count = 1;
     gate_configure(&gate, &other, START);
     assert_int_equal(gate.adaptive.limit, 2);
-    assert_int_equal(gate.contingency.kept.step, 1);
+    assert_int_equal(gate.contingency.saved.step, 1);
     assert_int_equal(gate_ask(&gate, START + 5).room, 1);
     gate.rules = &broken;
     break_it(&gate, START + 5);
@@ -419,9 +419,9 @@ static void a_clock_set_back_prolongs_no_pause(void **state)
         gate_tick(&gate, start);
         gate_close_until(&gate, start + cases[i].asked_ms);
         if (cases[i].restarted) {
-            struct gate_kept kept = gate_keep(&gate);
+            struct gate_saved saved = gate_save(&gate);
             gate_init(&gate, &rules, start, INSTANT_NONE);
-            gate_restore(&gate, &kept, start);
+            gate_restore(&gate, &saved, start);
         }
         instant now = start - cases[i].back_ms;
         gate_tick(&gate, now);
@@ -455,7 +455,7 @@ static void who_is_well(void **state)
     send(&gate, OUTCOME_PERMANENT, "http:422", START); /* an answer about the job is a good one */
     assert_int_equal(gate_signs(&gate), 0);
     send(&gate, OUTCOME_TRANSIENT, "http:503", START);
-    assert_int_equal(gate.breaker.kept.state, BREAKER_OPEN);
+    assert_int_equal(gate.breaker.saved.state, BREAKER_OPEN);
     assert_false(gate_is_well(&gate, START));
 
     gate = begin(&both);
@@ -482,7 +482,7 @@ static void the_limit_on_the_way_back(void **state)
         for (int64_t i = 0; i < room; i++)
             answer(&gate, pass, OUTCOME_DELIVERED, "http:200", now);
     }
-    assert_int_equal(gate.contingency.kept.mode, MODE_RECOVERING);
+    assert_int_equal(gate.contingency.saved.mode, MODE_RECOVERING);
     assert_int_equal(gate.adaptive.limit, 40); /* 20 were borne: what comes next waits for its try */
     assert_int_equal(gate_slots(&gate), 25);
 }
@@ -578,10 +578,10 @@ static void refused_answers_hold_it(void **state)
     gate_note(&gate, look, &refused, now);
     assert_int_equal(gate.under_way, 1);
 
-    struct gate_kept kept = gate_keep(&gate);
+    struct gate_saved saved = gate_save(&gate);
     struct gate again;
     gate_init(&again, &plain, now, now);
-    gate_restore(&again, &kept, now);
+    gate_restore(&again, &saved, now);
     assert_int_equal(gate_ask(&again, now).hold, HOLD_BLOCKED);
     gate.paused = true;
     assert_int_equal(gate_ask(&gate, now).hold, HOLD_PAUSED);

@@ -1,7 +1,7 @@
 /*
  * What a gate keeps survives being written down.
  */
-#include "engine/gate_state.h"
+#include "engine/saved/gate_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,17 +11,17 @@
 
 static const instant now = INT64_C(1736678400123);
 
-static struct gate_kept plain(void)
+static struct gate_saved plain(void)
 {
     struct gate gate;
     static const struct gate_rules rules = { .concurrency = 1 };
     gate_init(&gate, &rules, now, now);
-    return gate_keep(&gate);
+    return gate_save(&gate);
 }
 
-static struct gate_kept full(void)
+static struct gate_saved full(void)
 {
-    struct gate_kept kept = {
+    struct gate_saved saved = {
         .paused = true,
         .closed_until = now + 5,
         .breaker = { .state = BREAKER_HALF_OPEN, .since = now - 1, .until = now + 7, .openings = 4 },
@@ -43,30 +43,30 @@ static struct gate_kept full(void)
         },
     };
     for (int i = CRITERION_NONE + 1; i < CRITERION_COUNT; i++)
-        kept.contingency.incident.signs[i] = i * 10;
+        saved.contingency.incident.signs[i] = i * 10;
     for (size_t i = 0; i < RAMP_CURVE_MAX; i++) {
-        kept.contingency.incident.curve[i].at = now + (instant)i;
-        kept.contingency.incident.curve[i].level = i == 0 ? INT64_MAX : (int64_t)i;
+        saved.contingency.incident.curve[i].at = now + (instant)i;
+        saved.contingency.incident.curve[i].level = i == 0 ? INT64_MAX : (int64_t)i;
     }
-    return kept;
+    return saved;
 }
 
-static void write_state(const struct gate_kept *kept, struct buffer *out)
+static void write_state(const struct gate_saved *saved, struct buffer *out)
 {
     buffer_init(out, 16 * 1024); /* of an event */
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    gate_state_write(&json, kept);
+    gate_state_write(&json, saved);
     json_object_end(&json);
     assert_int_equal(buffer_status(out), STATUS_OK);
 }
 
 /* Equal when they are written alike and every field is written; the parts without padding are compared as they are. */
-static void round_trip(const struct gate_kept *kept)
+static void round_trip(const struct gate_saved *saved)
 {
     struct buffer first, second;
-    struct gate_kept back = plain();
-    write_state(kept, &first);
+    struct gate_saved back = plain();
+    write_state(saved, &first);
     json_t *root = json_loadb(first.data, first.len, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     gate_state_read(root, &back);
@@ -74,19 +74,19 @@ static void round_trip(const struct gate_kept *kept)
     write_state(&back, &second);
     assert_int_equal(first.len, second.len);
     assert_memory_equal(first.data, second.data, first.len);
-    assert_int_equal(back.paused, kept->paused);
-    assert_int_equal(back.closed_until, kept->closed_until);
-    assert_int_equal(back.breaker.state, kept->breaker.state);
-    assert_int_equal(back.breaker.until, kept->breaker.until);
-    assert_int_equal(back.breaker.openings, kept->breaker.openings);
-    assert_int_equal(back.contingency.mode, kept->contingency.mode);
-    assert_int_equal(back.contingency.cause, kept->contingency.cause);
-    assert_int_equal(back.contingency.forced, kept->contingency.forced);
-    assert_int_equal(back.contingency.ignore_until, kept->contingency.ignore_until);
-    assert_int_equal(back.contingency.check_at, kept->contingency.check_at);
-    assert_int_equal(back.contingency.step, kept->contingency.step);
-    assert_int_equal(back.contingency.calm_since, kept->contingency.calm_since);
-    const struct incident *is = &back.contingency.incident, *was = &kept->contingency.incident;
+    assert_int_equal(back.paused, saved->paused);
+    assert_int_equal(back.closed_until, saved->closed_until);
+    assert_int_equal(back.breaker.state, saved->breaker.state);
+    assert_int_equal(back.breaker.until, saved->breaker.until);
+    assert_int_equal(back.breaker.openings, saved->breaker.openings);
+    assert_int_equal(back.contingency.mode, saved->contingency.mode);
+    assert_int_equal(back.contingency.cause, saved->contingency.cause);
+    assert_int_equal(back.contingency.forced, saved->contingency.forced);
+    assert_int_equal(back.contingency.ignore_until, saved->contingency.ignore_until);
+    assert_int_equal(back.contingency.check_at, saved->contingency.check_at);
+    assert_int_equal(back.contingency.step, saved->contingency.step);
+    assert_int_equal(back.contingency.calm_since, saved->contingency.calm_since);
+    const struct incident *is = &back.contingency.incident, *was = &saved->contingency.incident;
     assert_int_equal(is->curve_count, was->curve_count);
     assert_memory_equal(is->curve, was->curve, was->curve_count * sizeof *was->curve);
     assert_memory_equal(is->signs, was->signs, sizeof was->signs);
@@ -99,11 +99,11 @@ static void round_trip(const struct gate_kept *kept)
 
 static void what_is_written_is_read(void **state)
 {
-    struct gate_kept kept = plain();
+    struct gate_saved saved = plain();
     (void)state;
-    round_trip(&kept);
-    kept = full();
-    round_trip(&kept);
+    round_trip(&saved);
+    saved = full();
+    round_trip(&saved);
 }
 
 static void nonsense_changes_nothing(void **state)
@@ -117,21 +117,21 @@ static void nonsense_changes_nothing(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct gate_kept kept = plain();
+        struct gate_saved saved = plain();
         json_t *root = json_loads(texts[i], JSON_DECODE_ANY, NULL);
         assert_non_null(root);
-        gate_state_read(root, &kept);
+        gate_state_read(root, &saved);
         json_decref(root);
-        assert_int_equal(kept.contingency.mode, MODE_NORMAL);
-        assert_int_equal(kept.breaker.state, BREAKER_CLOSED);
-        assert_false(kept.paused);
+        assert_int_equal(saved.contingency.mode, MODE_NORMAL);
+        assert_int_equal(saved.breaker.state, BREAKER_CLOSED);
+        assert_false(saved.paused);
     }
 }
 
 /* A hand has been at it: numbers below zero and too many points. */
 static void odd_numbers_are_bounded(void **state)
 {
-    struct gate_kept kept = plain();
+    struct gate_saved saved = plain();
     struct buffer text;
     (void)state;
     buffer_init(&text, 1 << 16);
@@ -142,13 +142,13 @@ static void odd_numbers_are_bounded(void **state)
     buffer_append_text(&text, "]}}}");
     json_t *root = json_loadb(text.data, text.len, 0, NULL);
     assert_non_null(root);
-    gate_state_read(root, &kept);
+    gate_state_read(root, &saved);
     json_decref(root);
     buffer_release(&text);
-    assert_int_equal(kept.contingency.mode, MODE_CONTINGENCY);
-    assert_int_equal(kept.contingency.step, 0);
-    assert_int_equal(kept.contingency.incident.probes, 0);
-    assert_int_equal(kept.contingency.incident.curve_count, RAMP_CURVE_MAX);
+    assert_int_equal(saved.contingency.mode, MODE_CONTINGENCY);
+    assert_int_equal(saved.contingency.step, 0);
+    assert_int_equal(saved.contingency.incident.probes, 0);
+    assert_int_equal(saved.contingency.incident.curve_count, RAMP_CURVE_MAX);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /*
  * Incidents through the real engine: what is written of a contingency, when, and under which name.
  */
-#include "engine/incidents.h"
+#include "engine/incidents/incidents.h"
 #include "support/check.h"
 #include "support/configs.h"
 #include "support/world.h"
@@ -28,15 +28,15 @@ struct read {
 static struct read read_records(struct world *world)
 {
     struct read read = { .count = 0 };
-    struct kept *kept;
+    struct saved *saved;
     struct error error;
     arena_init(&read.memory, SIZE_MAX / 4);
-    assert_int_equal(world->reader->ops->reader_kept_list(world->reader, SPACE_INCIDENT, SLICE(""), RECORDS_MAX, &read.memory,
-                                                          &kept, &read.count, &error),
+    assert_int_equal(world->reader->ops->reader_saved_list(world->reader, SPACE_INCIDENT, SLICE(""), RECORDS_MAX, &read.memory,
+                                                          &saved, &read.count, &error),
                      STATUS_OK);
     for (size_t i = 0; i < read.count; i++) {
-        assert_int_equal(incident_record_read(kept[i].value, &read.memory, &read.records[i]), STATUS_OK);
-        snprintf(read.ids[i], sizeof read.ids[i], "%.*s", SLICE_ARG(kept[i].name));
+        assert_int_equal(incident_record_read(saved[i].value, &read.memory, &read.records[i]), STATUS_OK);
+        snprintf(read.ids[i], sizeof read.ids[i], "%.*s", SLICE_ARG(saved[i].name));
     }
     return read;
 }
@@ -401,7 +401,7 @@ static void count_writes(struct world *world, const struct store_op *ops, size_t
 {
     size_t *writes = world->context;
     for (size_t i = 0; i < count; i++)
-        *writes += ops[i].kind == OP_KEEP && slice_equal(ops[i].keep.space, SPACE_INCIDENT);
+        *writes += ops[i].kind == OP_SAVE && slice_equal(ops[i].save.space, SPACE_INCIDENT);
 }
 
 static void it_is_written_when_something_changed_and_not_else(void **state)
@@ -449,10 +449,10 @@ static void old_ones_are_deleted_with_their_lessons(void **state)
 {
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
-    struct store_op lesson = { .kind = OP_KEEP };
+    struct store_op lesson = { .kind = OP_SAVE };
     struct arena memory;
     struct error error;
-    struct kept *kept;
+    struct saved *saved;
     size_t count;
     (void)state;
     world_begin(&world, "retention: { audit: 2d }\n" TO(", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
@@ -465,7 +465,7 @@ static void old_ones_are_deleted_with_their_lessons(void **state)
     struct read read = read_records(&world);
     assert_int_equal(read.count, 2);
     arena_init(&memory, SIZE_MAX / 4);
-    lesson.keep = (struct op_keep){ SPACE_INCIDENT_LESSONS, slice_from(read.ids[1]), SLICE("{}") };
+    lesson.save = (struct op_save){ SPACE_INCIDENT_LESSONS, slice_from(read.ids[1]), SLICE("{}") };
     assert_int_equal(world.store->ops->apply(world.store, world.now, &lesson, 1, &memory, &error), STATUS_OK);
     arena_release(&read.memory);
     world_run_for(&world, INT64_C(26) * HOUR_MS);
@@ -473,7 +473,7 @@ static void old_ones_are_deleted_with_their_lessons(void **state)
     assert_int_equal(read.count, 1);
     assert_true(slice_equal(read.records[0].reason, SLICE("second")));
     arena_release(&read.memory);
-    assert_int_equal(world.reader->ops->reader_kept_list(world.reader, SPACE_INCIDENT_LESSONS, SLICE(""), 10, &memory, &kept,
+    assert_int_equal(world.reader->ops->reader_saved_list(world.reader, SPACE_INCIDENT_LESSONS, SLICE(""), 10, &memory, &saved,
                                                          &count, &error), STATUS_OK);
     assert_int_equal(count, 0);
     world_run_for(&world, INT64_C(72) * HOUR_MS); /* that it lasts keeps it */
@@ -496,7 +496,7 @@ static void names_sort_by_time(void **state)
     assert_true(strcmp(one, two) < 0);
     memset(long_name, 'x', DESTINATION_NAME_BYTES_MAX);
     incident_id(began, (struct slice){ long_name, DESTINATION_NAME_BYTES_MAX }, one);
-    assert_int_equal(strlen(one), INCIDENT_STAMP_BYTES + 1 + DESTINATION_NAME_BYTES_MAX);
+    assert_int_equal(strlen(one), INSTANT_STAMP_BYTES + 1 + DESTINATION_NAME_BYTES_MAX);
 }
 
 static void what_is_written_is_read(void **state)

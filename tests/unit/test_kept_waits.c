@@ -1,7 +1,7 @@
 /*
  * Who is answered when a change is in the store. Each case is a script; what is expected are the answers so far.
  */
-#include "engine/kept_waits.h"
+#include "engine/saved/waits.h"
 #include "support/check.h"
 
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 enum { WAITS_MAX = 4 };
 
 struct waiter {
-    struct kept_wait wait;
+    struct saved_wait wait;
     char answer; /* '-': none, 'k': kept, 'f': failed */
 };
 
-static void on_done(struct kept_wait *wait)
+static void on_done(struct saved_wait *wait)
 {
     struct waiter *waiter = wait->context;
     assert_int_equal(waiter->answer, '-'); /* once */
@@ -26,27 +26,27 @@ static void on_done(struct kept_wait *wait)
  */
 static void run(const char *script, struct waiter *waiters)
 {
-    struct kept_waits waits = { 0 };
+    struct saved_waits waits = { 0 };
     size_t count = 0;
     for (const char *at = script; *at; at++) {
         struct error result = { .status = STATUS_OK };
         bool more = at[1] == '+';
         if (*at == 't') {
-            kept_waits_told(&waits);
+            saved_waits_changed(&waits);
         } else if (*at == 'o') {
-            kept_waits_out(&waits);
+            saved_waits_out(&waits);
         } else if (*at == 'w') {
             struct waiter *waiter = &waiters[count++];
-            waiter->wait = (struct kept_wait){ .done = on_done, .context = waiter };
-            kept_waits_add(&waits, &waiter->wait, more);
+            waiter->wait = (struct saved_wait){ .done = on_done, .context = waiter };
+            saved_waits_add(&waits, &waiter->wait, more);
         } else if (*at >= '0' && *at <= '9') {
-            kept_waits_back(&waits, (uint64_t)(*at - '0'), &result, more);
+            saved_waits_back(&waits, (uint64_t)(*at - '0'), &result, more);
         } else if (*at >= 'a' && *at <= 'e') {
             error_set(&result, STATUS_FULL, "full");
-            kept_waits_back(&waits, (uint64_t)(*at - 'a'), &result, more);
+            saved_waits_back(&waits, (uint64_t)(*at - 'a'), &result, more);
         } else if (*at == '!') {
             error_set(&result, STATUS_NO_MEMORY, "no memory");
-            kept_waits_fail(&waits, &result);
+            saved_waits_fail(&waits, &result);
         }
     }
     assert_true(count <= WAITS_MAX);
@@ -96,7 +96,7 @@ static void answers_come_when_it_is_kept(void **state)
 }
 
 /* Done may free the wait, and give another. */
-static void on_done_free(struct kept_wait *wait)
+static void on_done_free(struct saved_wait *wait)
 {
     *(int *)wait->context += 1;
     free(wait);
@@ -104,19 +104,19 @@ static void on_done_free(struct kept_wait *wait)
 
 static void the_wait_may_end_with_its_answer(void **state)
 {
-    struct kept_waits waits = { 0 };
+    struct saved_waits waits = { 0 };
     const struct error good = { .status = STATUS_OK };
     int answered = 0;
     (void)state;
-    kept_waits_told(&waits);
+    saved_waits_changed(&waits);
     for (int i = 0; i < 3; i++) {
-        struct kept_wait *wait = calloc(1, sizeof *wait);
+        struct saved_wait *wait = calloc(1, sizeof *wait);
         assert_non_null(wait);
-        *wait = (struct kept_wait){ .done = on_done_free, .context = &answered };
-        kept_waits_add(&waits, wait, true);
+        *wait = (struct saved_wait){ .done = on_done_free, .context = &answered };
+        saved_waits_add(&waits, wait, true);
     }
-    kept_waits_out(&waits);
-    kept_waits_back(&waits, 1, &good, false);
+    saved_waits_out(&waits);
+    saved_waits_back(&waits, 1, &good, false);
     assert_int_equal(answered, 3);
     assert_null(waits.first);
 }

@@ -1,8 +1,8 @@
 /*
  * What the engine remembers of tenants that come and go, and that what it forgot is found again (invariant 6).
  */
-#include "engine/engine_private.h"
-#include "engine/notify.h"
+#include "engine/alerts/notify.h"
+#include "engine/loop.h"
 #include "support/check.h"
 #include "support/store_faulty.h"
 #include "support/world.h"
@@ -62,8 +62,8 @@ static void add_busy(struct world *world)
 static size_t known(const struct world *world)
 {
     size_t count = 0;
-    for (size_t i = 0; i < world->engine->lanes_capacity; i++)
-        count += world->engine->lanes[i] && world->engine->lanes[i]->tenant[0] == 't';
+    for (size_t i = 0; i < world->engine->lanes.capacity; i++)
+        count += world->engine->lanes.by_id[i] && world->engine->lanes.by_id[i]->tenant[0] == 't';
     return count;
 }
 
@@ -96,22 +96,22 @@ static void tenants_come_and_go(void **state)
     for (int i = 0; i < TENANTS; i += WAVE) {
         add_tenants(&world, i, WAVE);
         world_run_for(&world, MINUTE_MS);
-        most = world.engine->lane_count > most ? world.engine->lane_count : most;
+        most = world.engine->lanes.count > most ? world.engine->lanes.count : most;
     }
     check(most <= 20 * WAVE, "%zu lanes at most", most); /* of the last quarter of an hour, and some that are not looked at yet */
     world_run_for(&world, 20 * MINUTE_MS);
-    assert_in_range(world.engine->lane_count, 0, MEASURED_TENANTS_MAX);
-    assert_int_equal(dest_find(world.engine, SLICE("d"))->lanes, world.engine->lane_count);
+    assert_in_range(world.engine->lanes.count, 0, MEASURED_TENANTS_MAX);
+    assert_int_equal(dest_find(world.engine, SLICE("d"))->queue.lanes, world.engine->lanes.count);
     assert_int_equal(sent, TENANTS);
 
     add_tenants(&world, 500, 1000); /* some of them again */
     world_run_for(&world, MINUTE_MS);
-    assert_in_range(world.engine->lane_count, 1000, 1000 + MEASURED_TENANTS_MAX);
+    assert_in_range(world.engine->lanes.count, 1000, 1000 + MEASURED_TENANTS_MAX);
     assert_int_equal(sent, TENANTS + 1000);
     world_restart(&world); /* all are known for a while */
-    assert_int_equal(world.engine->lane_count, TENANTS);
+    assert_int_equal(world.engine->lanes.count, TENANTS);
     world_run_for(&world, 30 * MINUTE_MS);
-    assert_in_range(world.engine->lane_count, 0, MEASURED_TENANTS_MAX);
+    assert_in_range(world.engine->lanes.count, 0, MEASURED_TENANTS_MAX);
     world_end(&world);
 }
 
@@ -222,7 +222,7 @@ static void news_finds_its_lane(void **state)
     world_run_for(&world, MINUTE_MS);
     assert_int_equal(told, 1);
     world_run_for(&world, HOUR_MS);
-    assert_int_equal(world.engine->lane_count, MEASURED_TENANTS_MAX);
+    assert_int_equal(world.engine->lanes.count, MEASURED_TENANTS_MAX);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("down"), &error), STATUS_OK);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(told, 2);

@@ -1,7 +1,7 @@
 /*
  * Handing work to another thread.
  */
-#include "engine/mailbox.h"
+#include "node/mailbox.h"
 
 #include "support/check.h"
 

@@ -151,12 +151,12 @@ static void land(struct world *world)
 
 static void watch(struct world *world, int64_t count)
 {
-    enum mode mode = world->gate.contingency.kept.mode;
+    enum mode mode = world->gate.contingency.saved.mode;
     if (!world->up && mode == MODE_CONTINGENCY)
         world->sent_while_held += count;
     if (mode != MODE_RECOVERING)
         return;
-    size_t step = world->gate.contingency.kept.step;
+    size_t step = world->gate.contingency.saved.step;
     world->step_exceeded += world->gate.under_way > ramp[step < 2 ? step : 2];
     if (world->now < world->returned_at + SECOND_MS)
         world->first_second += count;
@@ -186,11 +186,11 @@ static void dispatch(struct world *world)
 /* The process ends and starts again: what was under way goes back, the rest is as it was kept. */
 static void restart(struct world *world)
 {
-    struct gate_kept kept = gate_keep(&world->gate);
+    struct gate_saved saved = gate_save(&world->gate);
     while (world->flight_count > 0)
         make_ready(world, world->flights[--world->flight_count].job);
     gate_init(&world->gate, world->rules, world->now, world->now);
-    gate_restore(&world->gate, &kept, world->now);
+    gate_restore(&world->gate, &saved, world->now);
 }
 
 static void run(struct world *world, const struct gate_rules *rules, const int64_t restarts_s[RESTARTS_MAX])
@@ -264,7 +264,7 @@ static void a_breaker_alone_spends_no_tries_either(void **state)
     assert_int_equal(world.exhausted, 0);
     /* 30 s, 1, 2, 4 minutes, then every five for three hours */
     check(world.breaker_openings <= 4 + 180 / 5 + 1, "opened %lld times", (long long)world.breaker_openings);
-    assert_int_equal(world.gate.breaker.kept.state, BREAKER_CLOSED);
+    assert_int_equal(world.gate.breaker.saved.state, BREAKER_CLOSED);
     check((int64_t)world.jobs - world.completed <= 2 * OFFERED_A_SECOND, "%lld left", (long long)world.jobs - (long long)world.completed);
 }
 

@@ -150,9 +150,9 @@ static void one_instant_is_kept_over_a_restart(void **state)
     for (size_t row = 0; row < COUNT_OF(limits); row++) {
         struct rate_limiter before, after;
         rate_init(&before, limits[row].rate, limits[row].given, INSTANT_NONE);
-        assert_true(rate_keep(&before) == INSTANT_NONE);
+        assert_true(rate_save(&before) == INSTANT_NONE);
         rate_take(&before, start, before.burst);
-        rate_init(&after, limits[row].rate, limits[row].given, rate_keep(&before));
+        rate_init(&after, limits[row].rate, limits[row].given, rate_save(&before));
         instant at = rate_ask(&before, start, 1).at;
         instant again = rate_ask(&after, start, 1).at;
         check(again >= at && again <= at + 1, "%s", limits[row].name);
@@ -172,8 +172,8 @@ static void restarts_never_allow_more(void **state)
         for (; sent < jobs; sent++) {
             now = rate_ask(&limiter, now, 1).at;
             rate_take(&limiter, now, 1);
-            assert_true(rate_keep(&limiter) >= limiter.paid_until + (limiter.paid_part > 0));
-            rate_init(&limiter, *rate, limits[row].given, rate_keep(&limiter));
+            assert_true(rate_save(&limiter) >= limiter.paid_until + (limiter.paid_part > 0));
+            rate_init(&limiter, *rate, limits[row].given, rate_save(&limiter));
         }
         check((now - start) * rate->count >= (sent - limits[row].burst) * rate->per_ms, "%s: %lld in %lld ms",
               limits[row].name, (long long)sent, (long long)(now - start));

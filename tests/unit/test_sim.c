@@ -41,10 +41,10 @@ static void trial_begin(struct trial *trial, const char *destination)
 
 static void trial_run(struct trial *trial)
 {
-    struct store_settings kept = { .pending_max = trial->config->pending_max };
+    struct store_settings saved = { .pending_max = trial->config->pending_max };
     struct error error;
     trial->run = (struct run){ .title = "d", .settings = &trial->settings };
-    assert_int_equal(store_memory_open(SLICE(""), &kept, &trial->store, &error), STATUS_OK);
+    assert_int_equal(store_memory_open(SLICE(""), &saved, &trial->store, &error), STATUS_OK);
     if (sim_run(&trial->settings, trial->store, &trial->run.result, &error) != STATUS_OK)
         fail_msg("%s", error.text);
     assert_int_equal(report_make(&trial->run, &error), STATUS_OK);
@@ -549,11 +549,11 @@ static void test_store_fails(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct trial trial;
-        struct store_settings kept = { 0 };
+        struct store_settings saved = { 0 };
         struct error error = { 0 };
         struct store *inner;
         trial_begin(&trial, "concurrency: 5");
-        assert_int_equal(store_memory_open(SLICE(""), &kept, &inner, &error), STATUS_OK);
+        assert_int_equal(store_memory_open(SLICE(""), &saved, &inner, &error), STATUS_OK);
         assert_int_equal(store_faulty_wrap(inner, &trial.store, &error), STATUS_OK);
         store_faulty_set(trial.store, rows[i].call, rows[i].n, true, STATUS_IO);
         check(sim_run(&trial.settings, trial.store, &trial.run.result, &error) == STATUS_IO, "row %zu", i);

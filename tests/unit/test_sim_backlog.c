@@ -110,7 +110,7 @@ static struct store *store_filled(void)
             try_first(store, inserted.ret_lane, began + 7000, EVENT_GIVE_UP, 0, 0);
     }
     arena_init(&memory, SIZE_MAX / 4);
-    struct store_op op = { .kind = OP_DESTINATION, .keep = { .name = SLICE("claims"), .value = SLICE("{\"mode\":\"normal\"}") } };
+    struct store_op op = { .kind = OP_DESTINATION, .save = { .name = SLICE("claims"), .value = SLICE("{\"mode\":\"normal\"}") } };
     apply(store, began, &op, &memory);
     arena_release(&memory);
     return store;

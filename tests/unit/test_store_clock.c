@@ -42,7 +42,7 @@ static struct store_op insert(struct store *store, const char *id, instant run_a
                                                               .payload = SLICE("{}") } });
 }
 
-static instant kept_at(struct store *store, const char *space, const char *name)
+static instant saved_at(struct store *store, const char *space, const char *name)
 {
     struct store_reader *reader;
     struct arena memory;
@@ -51,7 +51,7 @@ static instant kept_at(struct store *store, const char *space, const char *name)
     instant at = INSTANT_NONE;
     arena_init(&memory, SIZE_MAX / 2);
     assert_int_equal(store->ops->reader(store, &reader, &err), STATUS_OK);
-    assert_int_equal(reader->ops->reader_kept(reader, slice_from(space), slice_from(name), &memory, &value, &err), STATUS_OK);
+    assert_int_equal(reader->ops->reader_saved(reader, slice_from(space), slice_from(name), &memory, &value, &err), STATUS_OK);
     size_t quote = slice_find(value, '2');
     assert_int_equal(instant_parse((struct slice){ value.data + quote, 24 }, &at, &err), STATUS_OK);
     reader->ops->reader_close(reader);
@@ -64,8 +64,8 @@ static void keep(struct store *store, const char *space, const char *name, insta
     char value[64], text[INSTANT_TEXT_BYTES];
     instant_format(at, text);
     snprintf(value, sizeof value, "{\"until\":\"%s\"}", text);
-    apply(store, start, (struct store_op){ .kind = OP_KEEP,
-                                           .keep = { .space = slice_from(space), .name = slice_from(name), .value = slice_from(value) } });
+    apply(store, start, (struct store_op){ .kind = OP_SAVE,
+                                           .save = { .space = slice_from(space), .name = slice_from(name), .value = slice_from(value) } });
 }
 
 static struct op_promote promote(struct store *store, instant now)
@@ -116,9 +116,9 @@ static void what_was_left_is_still_left(void **state)
         assert_int_equal(promote(store, now + 9000).ret_expired, 1);
         assert_int_equal(orphans(store, now + 29999), 0);
         assert_int_equal(orphans(store, now + 30000), 1);
-        assert_int_equal(kept_at(store, "destination", "d"), now + 5000);
-        assert_int_equal(kept_at(store, "rate", "d"), now + 6000);
-        assert_int_equal(kept_at(store, "incident", "i"), start - 7000); /* a fact */
+        assert_int_equal(saved_at(store, "destination", "d"), now + 5000);
+        assert_int_equal(saved_at(store, "rate", "d"), now + 6000);
+        assert_int_equal(saved_at(store, "incident", "i"), start - 7000); /* a fact */
         store->ops->close(store);
         struct trail_check chain;
         struct error err = { STATUS_OK, "" };

@@ -296,7 +296,7 @@ static void every_read_can_fail(void **state)
     struct event *events;
     struct lane *lanes;
     struct slice text;
-    struct kept *kept;
+    struct saved *saved;
     struct job_filter filter = { 0 };
     size_t count;
     int64_t next;
@@ -312,8 +312,8 @@ static void every_read_can_fail(void **state)
         assert_int_equal(ops->reader_events(reader, 0, 9, &memory, &events, &count, &err), good);
         assert_int_equal(ops->reader_history(reader, SLICE("t"), SLICE("j"), 9, &memory, &events, &count, &err), good);
         assert_int_equal(ops->reader_lanes(reader, 0, 9, &memory, &lanes, &count, &err), good);
-        assert_int_equal(ops->reader_kept(reader, SPACE_DESTINATION, SLICE("d"), &memory, &text, &err), absent);
-        assert_int_equal(ops->reader_kept_list(reader, SPACE_DESTINATION, SLICE(""), 9, &memory, &kept, &count, &err), good);
+        assert_int_equal(ops->reader_saved(reader, SPACE_DESTINATION, SLICE("d"), &memory, &text, &err), absent);
+        assert_int_equal(ops->reader_saved_list(reader, SPACE_DESTINATION, SLICE(""), 9, &memory, &saved, &count, &err), good);
         assert_int_equal(ops->reader(store, &second, &err), good);
         if (!fails)
             ops->reader_close(second);
@@ -345,8 +345,8 @@ static enum status walk_lanes(struct store_reader *reader, int64_t after, size_t
     return STATUS_OK;
 }
 
-static enum status walk_kept(struct store_reader *reader, struct slice space, struct slice before, size_t max,
-                             struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+static enum status walk_saved(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                             struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     (void)reader, (void)err;
     size_t from = 0;
@@ -354,10 +354,10 @@ static enum status walk_kept(struct store_reader *reader, struct slice space, st
     while (before.len > 0 && !slice_equal(before, slice_from(walk_names[from++])))
         assert_true(from < WALK_ROWS);
     *ret_count = 0;
-    *ret_kept = arena_alloc_array(memory, max, sizeof **ret_kept);
-    assert_non_null(*ret_kept);
+    *ret_saved = arena_alloc_array(memory, max, sizeof **ret_saved);
+    assert_non_null(*ret_saved);
     while (*ret_count < max && from < WALK_ROWS)
-        (*ret_kept)[(*ret_count)++] = (struct kept){ .name = arena_copy(memory, slice_from(walk_names[from++])) };
+        (*ret_saved)[(*ret_count)++] = (struct saved){ .name = arena_copy(memory, slice_from(walk_names[from++])) };
     return STATUS_OK;
 }
 
@@ -376,9 +376,9 @@ static enum status visit_lane(void *context, const struct lane *lane)
     return visit(context);
 }
 
-static enum status visit_kept(void *context, const struct kept *kept)
+static enum status visit_saved(void *context, const struct saved *saved)
 {
-    assert_true(slice_equal(kept->name, slice_from(walk_names[((struct walked *)context)->count])));
+    assert_true(slice_equal(saved->name, slice_from(walk_names[((struct walked *)context)->count])));
     return visit(context);
 }
 
@@ -387,19 +387,19 @@ static void all_pages_are_walked(void **state)
 {
     (void)state;
     static const int64_t fails[] = { 0, 1, STORE_PAGE_MAX, STORE_PAGE_MAX + 1, WALK_ROWS };
-    const struct store_ops ops = { .reader_lanes = walk_lanes, .reader_kept_list = walk_kept };
+    const struct store_ops ops = { .reader_lanes = walk_lanes, .reader_saved_list = walk_saved };
     struct store_reader reader = { &ops };
     for (int i = 0; i < WALK_ROWS; i++)
         snprintf(walk_names[i], sizeof walk_names[i], "n%d", i);
     for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
-        struct walked lanes = { 0, fails[i] }, kept = { 0, fails[i] };
+        struct walked lanes = { 0, fails[i] }, saved = { 0, fails[i] };
         struct error err = { 0 };
         enum status wanted = fails[i] ? STATUS_NO_MEMORY : STATUS_OK;
         assert_int_equal(store_each_lane(&reader, visit_lane, &lanes, &err), wanted);
         assert_int_equal(err.text[0] != '\0', fails[i] != 0);
-        assert_int_equal(store_each_kept(&reader, SLICE("space"), visit_kept, &kept, &err), wanted);
+        assert_int_equal(store_each_saved(&reader, SLICE("space"), visit_saved, &saved, &err), wanted);
         assert_int_equal(lanes.count, fails[i] ? fails[i] : WALK_ROWS);
-        assert_int_equal(kept.count, lanes.count);
+        assert_int_equal(saved.count, lanes.count);
     }
 }
 

@@ -51,7 +51,7 @@ static int64_t number_of(sqlite3 *db, const char *sql)
 /* What each step leaves; the version's number must go with it. */
 static int check_whole(const char *file, const char *where)
 {
-    static const char kept[] = "SELECT count(*) FROM sqlite_master WHERE name = 'kept'";
+    static const char saved[] = "SELECT count(*) FROM sqlite_master WHERE name = 'kept'";
     static const char destination[] = "SELECT count(*) FROM sqlite_master WHERE name = 'destination'";
     static const char partial[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_key' AND sql LIKE '%WHERE%'";
     static const char failures[] =
@@ -62,7 +62,7 @@ static int check_whole(const char *file, const char *where)
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
     int version = (int)number_of(db, "PRAGMA user_version");
     check(version >= 1 && version <= store_sqlite_schema_version(), "%s: version %d", where, version);
-    check(number_of(db, kept) == (version >= 2) && number_of(db, destination) == (version < 2), "%s: not all of version %d",
+    check(number_of(db, saved) == (version >= 2) && number_of(db, destination) == (version < 2), "%s: not all of version %d",
           where, version);
     check(number_of(db, failures) == (version >= 5 ? 2 : 0), "%s: not all of version %d", where, version);
     check(number_of(db, view) == (version >= 4), "%s: not all of version %d", where, version);

@@ -1,7 +1,7 @@
 /*
  * Group commit, with real threads and a store that fails or waits when told to.
  */
-#include "engine/writer.h"
+#include "node/writer.h"
 
 #include "store/memory/memory.h"
 #include "support/check.h"
@@ -458,14 +458,14 @@ static void the_end_answers_all(void **state)
 }
 
 struct keeper {
-    struct batch *kept[2];
+    struct batch *saved[2];
     int count;
 };
 
 static void keep(struct batch *batch)
 {
     struct keeper *keeper = batch->context;
-    keeper->kept[keeper->count++] = batch;
+    keeper->saved[keeper->count++] = batch;
 }
 
 /* Batches of one transaction share the memory of their results; each may go first. */
@@ -491,12 +491,12 @@ static void results_outlive_the_neighbour(void **state)
             mailbox_drain(scene.mailbox);
         }
         assert_int_equal(scene.door.applies, 2);
-        batch_free(keeper.kept[first]);
-        const struct op_insert *left = &keeper.kept[1 - first]->ops[0].insert;
+        batch_free(keeper.saved[first]);
+        const struct op_insert *left = &keeper.saved[1 - first]->ops[0].insert;
         assert_int_equal(left->ret_id.len, JOB_ID_MADE_BYTES);
         for (size_t i = 0; i < left->ret_id.len; i++)
             assert_true(ascii_is_alnum(left->ret_id.data[i]));
-        batch_free(keeper.kept[1 - first]);
+        batch_free(keeper.saved[1 - first]);
         scene_end(&scene);
     }
     batch_free(NULL);

@@ -3,7 +3,7 @@
  */
 #include "world.h"
 
-#include "engine/engine_private.h"
+#include "engine/loop.h"
 
 #include <inttypes.h>
 #include <stdio.h>

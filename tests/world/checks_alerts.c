@@ -5,8 +5,8 @@
  */
 #include "world.h"
 
-#include "engine/alert_record.h"
-#include "engine/notify.h"
+#include "engine/alerts/alert_record.h"
+#include "engine/alerts/notify.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -227,17 +227,17 @@ void alerts_applied(struct world *world, const struct store_op *ops, size_t coun
 void check_alerts_kept(struct world *world)
 {
     struct arena memory;
-    struct kept *kept;
+    struct saved *saved;
     size_t count, standing = 0;
     struct error error;
     arena_init(&memory, SIZE_MAX / 4);
-    assert_int_equal(world->eye->ops->reader_kept_list(world->eye, SPACE_ALERT, SLICE(""), KEPT_MAX, &memory, &kept, &count, &error),
+    assert_int_equal(world->eye->ops->reader_saved_list(world->eye, SPACE_ALERT, SLICE(""), KEPT_MAX, &memory, &saved, &count, &error),
                      STATUS_OK);
     for (const struct alert_view *view = world->alerts; view; view = view->next)
         standing += view->stands;
     for (size_t i = 0; i < count; i++) {
         char id[ALERT_ID_BYTES];
-        snprintf(id, sizeof id, "%.*s", SLICE_ARG(kept[i].name));
+        snprintf(id, sizeof id, "%.*s", SLICE_ARG(saved[i].name));
         const struct alert_view *view = find(world, id);
         if (!view || !view->stands)
             violated(world, INVARIANT_ALERTS, "%s is kept, and does not stand", id);

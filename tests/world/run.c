@@ -4,9 +4,9 @@
 #include "world.h"
 
 #include "base/log.h"
-#include "engine/alert_record.h"
-#include "engine/engine_private.h"
-#include "engine/notify.h"
+#include "engine/alerts/alert_record.h"
+#include "engine/alerts/notify.h"
+#include "engine/loop.h"
 #include "store/memory/memory.h"
 #include "support/store_faulty.h"
 
@@ -96,8 +96,8 @@ static void sabotage_alert(struct world *world, struct store_op *op)
     bool tells = op->kind == OP_INSERT && slice_equal(op->insert.tenant, NOTIFY_TENANT);
     if (world->sabotage == SABOTAGE_UNTOLD && tells && once_in(world, 3))
         op->insert.id.len--;
-    if (world->sabotage == SABOTAGE_ALERT_LOST && op->kind == OP_KEEP && slice_equal(op->keep.space, SPACE_ALERT))
-        op->keep.space = SLICE("elsewhere");
+    if (world->sabotage == SABOTAGE_ALERT_LOST && op->kind == OP_SAVE && slice_equal(op->save.space, SPACE_ALERT))
+        op->save.space = SLICE("elsewhere");
 }
 
 /* Whether it is left out, although it will be said to be done. */
@@ -294,7 +294,7 @@ static void sabotage_shares(struct world *world)
     for (int lane = 1; lane <= LANES_MAX; lane++) {
         struct lane_state *known = lane_find(world->engine, lane);
         if (known)
-            shares_weigh(&known->dest->shares, &known->share, world->lanes[lane].tenant == 0 ? TURNS_WEIGHT_MAX : 1);
+            shares_weigh(&known->dest->queue.shares, &known->share, world->lanes[lane].tenant == 0 ? TURNS_WEIGHT_MAX : 1);
     }
 }
 

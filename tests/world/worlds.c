@@ -11,7 +11,7 @@
 #include "world.h"
 
 #include "base/log.h"
-#include "engine/notify.h"
+#include "engine/alerts/notify.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -18,11 +18,11 @@ void status_confine(struct destination_status *status)
 
 size_t holds_confine(struct tenant_hold *holds, size_t count, struct slice tenant)
 {
-    size_t kept = 0;
+    size_t saved = 0;
     for (size_t i = 0; i < count; i++)
         if (slice_equal(slice_from(holds[i].tenant), tenant))
-            holds[kept++] = holds[i];
-    return kept;
+            holds[saved++] = holds[i];
+    return saved;
 }
 
 /* The tenant as if it were alone; the time is its own job's. */

@@ -45,7 +45,7 @@ static enum status list_all(struct call *call, size_t largest_max, struct counts
 static enum status leave_tenant(struct call *call, struct counts *counts, struct error *err)
 {
     struct store_reader *reader = call->api->reader;
-    size_t kept = 0;
+    size_t saved = 0;
     for (size_t i = 0; i < counts->count; i++) {
         struct slice name = counts->items[i].destination;
         struct lane lane;
@@ -53,12 +53,12 @@ static enum status leave_tenant(struct call *call, struct counts *counts, struct
         if (status != STATUS_OK && status != STATUS_NOT_FOUND)
             return status;
         if (status == STATUS_OK)
-            counts->items[kept++] =
+            counts->items[saved++] =
                 (struct destination_total){ .destination = name, .counts = lane.counts, .tenants = 1 };
         else if (config_destination(call->api->config, name))
-            counts->items[kept++] = (struct destination_total){ .destination = name };
+            counts->items[saved++] = (struct destination_total){ .destination = name };
     }
-    counts->count = kept;
+    counts->count = saved;
     return STATUS_OK;
 }
 

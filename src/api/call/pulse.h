@@ -5,7 +5,7 @@
 #define API_CALL_PULSE_H
 
 #include "base/instant.h"
-#include "engine/mailbox.h"
+#include "node/mailbox.h"
 
 struct api;
 struct event;

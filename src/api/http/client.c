@@ -15,7 +15,7 @@ enum {
     READ_BYTES = 64 * 1024,
     BODY_READ_BYTES = 256 * 1024,
     REFUSAL_BYTES_MAX = 64 * 1024,
-    KEPT_BYTES_MAX = 32 * 1024, /* of memory for the next request */
+    SAVED_BYTES_MAX = 32 * 1024, /* of memory for the next request */
 };
 
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -163,7 +163,7 @@ void client_finish(struct client *client)
         return;
     }
     size_t left = in->len > client->request.consumed ? in->len - client->request.consumed : 0;
-    if (in->capacity > KEPT_BYTES_MAX) {
+    if (in->capacity > SAVED_BYTES_MAX) {
         struct buffer smaller;
         buffer_init(&smaller, in->limit);
         buffer_append(&smaller, (struct slice){ left > 0 ? in->data + client->request.consumed : "", left });

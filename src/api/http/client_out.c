@@ -73,14 +73,14 @@ static size_t share_of(size_t len, size_t *sent)
 
 static void keep_rest(struct client *client, struct slice head, struct buffer *body, struct slice tail, size_t sent)
 {
-    bool kept = keep_copy(client, head, share_of(head.len, &sent));
-    if (kept && body && body->len > 0) {
+    bool saved = keep_copy(client, head, share_of(head.len, &sent));
+    if (saved && body && body->len > 0) {
         size_t len = body->len, share = share_of(len, &sent);
         if (share < len)
-            kept = keep(client, buffer_take(body), len, share);
+            saved = keep(client, buffer_take(body), len, share);
     }
-    kept = kept && keep_copy(client, tail, sent);
-    if (!kept)
+    saved = saved && keep_copy(client, tail, sent);
+    if (!saved)
         shutdown(client->fd, SHUT_RDWR); /* the next write fails, and that is the end */
     if (client->room_bytes == 0) /* nobody has asked for it before */
         client->room_part = client->out.bytes > SMALL_ANSWER_BYTES_MAX ? ROOM_LARGE : ROOM_SMALL;

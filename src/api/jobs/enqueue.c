@@ -102,14 +102,14 @@ static void answer_insert(struct call *call)
         call_problem(call, problem.status, problem.type, "%s", problem.detail);
         return;
     }
-    struct outlook *kept = outlook_of(call, &op->insert, &outlook) ? arena_alloc(&call->memory, sizeof *kept) : NULL;
-    call->context = kept;
-    if (!kept) {
+    struct outlook *saved = outlook_of(call, &op->insert, &outlook) ? arena_alloc(&call->memory, sizeof *saved) : NULL;
+    call->context = saved;
+    if (!saved) {
         answer_inserted(call);
         return;
     }
-    *kept = outlook;
-    outlooks_ask(call, kept, 1, answer_inserted);
+    *saved = outlook;
+    outlooks_ask(call, saved, 1, answer_inserted);
 }
 
 void handle_jobs_post(struct call *call)

@@ -2,7 +2,7 @@
 
 #include "api/call/json_text.h"
 #include "config/problems.h"
-#include "engine/notify.h"
+#include "engine/alerts/notify.h"
 #include "transport/http/headers.h"
 #include "transport/smtp/message.h"
 

@@ -11,7 +11,7 @@
 #include "api/jobs/job_json.h"
 #include "api/jobs/job_read.h"
 #include "base/log.h"
-#include "engine/errors.h"
+#include "engine/errors/errors.h"
 #include "engine/settlement.h"
 
 #include <inttypes.h>

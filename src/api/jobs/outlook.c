@@ -56,7 +56,7 @@ void outlooks_ask(struct call *call, struct outlook *outlooks, size_t count, voi
 {
     struct store_reader *reader = call->api->reader;
     struct outlook_question *question = arena_alloc(&call->memory, sizeof *question);
-    size_t kept = 0;
+    size_t saved = 0;
     for (size_t i = 0; i < count && question; i++) {
         struct outlook *outlook = &outlooks[i];
         struct error error;
@@ -65,13 +65,13 @@ void outlooks_ask(struct call *call, struct outlook *outlooks, size_t count, voi
             STATUS_OK)
             break; /* the job is durable: not to know how it will fare is no failure of taking it */
         outlook->ahead = ahead == STORE_PAGE_MAX && goes_last(call, outlook) ? -1 : (int64_t)ahead;
-        kept++;
+        saved++;
     }
-    if (kept == 0) {
+    if (saved == 0) {
         then(call);
         return;
     }
-    *question = (struct outlook_question){ call->context, outlooks, kept, then };
+    *question = (struct outlook_question){ call->context, outlooks, saved, then };
     call->context = question;
     call_engine(call, ask_places, asked);
 }

@@ -6,7 +6,7 @@
 #include "api/call/query.h"
 #include "api/operate/operate.h"
 #include "config/problems.h"
-#include "engine/alert_record.h"
+#include "engine/alerts/alert_record.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -47,21 +47,21 @@ static enum status write_some(struct call *call, struct alert_page *page, struct
                               struct error *err)
 {
     struct store_reader *reader = call->api->reader;
-    struct kept *kept;
+    struct saved *saved;
     size_t count;
     size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
-    enum status status = reader->ops->reader_kept_list(reader, space, page->last, max, &call->memory, &kept, &count, err);
+    enum status status = reader->ops->reader_saved_list(reader, space, page->last, max, &call->memory, &saved, &count, err);
     page->more = status == STATUS_OK && count == max;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         if (page->written == page->limit) {
             page->more = true;
             return STATUS_OK;
         }
-        page->last = kept[i].name;
+        page->last = saved[i].name;
         page->looked_at++;
-        if (!is_wanted(page, kept[i].value))
+        if (!is_wanted(page, saved[i].value))
             continue;
-        json_put_raw(json, kept[i].value);
+        json_put_raw(json, saved[i].value);
         page->written++;
     }
     return status;
@@ -154,7 +154,7 @@ struct ack_order {
     struct alert_ack ack;
     enum status status;
     struct error error;
-    struct kept_wait kept; /* only when the status is good */
+    struct saved_wait saved; /* only when the status is good */
 };
 
 /* As it is kept now: among those that stand, or, ended by this, among the others. */
@@ -164,9 +164,9 @@ static void answer_acked(struct call *call)
     struct slice value;
     struct error error;
     enum status status =
-        reader->ops->reader_kept(reader, SPACE_ALERT, call->parameters[0], &call->memory, &value, &error);
+        reader->ops->reader_saved(reader, SPACE_ALERT, call->parameters[0], &call->memory, &value, &error);
     if (status == STATUS_NOT_FOUND)
-        status = reader->ops->reader_kept(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, &value, &error);
+        status = reader->ops->reader_saved(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, &value, &error);
     if (status != STATUS_OK) {
         call_store_problem(call, status, &error);
         return;
@@ -183,13 +183,13 @@ static void after_ack(struct call *call)
         call_problem(call, 404, "alert_not_found", "%s", order->error.text);
     else if (order->status != STATUS_OK)
         call_problem(call, 503, "not_done", "%s", order->error.text);
-    else if (order->kept.error.status != STATUS_OK)
-        call_problem(call, 503, "not_kept", "it could not be written: %s", order->kept.error.text);
+    else if (order->saved.error.status != STATUS_OK)
+        call_problem(call, 503, "not_kept", "it could not be written: %s", order->saved.error.text);
     else
         answer_acked(call);
 }
 
-static void on_ack_kept(struct kept_wait *wait)
+static void on_ack_saved(struct saved_wait *wait)
 {
     call_return(wait->context);
 }
@@ -197,8 +197,8 @@ static void on_ack_kept(struct kept_wait *wait)
 static void run_ack(struct call *call, struct engine *engine)
 {
     struct ack_order *order = call->context;
-    order->kept = (struct kept_wait){ .done = on_ack_kept, .context = call };
-    order->status = engine_ack_alert(engine, &order->ack, &order->kept, &order->error);
+    order->saved = (struct saved_wait){ .done = on_ack_saved, .context = call };
+    order->status = engine_ack_alert(engine, &order->ack, &order->saved, &order->error);
     if (order->status != STATUS_OK)
         call_return(call);
 }

@@ -239,7 +239,7 @@ struct hold_order {
     struct slice reason;
     enum status status;
     struct error error;
-    struct kept_wait kept; /* only when the status is good */
+    struct saved_wait saved; /* only when the status is good */
 };
 
 static void after_order(struct call *call)
@@ -253,16 +253,16 @@ static void after_order(struct call *call)
         not_found(call, call->parameters[0]);
     else if (order->status != STATUS_OK)
         call_problem(call, 503, "not_done", "%s", order->error.text);
-    else if (order->kept.error.status != STATUS_OK)
+    else if (order->saved.error.status != STATUS_OK)
         call_problem(call, 503, "not_kept",
                      "the order holds, but could not be written: %s; the daemon goes on trying, and a restart before that "
                      "undoes it",
-                     order->kept.error.text);
+                     order->saved.error.text);
     else
         handle_destination_get(call);
 }
 
-static void on_order_kept(struct kept_wait *wait)
+static void on_order_saved(struct saved_wait *wait)
 {
     call_return(wait->context);
 }
@@ -294,8 +294,8 @@ static void run_order(struct call *call, struct engine *engine)
         call_return(call);
         return;
     }
-    order->kept = (struct kept_wait){ .done = on_order_kept, .context = call };
-    engine_await_kept(engine, name, &order->kept);
+    order->saved = (struct saved_wait){ .done = on_order_saved, .context = call };
+    engine_await_saved(engine, name, &order->saved);
 }
 
 static void order_hold(struct call *call, const struct hold_order *wanted)

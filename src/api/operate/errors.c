@@ -3,7 +3,7 @@
  */
 #include "api/call/query.h"
 #include "api/operate/operate.h"
-#include "engine/errors.h"
+#include "engine/errors/errors.h"
 
 #include <math.h>
 
@@ -79,7 +79,7 @@ struct error_question {
     enum status status;
     struct error_report *reports;
     size_t count;
-    struct kept_wait kept; /* of forgetting */
+    struct saved_wait saved; /* of forgetting */
 };
 
 static void answer_errors(struct call *call)
@@ -132,11 +132,11 @@ static void answer_forgotten(struct call *call)
                      SLICE_ARG(call->parameters[0]), question->destination.len > 0 ? " at that destination" : "");
         return;
     }
-    if (question->kept.error.status != STATUS_OK) {
+    if (question->saved.error.status != STATUS_OK) {
         call_problem(call, 503, "not_kept",
                      "it is forgotten, but could not be taken out of the store: %s; the daemon goes on trying, and after a "
                      "restart before that it is known again",
-                     question->kept.error.text);
+                     question->saved.error.text);
         return;
     }
     struct buffer body = call_buffer();
@@ -152,7 +152,7 @@ static void answer_told(struct call *call)
 {
     struct error_question *question = call->context;
     if (call->batch->status != STATUS_OK)
-        question->kept.error = call->batch->error;
+        question->saved.error = call->batch->error;
     answer_forgotten(call);
 }
 
@@ -160,7 +160,7 @@ static void answer_told(struct call *call)
 static void tell_forgotten(struct call *call)
 {
     const struct error_question *question = call->context;
-    if (question->count == 0 || question->kept.error.status != STATUS_OK) {
+    if (question->count == 0 || question->saved.error.status != STATUS_OK) {
         answer_forgotten(call);
         return;
     }
@@ -185,7 +185,7 @@ static void tell_forgotten(struct call *call)
     call_submit(call, answer_told);
 }
 
-static void on_forgotten(struct kept_wait *wait)
+static void on_forgotten(struct saved_wait *wait)
 {
     call_return(wait->context);
 }
@@ -198,8 +198,8 @@ static void forget_error(struct call *call, struct engine *engine)
         call_return(call);
         return;
     }
-    question->kept = (struct kept_wait){ .done = on_forgotten, .context = call };
-    engine_await_forgotten(engine, &question->kept);
+    question->saved = (struct saved_wait){ .done = on_forgotten, .context = call };
+    engine_await_forgotten(engine, &question->saved);
 }
 
 void handle_error_forget(struct call *call)

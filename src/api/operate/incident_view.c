@@ -1,7 +1,7 @@
 #include "api/operate/incident_view.h"
 
 #include "base/units.h"
-#include "engine/gate_state.h"
+#include "engine/saved/gate_state.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "config/config.h"
-#include "engine/incident_record.h"
+#include "engine/incidents/incident_record.h"
 
 struct incident_view {
     struct slice id;

@@ -8,7 +8,7 @@
 #include "api/operate/operate.h"
 #include "api/operate/incident_report.h"
 #include "base/log.h"
-#include "engine/kept_json.h"
+#include "engine/saved/json.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -77,11 +77,11 @@ static enum status write_page(struct call *call, struct incident_page *page, str
                               struct error *err)
 {
     struct store_reader *reader = call->api->reader;
-    struct kept *kept;
+    struct saved *saved;
     size_t count;
     size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
     enum status status =
-        reader->ops->reader_kept_list(reader, SPACE_INCIDENT, page->last, max, &call->memory, &kept, &count, err);
+        reader->ops->reader_saved_list(reader, SPACE_INCIDENT, page->last, max, &call->memory, &saved, &count, err);
     page->more = status == STATUS_OK && count == max;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct incident_record record;
@@ -89,13 +89,13 @@ static enum status write_page(struct call *call, struct incident_page *page, str
             page->more = true;
             return STATUS_OK;
         }
-        page->last = kept[i].name;
+        page->last = saved[i].name;
         page->looked_at++;
-        if (incident_record_read(kept[i].value, &call->memory, &record) != STATUS_OK)
+        if (incident_record_read(saved[i].value, &call->memory, &record) != STATUS_OK)
             continue; /* of a version to come */
         if (page->destination.len > 0 && !slice_equal(page->destination, record.destination))
             continue;
-        struct incident_view view = view_of(call, kept[i].name, &record);
+        struct incident_view view = view_of(call, saved[i].name, &record);
         *answered = !take_stock(call, &page->counts, &view);
         if (*answered)
             return STATUS_OK;
@@ -144,13 +144,13 @@ static enum status read_lessons(struct call *call, struct incident_view *view, s
     struct store_reader *reader = call->api->reader;
     struct slice value;
     enum status status =
-        reader->ops->reader_kept(reader, SPACE_INCIDENT_LESSONS, view->id, &call->memory, &value, err);
+        reader->ops->reader_saved(reader, SPACE_INCIDENT_LESSONS, view->id, &call->memory, &value, err);
     if (status != STATUS_OK)
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
     json_t *root = json_loadb(value.data, value.len, 0, NULL);
-    view->lessons = arena_copy(&call->memory, kept_text(root, "text"));
-    view->lessons_by = arena_copy(&call->memory, kept_text(root, "by"));
-    view->lessons_at = kept_instant(root, "at");
+    view->lessons = arena_copy(&call->memory, saved_text(root, "text"));
+    view->lessons_by = arena_copy(&call->memory, saved_text(root, "by"));
+    view->lessons_at = saved_instant(root, "at");
     json_decref(root);
     if (view->lessons.data && view->lessons_by.data)
         return STATUS_OK;
@@ -165,7 +165,7 @@ static bool find_incident(struct call *call, struct incident_view *ret_view)
     struct incident_record record;
     struct counts *counts = NULL;
     struct error error;
-    enum status status = reader->ops->reader_kept(reader, SPACE_INCIDENT, id, &call->memory, &value, &error);
+    enum status status = reader->ops->reader_saved(reader, SPACE_INCIDENT, id, &call->memory, &value, &error);
     if (status == STATUS_OK)
         status = incident_record_read(value, &call->memory, &record);
     if (status == STATUS_NOT_FOUND || status == STATUS_INVALID) {
@@ -260,16 +260,16 @@ static bool fill(struct call *call, struct slice id, struct slice text)
     json_member_int(&json, "bytes", (int64_t)text.len);
     json_object_end(&json);
     struct store_op *ops = call->batch->ops;
-    ops[0].kind = OP_KEEP;
-    ops[0].keep = (struct op_keep){ .space = SPACE_INCIDENT_LESSONS, .name = id };
-    ops[0].keep.value = text.len > 0 ? arena_copy(&call->memory, buffer_slice(&value)) : SLICE("");
+    ops[0].kind = OP_SAVE;
+    ops[0].save = (struct op_save){ .space = SPACE_INCIDENT_LESSONS, .name = id };
+    ops[0].save.value = text.len > 0 ? arena_copy(&call->memory, buffer_slice(&value)) : SLICE("");
     ops[1].kind = OP_NOTE;
     ops[1].data = arena_copy(&call->memory, buffer_slice(&note));
     call->batch->count = 2;
     bool whole = buffer_status(&value) == STATUS_OK && buffer_status(&note) == STATUS_OK;
     buffer_release(&value);
     buffer_release(&note);
-    return whole && ops[0].keep.value.data && ops[1].data.data;
+    return whole && ops[0].save.value.data && ops[1].data.data;
 }
 
 void handle_incident_patch(struct call *call)

@@ -127,13 +127,13 @@ static void check_disk(struct doctor *doctor, const char *path)
 /* What the rules on claims ask for. Others may keep less, but should know. */
 static void check_retention(struct doctor *doctor)
 {
-    char kept[UNITS_TEXT_BYTES];
+    char saved[UNITS_TEXT_BYTES];
     int64_t audit_ms = doctor->config->retention_audit_ms;
     if (audit_ms == 0 || audit_ms >= AUDIT_MS_ASKED)
         return;
-    duration_format(audit_ms, kept);
+    duration_format(audit_ms, saved);
     doctor_tell(doctor, FINDING_WARN, "retention",
-                "retention.audit is %s; histories of claims must be kept for five years: leave it out, or set 1827d", kept);
+                "retention.audit is %s; histories of claims must be kept for five years: leave it out, or set 1827d", saved);
 }
 
 void doctor_store(struct doctor *doctor)

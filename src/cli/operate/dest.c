@@ -4,7 +4,7 @@
 #include "cli/options.h"
 #include "cli/talk/action.h"
 #include "cli/talk/pages.h"
-#include "engine/gate_state.h"
+#include "engine/saved/gate_state.h"
 
 #include <string.h>
 

@@ -51,11 +51,11 @@ static bool take_bytes(void *context, struct slice bytes)
         take_block(reading, (struct slice){ rest.data, end });
     if (buffer_status(&reading->text) != STATUS_OK || reading->status != STATUS_OK)
         return false;
-    struct buffer kept;
-    buffer_init(&kept, CLI_OUTPUT_BYTES_MAX);
-    buffer_append(&kept, rest);
+    struct buffer saved;
+    buffer_init(&saved, CLI_OUTPUT_BYTES_MAX);
+    buffer_append(&saved, rest);
     buffer_release(&reading->text);
-    reading->text = kept;
+    reading->text = saved;
     if (json_array_size(reading->events) > 0)
         reading->enough = !reading->follow->take(reading->follow->context, reading->events);
     json_array_clear(reading->events);

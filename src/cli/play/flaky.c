@@ -168,8 +168,8 @@ static void on_left(evutil_socket_t fd, short what, void *context)
 static void reset_connection(struct evhttp_connection *connection, evutil_socket_t fd)
 {
     const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
-    int kept = connect(fd, &nobody, sizeof nobody);
-    (void)kept; /* then the other side sees a plain close */
+    int saved = connect(fd, &nobody, sizeof nobody);
+    (void)saved; /* then the other side sees a plain close */
     evhttp_connection_free(connection);
 }
 

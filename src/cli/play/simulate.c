@@ -26,16 +26,16 @@ static int simulate_one(struct simulation *simulation, const struct sim_settings
 {
     struct sim_settings *settings = &simulation->settings;
     const struct destination_config *destination = settings->destination;
-    struct store_settings kept = { .sync_always = false, .pending_max = simulation->config->pending_max };
+    struct store_settings saved = { .sync_always = false, .pending_max = simulation->config->pending_max };
     struct store *store;
     struct error error;
     *settings = *common;
     settings->destination = destination;
     settings->config = simulation->config;
     settings->model.timeout_ms = destination->timeout_ms;
-    if (settings->backlog && kept.pending_max > 0 && kept.pending_max < (int64_t)settings->backlog->count)
-        kept.pending_max = (int64_t)settings->backlog->count; /* it was taken before, under another limit */
-    if (store_open(store_backends, SLICE("memory:"), &kept, &store, &error) != STATUS_OK)
+    if (settings->backlog && saved.pending_max > 0 && saved.pending_max < (int64_t)settings->backlog->count)
+        saved.pending_max = (int64_t)settings->backlog->count; /* it was taken before, under another limit */
+    if (store_open(store_backends, SLICE("memory:"), &saved, &store, &error) != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s", error.text);
     simulation->run.settings = settings;
     simulation->run.title = simulation->title;
@@ -119,7 +119,8 @@ static void append_row(struct table *table, const struct figure *figure, const s
 static void append_text(const struct cli *cli, const struct run *runs, size_t count, struct buffer *out)
 {
     static const struct table_column one[] = {
-        { "RULE", TABLE_LEFT }, { "FIGURE", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "", TABLE_LEFT }, { "TARGET", TABLE_LEFT },
+        { "RULE", TABLE_LEFT }, { "FIGURE", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "", TABLE_LEFT }, { "TARGET",
+                                                                                                          TABLE_LEFT },
     };
     static const struct table_column two[] = {
         { "RULE", TABLE_LEFT }, { "FIGURE", TABLE_LEFT }, { "FIRST", TABLE_RIGHT },      { "", TABLE_LEFT },

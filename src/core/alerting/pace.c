@@ -27,8 +27,8 @@ void pace_note(struct pace *pace, instant now, bool good)
 static struct pace_count at(const struct pace_count *ring, int64_t len, int64_t newest, int64_t now, int64_t age)
 {
     int64_t slot = (now > newest ? now : newest) - age;
-    bool kept = slot >= 0 && slot <= newest && slot > newest - len;
-    return kept ? ring[slot % len] : (struct pace_count){ 0, 0 };
+    bool saved = slot >= 0 && slot <= newest && slot > newest - len;
+    return saved ? ring[slot % len] : (struct pace_count){ 0, 0 };
 }
 
 void pace_read(const struct pace *pace, instant now, struct pace_count ret_minutes[PACE_MINUTES])

@@ -20,21 +20,21 @@ void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burs
     if (rate.count > RATE_COUNT_MAX)
         rate.count = 0;
     assert(rate.count == 0 || (rate.per_ms > 0 && rate.per_ms <= DAY_MS));
-    instant kept = rate_keep(limiter);
+    instant saved = rate_save(limiter);
     limiter->rate = rate;
     limiter->burst = burst > 0 && rate.count > 0 ? burst : rate.count;
     assert(limiter->burst <= RATE_BURST_MAX);
-    limiter->paid_until = kept;
+    limiter->paid_until = saved;
     limiter->paid_part = 0;
 }
 
-void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant kept)
+void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant saved)
 {
-    *limiter = (struct rate_limiter){ .paid_until = kept };
+    *limiter = (struct rate_limiter){ .paid_until = saved };
     rate_configure(limiter, rate, burst);
 }
 
-instant rate_keep(const struct rate_limiter *limiter)
+instant rate_save(const struct rate_limiter *limiter)
 {
     return limiter->paid_part > 0 ? limiter->paid_until + 1 : limiter->paid_until;
 }

@@ -30,13 +30,13 @@ int64_t rate_burst(struct rate rate, int64_t at_once);
 
 /*
  * Intervals of up to a day. Up to `burst` go at once; 0: one interval's worth.
- * `kept` is what rate_keep gave before a restart, or INSTANT_NONE.
+ * `kept` is what rate_save gave before a restart, or INSTANT_NONE.
  */
-void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant kept);
+void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant saved);
 /* Another rate from now on; what was sent still counts. */
 void rate_configure(struct rate_limiter *limiter, struct rate rate, int64_t burst);
 /* The one value to keep over a restart. It is rounded so that a restart never allows more. */
-instant rate_keep(const struct rate_limiter *limiter);
+instant rate_save(const struct rate_limiter *limiter);
 
 struct rate_answer {
     int64_t room; /* how many of those asked for may go now */

@@ -4,30 +4,30 @@
 
 void block_init(struct block *block)
 {
-    *block = (struct block){ .kept = { .since = INSTANT_NONE, .look_at = INSTANT_NONE, .needed = BLOCK_NEEDED } };
+    *block = (struct block){ .saved = { .since = INSTANT_NONE, .look_at = INSTANT_NONE, .needed = BLOCK_NEEDED } };
 }
 
 bool block_holds(const struct block *block)
 {
-    return block->kept.held;
+    return block->saved.held;
 }
 
 bool block_looks(const struct block *block, instant now)
 {
     return block_holds(block) &&
-           (block->kept.look_at <= now || block->kept.look_at > instant_add(now, BLOCK_LOOK_MAX_MS));
+           (block->saved.look_at <= now || block->saved.look_at > instant_add(now, BLOCK_LOOK_MAX_MS));
 }
 
 void block_looked(struct block *block, instant now)
 {
     assert(block_holds(block));
-    block->kept.look_at = instant_add(now, BLOCK_LOOK_MS);
+    block->saved.look_at = instant_add(now, BLOCK_LOOK_MS);
 }
 
 void block_hasten(struct block *block, instant now)
 {
     if (block_holds(block))
-        block->kept.look_at = now;
+        block->saved.look_at = now;
 }
 
 static int64_t interval_ms(int64_t held_ms)
@@ -39,11 +39,11 @@ static int64_t interval_ms(int64_t held_ms)
 
 static void hold(struct block *block, bool unsent, instant now)
 {
-    block->kept.held = true;
-    block->kept.since = now;
-    block->kept.look_at = instant_add(now, BLOCK_LOOK_MS);
-    block->kept.confirmed = false;
-    block->kept.unsent = unsent;
+    block->saved.held = true;
+    block->saved.since = now;
+    block->saved.look_at = instant_add(now, BLOCK_LOOK_MS);
+    block->saved.confirmed = false;
+    block->saved.unsent = unsent;
 }
 
 void block_hold(struct block *block, instant now)
@@ -54,12 +54,12 @@ void block_hold(struct block *block, instant now)
 /* What was under way when it began says nothing new, and does not put off the first look. */
 static void refused_again(struct block *block, bool unsent, instant now)
 {
-    int64_t held_ms = now > block->kept.since ? now - block->kept.since : 0;
+    int64_t held_ms = now > block->saved.since ? now - block->saved.since : 0;
     if (held_ms < BLOCK_LOOK_MS)
         return;
-    block->kept.confirmed = true;
-    block->kept.unsent = unsent;
-    block->kept.look_at = instant_add(now, interval_ms(held_ms));
+    block->saved.confirmed = true;
+    block->saved.unsent = unsent;
+    block->saved.look_at = instant_add(now, interval_ms(held_ms));
 }
 
 static void count(struct block *block, int64_t who)
@@ -72,7 +72,7 @@ static void count(struct block *block, int64_t who)
 bool block_counts(struct block *block, int64_t job)
 {
     count(block, job);
-    return block->in_a_row >= block->kept.needed;
+    return block->in_a_row >= block->saved.needed;
 }
 
 enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,
@@ -97,8 +97,8 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
     count(tenant, refusal->job);
     if (was_well && !refusal->own)
         count(destination, refusal->tenant);
-    bool more_jobs = tenant->in_a_row >= (only ? destination : tenant)->kept.needed;
-    bool more_tenants = was_well && destination->in_a_row >= destination->kept.needed;
+    bool more_jobs = tenant->in_a_row >= (only ? destination : tenant)->saved.needed;
+    bool more_tenants = was_well && destination->in_a_row >= destination->saved.needed;
     if (more_tenants || (only && more_jobs)) {
         hold(destination, false, now);
         return BLOCK_DESTINATION;
@@ -113,9 +113,9 @@ bool block_went_well(struct block *block)
 {
     bool held = block_holds(block);
     block->last = block->in_a_row = 0;
-    if (held && !block->kept.unsent) {
-        int64_t more = block->kept.needed < BLOCK_NEEDED_MAX ? 2 * block->kept.needed : BLOCK_NEEDED_MAX;
-        block->kept.needed = block->kept.confirmed ? BLOCK_NEEDED : more;
+    if (held && !block->saved.unsent) {
+        int64_t more = block->saved.needed < BLOCK_NEEDED_MAX ? 2 * block->saved.needed : BLOCK_NEEDED_MAX;
+        block->saved.needed = block->saved.confirmed ? BLOCK_NEEDED : more;
     }
     block_ends(block);
     return held;
@@ -123,16 +123,16 @@ bool block_went_well(struct block *block)
 
 void block_ends(struct block *block)
 {
-    block->kept.held = block->kept.confirmed = block->kept.unsent = false;
-    block->kept.since = block->kept.look_at = INSTANT_NONE;
+    block->saved.held = block->saved.confirmed = block->saved.unsent = false;
+    block->saved.since = block->saved.look_at = INSTANT_NONE;
 }
 
-void block_restore(struct block *block, const struct block_kept *kept)
+void block_restore(struct block *block, const struct block_saved *saved)
 {
     block_init(block);
-    block->kept = *kept;
-    if (kept->needed < BLOCK_NEEDED || kept->needed > BLOCK_NEEDED_MAX)
-        block->kept.needed = BLOCK_NEEDED;
+    block->saved = *saved;
+    if (saved->needed < BLOCK_NEEDED || saved->needed > BLOCK_NEEDED_MAX)
+        block->saved.needed = BLOCK_NEEDED;
 }
 
 int64_t block_job_ms(int64_t times)

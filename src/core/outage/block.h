@@ -27,7 +27,7 @@ enum {
 };
 
 /* What outlives a restart; of a destination or of a tenant there. */
-struct block_kept {
+struct block_saved {
     bool held;
     instant since, look_at; /* of that; else INSTANT_NONE */
     bool confirmed;         /* a look was refused */
@@ -36,7 +36,7 @@ struct block_kept {
 };
 
 struct block {
-    struct block_kept kept;
+    struct block_saved saved;
     int64_t last, in_a_row; /* who was refused last, and how many one after the other with it, with nothing good since */
 };
 
@@ -75,7 +75,7 @@ bool block_counts(struct block *block, int64_t job);
 bool block_went_well(struct block *block);
 /* What it was held for is held otherwise, or is over; what is known of whom stays. */
 void block_ends(struct block *block);
-void block_restore(struct block *block, const struct block_kept *kept);
+void block_restore(struct block *block, const struct block_saved *saved);
 
 /* How long a job waits that was refused so many times in a row. */
 int64_t block_job_ms(int64_t times);

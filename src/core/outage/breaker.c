@@ -6,22 +6,22 @@
 
 void breaker_init(struct breaker *breaker, instant now)
 {
-    *breaker = (struct breaker){ .kept = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE },
+    *breaker = (struct breaker){ .saved = { .state = BREAKER_CLOSED, .since = now, .until = INSTANT_NONE },
                                  .look_at = INSTANT_NONE, .used_look_at = INSTANT_NONE };
     tally_clear(&breaker->tally);
 }
 
 static struct breaker_change none(const struct breaker *breaker)
 {
-    return (struct breaker_change){ breaker->kept.state, breaker->kept.state, INSTANT_NONE, INSTANT_NONE };
+    return (struct breaker_change){ breaker->saved.state, breaker->saved.state, INSTANT_NONE, INSTANT_NONE };
 }
 
 static struct breaker_change change_to(struct breaker *breaker, enum breaker_state state, instant until, instant now)
 {
-    struct breaker_change change = { breaker->kept.state, state, now, until };
-    breaker->kept.state = state;
-    breaker->kept.since = now;
-    breaker->kept.until = until;
+    struct breaker_change change = { breaker->saved.state, state, now, until };
+    breaker->saved.state = state;
+    breaker->saved.since = now;
+    breaker->saved.until = until;
     breaker->taken = breaker->bad = 0;
     breaker->look_at = breaker->used_look_at = INSTANT_NONE;
     breaker->epoch++;
@@ -33,15 +33,15 @@ static int64_t open_wait(const struct breaker *breaker, const struct breaker_con
 {
     int64_t wait = config->open_ms;
     int64_t most = config->open_max_ms > config->open_ms ? config->open_max_ms : config->open_ms;
-    for (int64_t i = 1; i < breaker->kept.openings && wait < most; i++)
+    for (int64_t i = 1; i < breaker->saved.openings && wait < most; i++)
         wait = wait > most / 2 ? most : wait * 2;
     return wait;
 }
 
 static struct breaker_change open_up(struct breaker *breaker, const struct breaker_config *config, instant now)
 {
-    if (breaker->kept.openings < INT64_MAX)
-        breaker->kept.openings++;
+    if (breaker->saved.openings < INT64_MAX)
+        breaker->saved.openings++;
     return change_to(breaker, BREAKER_OPEN, instant_add(now, open_wait(breaker, config)), now);
 }
 
@@ -70,7 +70,7 @@ static void await_looks(struct breaker *breaker)
 {
     assert(breaker->taken >= breaker->bad);
     if (breaker->taken == breaker->bad)
-        breaker->kept.until = INSTANT_NONE;
+        breaker->saved.until = INSTANT_NONE;
 }
 
 static bool looks_failed(const struct breaker *breaker)
@@ -103,9 +103,9 @@ struct breaker_change breaker_note(struct breaker *breaker, const struct breaker
 {
     bool slow = config->slow_ms > 0 && call->latency_ms >= config->slow_ms;
     assert(call->latency_ms >= 0);
-    if (!config->enabled || call->epoch != breaker->epoch || breaker->kept.state == BREAKER_OPEN)
+    if (!config->enabled || call->epoch != breaker->epoch || breaker->saved.state == BREAKER_OPEN)
         return none(breaker);
-    if (breaker->kept.state == BREAKER_CLOSED)
+    if (breaker->saved.state == BREAKER_CLOSED)
         return note_closed(breaker, config, call, slow, now);
     if (!call->failed && !slow)
         return breaker_reset(breaker, now);
@@ -114,20 +114,20 @@ struct breaker_change breaker_note(struct breaker *breaker, const struct breaker
 
 struct breaker_answer breaker_ask(const struct breaker *breaker, const struct breaker_config *config, instant now)
 {
-    if (!config->enabled || breaker->kept.state == BREAKER_CLOSED)
+    if (!config->enabled || breaker->saved.state == BREAKER_CLOSED)
         return (struct breaker_answer){ .room = INT64_MAX, .until = INSTANT_NONE };
-    if (breaker->kept.state == BREAKER_OPEN)
-        return (struct breaker_answer){ .room = 0, .until = breaker->kept.until };
+    if (breaker->saved.state == BREAKER_OPEN)
+        return (struct breaker_answer){ .room = 0, .until = breaker->saved.until };
     if (breaker->look_at > now)
         return (struct breaker_answer){ .room = 0, .until = breaker->look_at };
     int64_t room = config->probes - breaker->taken;
-    return (struct breaker_answer){ .room = room > 0 ? room : 0, .until = breaker->kept.until };
+    return (struct breaker_answer){ .room = room > 0 ? room : 0, .until = breaker->saved.until };
 }
 
 instant breaker_next(const struct breaker *breaker, instant now)
 {
     instant next = INSTANT_NONE;
-    instant_hasten(&next, breaker->kept.until, now);
+    instant_hasten(&next, breaker->saved.until, now);
     instant_hasten(&next, breaker->look_at, now);
     instant_hasten(&next, breaker->used_look_at, now);
     return next;
@@ -135,41 +135,41 @@ instant breaker_next(const struct breaker *breaker, instant now)
 
 struct breaker_change breaker_tick(struct breaker *breaker, const struct breaker_config *config, instant now)
 {
-    if (breaker->kept.state == BREAKER_CLOSED)
+    if (breaker->saved.state == BREAKER_CLOSED)
         return none(breaker);
     if (!config->enabled) /* a reload took it away */
         return breaker_reset(breaker, now);
-    if (breaker->kept.state == BREAKER_OPEN) {
+    if (breaker->saved.state == BREAKER_OPEN) {
         int64_t wait = open_wait(breaker, config);
-        if (breaker->kept.until > instant_add(now, wait)) /* the clock was set back, or a reload made the wait shorter */
-            breaker->kept.until = instant_add(now, wait);
-        return breaker->kept.until <= now ? change_to(breaker, BREAKER_HALF_OPEN, INSTANT_NONE, now) : none(breaker);
+        if (breaker->saved.until > instant_add(now, wait)) /* the clock was set back, or a reload made the wait shorter */
+            breaker->saved.until = instant_add(now, wait);
+        return breaker->saved.until <= now ? change_to(breaker, BREAKER_HALF_OPEN, INSTANT_NONE, now) : none(breaker);
     }
     int64_t wait = open_wait(breaker, config);
     if (breaker->look_at > instant_add(now, wait)) /* the clock was set back */
         breaker->look_at = breaker->used_look_at = now;
     if (looks_failed(breaker)) /* those that were still awaited did not leave */
         return open_up(breaker, config, now);
-    if (breaker->kept.until == INSTANT_NONE)
+    if (breaker->saved.until == INSTANT_NONE)
         return none(breaker);
-    if (breaker->kept.until > instant_add(now, breaker->limit_ms)) /* the clock was set back */
-        breaker->kept.until = instant_add(now, breaker->limit_ms);
-    return breaker->kept.until <= now ? open_up(breaker, config, now) : none(breaker);
+    if (breaker->saved.until > instant_add(now, breaker->limit_ms)) /* the clock was set back */
+        breaker->saved.until = instant_add(now, breaker->limit_ms);
+    return breaker->saved.until <= now ? open_up(breaker, config, now) : none(breaker);
 }
 
 void breaker_take(struct breaker *breaker, int64_t count, int64_t limit_ms, instant now)
 {
     assert(count > 0);
-    if (breaker->kept.state != BREAKER_HALF_OPEN)
+    if (breaker->saved.state != BREAKER_HALF_OPEN)
         return;
     breaker->taken += count;
     breaker->limit_ms = limit_ms;
-    breaker->kept.until = instant_add(now, limit_ms);
+    breaker->saved.until = instant_add(now, limit_ms);
 }
 
 void breaker_give_back(struct breaker *breaker, uint32_t epoch, int64_t count)
 {
-    if (breaker->kept.state != BREAKER_HALF_OPEN || epoch != breaker->epoch)
+    if (breaker->saved.state != BREAKER_HALF_OPEN || epoch != breaker->epoch)
         return;
     breaker->taken -= count;
     await_looks(breaker);
@@ -177,22 +177,22 @@ void breaker_give_back(struct breaker *breaker, uint32_t epoch, int64_t count)
 
 struct breaker_change breaker_reset(struct breaker *breaker, instant now)
 {
-    breaker->kept.openings = 0;
+    breaker->saved.openings = 0;
     breaker->looks_soon = 0;
     return change_to(breaker, BREAKER_CLOSED, INSTANT_NONE, now);
 }
 
-void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept,
+void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_saved *saved,
                      instant now)
 {
     breaker_init(breaker, now);
-    if (!config->enabled || kept->state == BREAKER_CLOSED)
+    if (!config->enabled || saved->state == BREAKER_CLOSED)
         return;
-    breaker->kept = *kept;
-    breaker->kept.openings = kept->openings > 0 ? kept->openings : 1;
-    if (kept->state == BREAKER_HALF_OPEN || kept->until == INSTANT_NONE) {
-        breaker->kept.state = BREAKER_OPEN;
-        breaker->kept.until = now;
+    breaker->saved = *saved;
+    breaker->saved.openings = saved->openings > 0 ? saved->openings : 1;
+    if (saved->state == BREAKER_HALF_OPEN || saved->until == INSTANT_NONE) {
+        breaker->saved.state = BREAKER_OPEN;
+        breaker->saved.until = now;
     }
 }
 

@@ -34,7 +34,7 @@ enum breaker_state {
 enum { BREAKER_JOBS_MIN = 3 }; /* different ones that failed */
 
 /* What outlives a restart. */
-struct breaker_kept {
+struct breaker_saved {
     enum breaker_state state;
     instant since;    /* when it came into this state */
     instant until; /* open: when looks may begin; half-open: when unanswered ones count as failed, INSTANT_NONE: none */
@@ -42,7 +42,7 @@ struct breaker_kept {
 };
 
 struct breaker {
-    struct breaker_kept kept;
+    struct breaker_saved saved;
     uint32_t epoch;                 /* one more at each change: answers to earlier sends are told apart */
     int64_t taken, bad;             /* half-open: looks, and those that failed */
     int64_t limit_ms;               /* half-open: how long the last of them may take */
@@ -86,7 +86,7 @@ struct breaker_change breaker_note(struct breaker *breaker, const struct breaker
 /* Closed, with nothing counted; whoever judged the destination otherwise. */
 struct breaker_change breaker_reset(struct breaker *breaker, instant now);
 /* After a restart. Probes that were under way are lost: it begins to probe anew. */
-void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_kept *kept,
+void breaker_restore(struct breaker *breaker, const struct breaker_config *config, const struct breaker_saved *saved,
                      instant now);
 
 const char *breaker_state_name(enum breaker_state state); /* "closed", "open", "half_open" */

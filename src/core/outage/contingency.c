@@ -19,7 +19,7 @@ static const char *const cause_names[CAUSE_COUNT] = {
 void contingency_init(struct contingency *contingency, instant now)
 {
     *contingency = (struct contingency){
-        .kept = {
+        .saved = {
             .mode = MODE_NORMAL,
             .since = now,
             .ignore_until = INSTANT_NONE,
@@ -40,7 +40,8 @@ void contingency_init(struct contingency *contingency, instant now)
 
 static struct mode_change none(const struct contingency *contingency)
 {
-    return (struct mode_change){ contingency->kept.mode, contingency->kept.mode, CAUSE_NONE, CRITERION_NONE, INSTANT_NONE };
+    return (struct mode_change){ contingency->saved.mode, contingency->saved.mode, CAUSE_NONE, CRITERION_NONE,
+                                 INSTANT_NONE };
 }
 
 /* ---- the go, and the steps ---- */
@@ -48,7 +49,7 @@ static struct mode_change none(const struct contingency *contingency)
 /* How many may be under way at this step; the last level stays while stability is awaited. */
 static int64_t level_of(const struct contingency *contingency, const struct contingency_rules *rules)
 {
-    size_t step = contingency->kept.step;
+    size_t step = contingency->saved.step;
     if (rules->ramp_count == 0)
         return INT64_MAX;
     return rules->ramp[step < rules->ramp_count ? step : rules->ramp_count - 1];
@@ -76,10 +77,10 @@ static void step_to(struct contingency *contingency, const struct contingency_ru
 {
     instant earliest = instant_add(contingency->go_at, RAMP_STEP_MS);
     bool waits = earliest > now && earliest <= instant_add(now, RAMP_STEP_MS);
-    contingency->kept.step = step;
-    contingency->kept.calm_since = now;
+    contingency->saved.step = step;
+    contingency->saved.calm_since = now;
     go_begin(contingency, waits ? earliest : now);
-    curve_add(&contingency->kept.incident, level_of(contingency, rules), contingency->go_at);
+    curve_add(&contingency->saved.incident, level_of(contingency, rules), contingency->go_at);
 }
 
 /* ---- changes of mode ---- */
@@ -87,10 +88,10 @@ static void step_to(struct contingency *contingency, const struct contingency_ru
 static struct mode_change change_to(struct contingency *contingency, enum mode mode, enum cause cause,
                                     enum criterion criterion, instant now)
 {
-    struct mode_change change = { contingency->kept.mode, mode, cause, criterion, now };
-    contingency->kept.mode = mode;
-    contingency->kept.cause = cause;
-    contingency->kept.since = now;
+    struct mode_change change = { contingency->saved.mode, mode, cause, criterion, now };
+    contingency->saved.mode = mode;
+    contingency->saved.cause = cause;
+    contingency->saved.since = now;
     contingency->setbacks = 0;
     contingency->signs_in_a_row = 0;
     contingency->first_sign_at = INSTANT_NONE;
@@ -111,9 +112,9 @@ static instant next_look_at(struct contingency *contingency, const struct contin
 static struct mode_change hold(struct contingency *contingency, const struct contingency_rules *rules, enum cause cause,
                                enum criterion criterion, instant now)
 {
-    struct incident *incident = &contingency->kept.incident;
-    assert(contingency->kept.mode != MODE_CONTINGENCY);
-    if (contingency->kept.mode == MODE_NORMAL) {
+    struct incident *incident = &contingency->saved.incident;
+    assert(contingency->saved.mode != MODE_CONTINGENCY);
+    if (contingency->saved.mode == MODE_NORMAL) {
         bool signs = contingency->first_sign_at != INSTANT_NONE;
         *incident = (struct incident){
             .first_sign_at = signs ? contingency->first_sign_at : now,
@@ -132,9 +133,9 @@ static struct mode_change hold(struct contingency *contingency, const struct con
     }
     curve_add(incident, 0, now);
     bool soon = cause == CAUSE_RELAPSE && 2 * contingency->away <= contingency->bad;
-    contingency->kept.check_at = next_look_at(contingency, rules, soon, now);
-    contingency->kept.looked_at = INSTANT_NONE;
-    contingency->kept.look_ms = 0;
+    contingency->saved.check_at = next_look_at(contingency, rules, soon, now);
+    contingency->saved.looked_at = INSTANT_NONE;
+    contingency->saved.look_ms = 0;
     return change_to(contingency, MODE_CONTINGENCY, cause, criterion, now);
 }
 
@@ -142,32 +143,32 @@ static struct mode_change recover(struct contingency *contingency, const struct 
                                   instant now)
 {
     struct mode_change change = change_to(contingency, MODE_RECOVERING, cause, CRITERION_NONE, now);
-    contingency->kept.incident.recovering_at = now;
-    contingency->kept.forced = false;
-    contingency->kept.step = 0;
-    contingency->kept.calm_since = now;
-    curve_add(&contingency->kept.incident, level_of(contingency, rules), now);
+    contingency->saved.incident.recovering_at = now;
+    contingency->saved.forced = false;
+    contingency->saved.step = 0;
+    contingency->saved.calm_since = now;
+    curve_add(&contingency->saved.incident, level_of(contingency, rules), now);
     return change;
 }
 
 static struct mode_change restore(struct contingency *contingency, enum cause cause, instant now)
 {
-    contingency->kept.incident.restored_at = now;
-    contingency->kept.forced = false;
+    contingency->saved.incident.restored_at = now;
+    contingency->saved.forced = false;
     return change_to(contingency, MODE_NORMAL, cause, CRITERION_NONE, now);
 }
 
 static struct mode_change set_back(struct contingency *contingency, const struct contingency_rules *rules,
                                    enum criterion criterion, instant now)
 {
-    assert(contingency->kept.mode == MODE_RECOVERING);
-    bool relapses = contingency->kept.step == 0 || ++contingency->setbacks >= RAMP_SETBACKS_MAX;
+    assert(contingency->saved.mode == MODE_RECOVERING);
+    bool relapses = contingency->saved.step == 0 || ++contingency->setbacks >= RAMP_SETBACKS_MAX;
     /* Held again, it would be let go at the next tick, and so on without an end and without spending a try. */
     if (relapses && !rules->enabled)
         return restore(contingency, CAUSE_CONFIGURATION, now);
     if (relapses)
         return hold(contingency, rules, CAUSE_RELAPSE, criterion, now);
-    step_to(contingency, rules, contingency->kept.step - 1, now);
+    step_to(contingency, rules, contingency->saved.step - 1, now);
     return none(contingency);
 }
 
@@ -176,7 +177,7 @@ static struct mode_change set_back(struct contingency *contingency, const struct
 static instant window_until(const struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
     instant end = rules->enabled ? maintenance_end(rules->windows, rules->window_count, now) : INSTANT_NONE;
-    bool ignored = contingency->kept.ignore_until != INSTANT_NONE && end <= contingency->kept.ignore_until;
+    bool ignored = contingency->saved.ignore_until != INSTANT_NONE && end <= contingency->saved.ignore_until;
     return ignored ? INSTANT_NONE : end;
 }
 
@@ -184,20 +185,20 @@ static struct contingency_answer ask_contingency(const struct contingency *conti
                                                  const struct contingency_rules *rules, instant now)
 {
     instant window = window_until(contingency, rules, now);
-    if (contingency->kept.forced)
+    if (contingency->saved.forced)
         return (struct contingency_answer){ 0, false, INSTANT_NONE };
     if (window != INSTANT_NONE)
         return (struct contingency_answer){ 0, true, window };
-    if (!rules->has_health && contingency->kept.check_at <= now) {
+    if (!rules->has_health && contingency->saved.check_at <= now) {
         bool probing = contingency->taken > 0;
         return (struct contingency_answer){ probing ? 0 : 1, false, probing ? contingency->answer_by : INSTANT_NONE };
     }
-    return (struct contingency_answer){ 0, false, contingency->kept.check_at };
+    return (struct contingency_answer){ 0, false, contingency->saved.check_at };
 }
 
 static int64_t used_look_ms(const struct contingency *contingency, const struct contingency_rules *rules)
 {
-    int64_t last = contingency->kept.look_ms > rules->check_ms ? contingency->kept.look_ms : rules->check_ms;
+    int64_t last = contingency->saved.look_ms > rules->check_ms ? contingency->saved.look_ms : rules->check_ms;
     int64_t most = rules->check_ms * LOOK_INTERVALS_MAX;
     return last < most / 2 ? 2 * last : most;
 }
@@ -208,25 +209,25 @@ static int64_t used_look_ms(const struct contingency *contingency, const struct 
  */
 instant contingency_used_look_at(const struct contingency *contingency, const struct contingency_rules *rules)
 {
-    const struct contingency_kept *kept = &contingency->kept;
+    const struct contingency_saved *saved = &contingency->saved;
     bool soon = contingency->was_away && contingency->looks_soon > 0 && contingency->looks_soon <= LOOKS_SOON_MAX &&
                 contingency->used_in_vain < LOOKS_SOON_MAX;
-    if (kept->mode != MODE_CONTINGENCY || kept->looked_at == INSTANT_NONE || soon)
-        return kept->mode == MODE_CONTINGENCY ? kept->check_at : INSTANT_NONE;
-    return instant_add(kept->looked_at, used_look_ms(contingency, rules));
+    if (saved->mode != MODE_CONTINGENCY || saved->looked_at == INSTANT_NONE || soon)
+        return saved->mode == MODE_CONTINGENCY ? saved->check_at : INSTANT_NONE;
+    return instant_add(saved->looked_at, used_look_ms(contingency, rules));
 }
 
 struct contingency_answer contingency_ask(const struct contingency *contingency, const struct contingency_rules *rules,
                                           int64_t under_way, instant now)
 {
-    if (contingency->kept.mode == MODE_NORMAL)
+    if (contingency->saved.mode == MODE_NORMAL)
         return (struct contingency_answer){ INT64_MAX, false, INSTANT_NONE };
-    if (contingency->kept.mode == MODE_CONTINGENCY)
+    if (contingency->saved.mode == MODE_CONTINGENCY)
         return ask_contingency(contingency, rules, now);
     if (contingency->go_at > now)
         return (struct contingency_answer){ 0, false, contingency->go_at };
     int64_t level = level_of(contingency, rules);
-    bool in_goes = contingency->kept.step < rules->ramp_count;
+    bool in_goes = contingency->saved.step < rules->ramp_count;
     int64_t used = in_goes && contingency->taken > under_way ? contingency->taken : under_way;
     return (struct contingency_answer){ used < level ? level - used : 0, false, contingency->answer_by };
 }
@@ -234,9 +235,9 @@ struct contingency_answer contingency_ask(const struct contingency *contingency,
 /* When a window that is over has cost nothing: nobody came to look in it or for a while after, so it was no outage. */
 static instant window_forgotten_at(const struct contingency *contingency, const struct contingency_rules *rules)
 {
-    const struct contingency_kept *kept = &contingency->kept;
-    bool looked_at = rules->has_health || kept->incident.probes > 0;
-    return kept->cause == CAUSE_MAINTENANCE && !looked_at ? instant_add(kept->check_at, rules->check_ms) : INSTANT_NONE;
+    const struct contingency_saved *saved = &contingency->saved;
+    bool looked_at = rules->has_health || saved->incident.probes > 0;
+    return saved->cause == CAUSE_MAINTENANCE && !looked_at ? instant_add(saved->check_at, rules->check_ms) : INSTANT_NONE;
 }
 
 /* What is due already has been seen to by the last tick. */
@@ -244,22 +245,22 @@ instant contingency_next(const struct contingency *contingency, const struct con
 {
     instant next = INSTANT_NONE;
     instant_hasten(&next, contingency->answer_by, now);
-    if (contingency->kept.mode == MODE_CONTINGENCY && !contingency->kept.forced) {
+    if (contingency->saved.mode == MODE_CONTINGENCY && !contingency->saved.forced) {
         instant window = window_until(contingency, rules, now);
-        instant_hasten(&next, window != INSTANT_NONE ? window : contingency->kept.check_at, now);
+        instant_hasten(&next, window != INSTANT_NONE ? window : contingency->saved.check_at, now);
         if (window == INSTANT_NONE && !rules->has_health)
             instant_hasten(&next, contingency_used_look_at(contingency, rules), now);
         instant_hasten(&next, window_forgotten_at(contingency, rules), now);
     }
-    if (contingency->kept.mode == MODE_RECOVERING) {
-        bool steps_done = contingency->kept.step >= rules->ramp_count;
-        instant since = steps_done ? contingency->kept.calm_since : contingency->active_at;
+    if (contingency->saved.mode == MODE_RECOVERING) {
+        bool steps_done = contingency->saved.step >= rules->ramp_count;
+        instant since = steps_done ? contingency->saved.calm_since : contingency->active_at;
         instant_hasten(&next, instant_add(since, rules->stable_ms), now);
         instant_hasten(&next, contingency->go_at, now);
         if (!steps_done && contingency->bad > 0 && contingency->taken == contingency->good + contingency->bad)
             instant_hasten(&next, instant_add(contingency->active_at, RAMP_STEP_MS), now);
     }
-    if (contingency->kept.mode != MODE_CONTINGENCY && rules->enabled)
+    if (contingency->saved.mode != MODE_CONTINGENCY && rules->enabled)
         instant_hasten(&next, maintenance_next(rules->windows, rules->window_count, now), now);
     return next;
 }
@@ -269,33 +270,33 @@ instant contingency_next(const struct contingency *contingency, const struct con
 /* A clock that was set back must not make anything wait longer than it would have from now. */
 static void heed_clock(struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
-    if (kept->check_at > instant_add(now, rules->check_ms))
-        kept->check_at = instant_add(now, rules->check_ms);
-    if (kept->looked_at > now)
-        kept->looked_at = now;
+    struct contingency_saved *saved = &contingency->saved;
+    if (saved->check_at > instant_add(now, rules->check_ms))
+        saved->check_at = instant_add(now, rules->check_ms);
+    if (saved->looked_at > now)
+        saved->looked_at = now;
     if (contingency->answer_by > instant_add(now, rules->answer_max_ms))
         contingency->answer_by = instant_add(now, rules->answer_max_ms);
     if (contingency->go_at > instant_add(now, RAMP_STEP_MS))
         contingency->go_at = now;
-    if (kept->calm_since > now)
-        kept->calm_since = now;
+    if (saved->calm_since > now)
+        saved->calm_since = now;
     if (contingency->active_at > now && contingency->active_at != contingency->go_at)
         contingency->active_at = now;
-    if (kept->ignore_until != INSTANT_NONE &&
-        (kept->ignore_until <= now || maintenance_end(rules->windows, rules->window_count, now) == INSTANT_NONE))
-        kept->ignore_until = INSTANT_NONE;
+    if (saved->ignore_until != INSTANT_NONE &&
+        (saved->ignore_until <= now || maintenance_end(rules->windows, rules->window_count, now) == INSTANT_NONE))
+        saved->ignore_until = INSTANT_NONE;
 }
 
 static struct mode_change tick_contingency(struct contingency *contingency, const struct contingency_rules *rules, bool well,
                                            bool open, instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
-    if (kept->forced)
+    struct contingency_saved *saved = &contingency->saved;
+    if (saved->forced)
         return none(contingency);
     instant window = window_until(contingency, rules, now);
     if (window != INSTANT_NONE) {
-        kept->check_at = window; /* the first look is when it ends */
+        saved->check_at = window; /* the first look is when it ends */
         return none(contingency);
     }
     if (!rules->enabled)
@@ -303,16 +304,16 @@ static struct mode_change tick_contingency(struct contingency *contingency, cons
     bool lost = contingency->answer_by != INSTANT_NONE && contingency->answer_by <= now;
     if (lost) {
         go_begin(contingency, now);
-        kept->check_at = instant_add(now, rules->check_ms);
+        saved->check_at = instant_add(now, rules->check_ms);
     }
     instant forgotten_at = window_forgotten_at(contingency, rules);
     if (open && forgotten_at != INSTANT_NONE && forgotten_at <= now)
         return recover(contingency, rules, CAUSE_MAINTENANCE, now);
-    if (!rules->has_health || kept->check_at > now)
+    if (!rules->has_health || saved->check_at > now)
         return none(contingency);
     if (well)
         return recover(contingency, rules, CAUSE_CHECKED, now);
-    kept->check_at = instant_add(now, rules->check_ms);
+    saved->check_at = instant_add(now, rules->check_ms);
     return none(contingency);
 }
 
@@ -326,20 +327,20 @@ static bool go_failed(int64_t bad, int64_t jobs)
 static struct mode_change tick_recovering(struct contingency *contingency, const struct contingency_rules *rules, bool open,
                                           instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
+    struct contingency_saved *saved = &contingency->saved;
     if (contingency->answer_by != INSTANT_NONE && contingency->answer_by <= now)
         return set_back(contingency, rules, CRITERION_TIMEOUT, now);
     if (!open) {
         contingency->active_at = contingency->active_at < now ? now : contingency->active_at;
-        kept->calm_since = now;
+        saved->calm_since = now;
         return none(contingency); /* that nothing failed says nothing: nothing could go */
     }
     bool idle = contingency->taken == contingency->good + contingency->bad;
-    bool steps_done = kept->step >= rules->ramp_count;
+    bool steps_done = saved->step >= rules->ramp_count;
     if (!steps_done && idle && instant_add(contingency->active_at, RAMP_STEP_MS) <= now &&
         go_failed(contingency->bad, contingency->taken))
         return set_back(contingency, rules, CRITERION_SERVICE, now); /* there were no more jobs for it */
-    bool calm = steps_done && instant_add(kept->calm_since, rules->stable_ms) <= now;
+    bool calm = steps_done && instant_add(saved->calm_since, rules->stable_ms) <= now;
     bool quiet = idle && instant_add(contingency->active_at, rules->stable_ms) <= now;
     return calm || quiet ? restore(contingency, CAUSE_STABLE, now) : none(contingency);
 }
@@ -348,11 +349,11 @@ struct mode_change contingency_tick(struct contingency *contingency, const struc
                                     bool open, instant now)
 {
     heed_clock(contingency, rules, now);
-    if (contingency->kept.mode == MODE_CONTINGENCY)
+    if (contingency->saved.mode == MODE_CONTINGENCY)
         return tick_contingency(contingency, rules, well, open, now);
     if (window_until(contingency, rules, now) != INSTANT_NONE)
         return hold(contingency, rules, CAUSE_MAINTENANCE, CRITERION_MAINTENANCE, now);
-    if (contingency->kept.mode == MODE_RECOVERING)
+    if (contingency->saved.mode == MODE_RECOVERING)
         return tick_recovering(contingency, rules, open, now);
     return none(contingency);
 }
@@ -362,17 +363,17 @@ struct mode_change contingency_tick(struct contingency *contingency, const struc
 struct mode_change contingency_health(struct contingency *contingency, const struct contingency_rules *rules, bool well,
                                       enum health_change change, instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
-    if (kept->mode == MODE_NORMAL && contingency->signs_in_a_row == 0 &&
+    struct contingency_saved *saved = &contingency->saved;
+    if (saved->mode == MODE_NORMAL && contingency->signs_in_a_row == 0 &&
         (well || contingency->first_sign_at == INSTANT_NONE))
         contingency->first_sign_at = well ? INSTANT_NONE : now;
-    if (kept->mode == MODE_NORMAL)
+    if (saved->mode == MODE_NORMAL)
         contingency->checks_failed = well ? 0 : contingency->checks_failed + 1;
     else if (!well)
-        kept->incident.checks_failed++;
-    if (change == HEALTH_WENT_DOWN && rules->enabled && kept->mode != MODE_CONTINGENCY)
+        saved->incident.checks_failed++;
+    if (change == HEALTH_WENT_DOWN && rules->enabled && saved->mode != MODE_CONTINGENCY)
         return hold(contingency, rules, CAUSE_HEALTH, CRITERION_NONE, now);
-    if (change == HEALTH_CAME_UP && kept->mode == MODE_CONTINGENCY && !kept->forced &&
+    if (change == HEALTH_CAME_UP && saved->mode == MODE_CONTINGENCY && !saved->forced &&
         window_until(contingency, rules, now) == INSTANT_NONE)
         return recover(contingency, rules, CAUSE_CHECKED, now);
     return none(contingency);
@@ -380,7 +381,7 @@ struct mode_change contingency_health(struct contingency *contingency, const str
 
 struct mode_change contingency_breaker(struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
-    if (!rules->enabled || contingency->kept.mode != MODE_NORMAL)
+    if (!rules->enabled || contingency->saved.mode != MODE_NORMAL)
         return none(contingency);
     return hold(contingency, rules, CAUSE_BREAKER, CRITERION_NONE, now);
 }
@@ -410,14 +411,14 @@ static struct mode_change note_normal(struct contingency *contingency, const str
 static struct mode_change note_look(struct contingency *contingency, const struct contingency_rules *rules,
                                     const struct contingency_answered *answered, instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
-    bool looking = contingency->taken > 0 && !kept->forced;
+    struct contingency_saved *saved = &contingency->saved;
+    bool looking = contingency->taken > 0 && !saved->forced;
     go_begin(contingency, now);
     bool well = answered->criterion == CRITERION_NONE;
-    kept->look_ms = answered->used && kept->looked_at != INSTANT_NONE ? used_look_ms(contingency, rules) : rules->check_ms;
-    kept->looked_at = now;
+    saved->look_ms = answered->used && saved->looked_at != INSTANT_NONE ? used_look_ms(contingency, rules) : rules->check_ms;
+    saved->looked_at = now;
     contingency->looks_soon = well ? 0 : contingency->looks_soon;
-    kept->check_at = well ? instant_add(now, rules->check_ms) : next_look_at(contingency, rules, !answered->away, now);
+    saved->check_at = well ? instant_add(now, rules->check_ms) : next_look_at(contingency, rules, !answered->away, now);
     if (looking && well && window_until(contingency, rules, now) == INSTANT_NONE)
         return recover(contingency, rules, CAUSE_CHECKED, now);
     return none(contingency);
@@ -426,7 +427,7 @@ static struct mode_change note_look(struct contingency *contingency, const struc
 static struct mode_change note_go(struct contingency *contingency, const struct contingency_rules *rules,
                                   const struct contingency_answered *answered, instant now)
 {
-    struct contingency_kept *kept = &contingency->kept;
+    struct contingency_saved *saved = &contingency->saved;
     enum criterion criterion = answered->criterion;
     int64_t level = rules->ramp_count > 0 ? level_of(contingency, rules) : GO_JUDGED;
     contingency->active_at = now;
@@ -438,10 +439,10 @@ static struct mode_change note_go(struct contingency *contingency, const struct 
         return set_back(contingency, rules, criterion, now);
     if (contingency->good + contingency->bad < level)
         return none(contingency);
-    if (kept->step < rules->ramp_count) {
+    if (saved->step < rules->ramp_count) {
         contingency->setbacks = 0;
         contingency->looks_soon = 0;
-        step_to(contingency, rules, kept->step + 1, now);
+        step_to(contingency, rules, saved->step + 1, now);
     } else { /* the last level goes on: judged go by go, without a pause between */
         contingency->taken -= contingency->good + contingency->bad;
         contingency->good = contingency->bad = contingency->away = 0;
@@ -464,17 +465,17 @@ struct mode_change contingency_note(struct contingency *contingency, const struc
     assert(criterion < CRITERION_COUNT);
     if (criterion == CRITERION_NONE)
         note_well(contingency, answered->job, now);
-    if (contingency->kept.mode == MODE_NORMAL)
+    if (contingency->saved.mode == MODE_NORMAL)
         return note_normal(contingency, rules, answered, now);
     if (criterion != CRITERION_NONE)
-        contingency->kept.incident.signs[criterion]++;
+        contingency->saved.incident.signs[criterion]++;
     contingency->was_away = contingency->was_away || answered->away || criterion == CRITERION_NONE;
     contingency->used_in_vain += answered->used && !answered->away;
     if (criterion == CRITERION_NONE)
         contingency->used_in_vain = 0;
     if (answered->epoch != contingency->epoch)
         return none(contingency);
-    if (contingency->kept.mode == MODE_CONTINGENCY)
+    if (contingency->saved.mode == MODE_CONTINGENCY)
         return note_look(contingency, rules, answered, now);
     return note_go(contingency, rules, answered, now);
 }
@@ -490,7 +491,7 @@ bool contingency_served(const struct contingency *contingency, int64_t job, inst
 struct mode_change contingency_exhausted(struct contingency *contingency, const struct contingency_rules *rules,
                                          bool failing, const struct contingency_end *end, instant now, bool *ret_keep)
 {
-    bool normal = contingency->kept.mode == MODE_NORMAL;
+    bool normal = contingency->saved.mode == MODE_NORMAL;
     bool alone = normal && !contingency->sign_jobs && end->failed_at >= contingency->watched_since;
     bool served = contingency_served(contingency, end->job, end->failed_at);
     bool outage = rules->has_health && normal ? failing : !served && (!alone || end->away);
@@ -504,10 +505,10 @@ struct mode_change contingency_exhausted(struct contingency *contingency, const 
 
 struct mode_change contingency_enter(struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
-    contingency->kept.forced = true;
-    contingency->kept.ignore_until = INSTANT_NONE;
-    if (contingency->kept.mode == MODE_CONTINGENCY) {
-        contingency->kept.cause = CAUSE_OPERATOR; /* from now on it is the operator who holds it */
+    contingency->saved.forced = true;
+    contingency->saved.ignore_until = INSTANT_NONE;
+    if (contingency->saved.mode == MODE_CONTINGENCY) {
+        contingency->saved.cause = CAUSE_OPERATOR; /* from now on it is the operator who holds it */
         return none(contingency);
     }
     return hold(contingency, rules, CAUSE_OPERATOR, CRITERION_NONE, now);
@@ -515,14 +516,14 @@ struct mode_change contingency_enter(struct contingency *contingency, const stru
 
 struct mode_change contingency_remove(struct contingency *contingency, instant now)
 {
-    return contingency->kept.mode == MODE_NORMAL ? none(contingency) : restore(contingency, CAUSE_REMOVED, now);
+    return contingency->saved.mode == MODE_NORMAL ? none(contingency) : restore(contingency, CAUSE_REMOVED, now);
 }
 
 struct mode_change contingency_leave(struct contingency *contingency, const struct contingency_rules *rules, instant now)
 {
-    if (contingency->kept.mode != MODE_CONTINGENCY)
+    if (contingency->saved.mode != MODE_CONTINGENCY)
         return none(contingency);
-    contingency->kept.ignore_until = window_until(contingency, rules, now);
+    contingency->saved.ignore_until = window_until(contingency, rules, now);
     return recover(contingency, rules, CAUSE_OPERATOR, now);
 }
 
@@ -531,41 +532,41 @@ struct mode_change contingency_leave(struct contingency *contingency, const stru
 void contingency_take(struct contingency *contingency, const struct contingency_rules *rules, int64_t count, instant now)
 {
     assert(count > 0);
-    if (contingency->kept.mode == MODE_NORMAL)
+    if (contingency->saved.mode == MODE_NORMAL)
         return;
     contingency->taken += count;
     contingency->active_at = now;
     contingency->answer_by = instant_add(now, rules->answer_max_ms);
-    if (contingency->kept.mode == MODE_CONTINGENCY)
-        contingency->kept.incident.probes += count;
+    if (contingency->saved.mode == MODE_CONTINGENCY)
+        contingency->saved.incident.probes += count;
 }
 
 void contingency_give_back(struct contingency *contingency, uint32_t epoch, int64_t count)
 {
-    if (contingency->kept.mode == MODE_NORMAL || epoch != contingency->epoch)
+    if (contingency->saved.mode == MODE_NORMAL || epoch != contingency->epoch)
         return;
     contingency->taken -= count;
     assert(contingency->taken >= contingency->good + contingency->bad);
     if (contingency->taken == contingency->good + contingency->bad)
         contingency->answer_by = INSTANT_NONE;
-    if (contingency->kept.mode == MODE_CONTINGENCY)
-        contingency->kept.incident.probes -= count;
+    if (contingency->saved.mode == MODE_CONTINGENCY)
+        contingency->saved.incident.probes -= count;
 }
 
 /* ---- the report, the restart, the names ---- */
 
 void contingency_held(struct contingency *contingency, int64_t jobs)
 {
-    struct incident *incident = &contingency->kept.incident;
-    if (contingency->kept.mode != MODE_NORMAL && jobs > incident->held_max)
+    struct incident *incident = &contingency->saved.incident;
+    if (contingency->saved.mode != MODE_NORMAL && jobs > incident->held_max)
         incident->held_max = jobs;
 }
 
 void contingency_unspent(struct contingency *contingency, int64_t tries)
 {
     assert(tries >= 0);
-    if (contingency->kept.mode != MODE_NORMAL)
-        contingency->kept.incident.unspent += tries;
+    if (contingency->saved.mode != MODE_NORMAL)
+        contingency->saved.incident.unspent += tries;
 }
 
 int64_t incident_recovery_ms(const struct incident *incident)
@@ -576,18 +577,18 @@ int64_t incident_recovery_ms(const struct incident *incident)
 }
 
 void contingency_restore(struct contingency *contingency, const struct contingency_rules *rules,
-                         const struct contingency_kept *kept, instant now)
+                         const struct contingency_saved *saved, instant now)
 {
     contingency_init(contingency, now);
-    contingency->kept = *kept;
-    if (kept->step > rules->ramp_count)
-        contingency->kept.step = rules->ramp_count; /* the ramp has become shorter */
-    if (kept->incident.curve_count > RAMP_CURVE_MAX)
-        contingency->kept.incident.curve_count = RAMP_CURVE_MAX;
-    if (kept->mode == MODE_CONTINGENCY && kept->check_at == INSTANT_NONE)
-        contingency->kept.check_at = now;
-    if (kept->mode == MODE_RECOVERING && kept->calm_since == INSTANT_NONE)
-        contingency->kept.calm_since = now;
+    contingency->saved = *saved;
+    if (saved->step > rules->ramp_count)
+        contingency->saved.step = rules->ramp_count; /* the ramp has become shorter */
+    if (saved->incident.curve_count > RAMP_CURVE_MAX)
+        contingency->saved.incident.curve_count = RAMP_CURVE_MAX;
+    if (saved->mode == MODE_CONTINGENCY && saved->check_at == INSTANT_NONE)
+        contingency->saved.check_at = now;
+    if (saved->mode == MODE_RECOVERING && saved->calm_since == INSTANT_NONE)
+        contingency->saved.calm_since = now;
     heed_clock(contingency, rules, now);
 }
 

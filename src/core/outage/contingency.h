@@ -97,7 +97,7 @@ struct incident {
 };
 
 /* What outlives a restart. */
-struct contingency_kept {
+struct contingency_saved {
     enum mode mode;
     enum cause cause;   /* of this mode */
     instant since;      /* of this mode */
@@ -112,7 +112,7 @@ struct contingency_kept {
 };
 
 struct contingency {
-    struct contingency_kept kept;
+    struct contingency_saved saved;
     uint32_t epoch;           /* one more at each step: answers to earlier sends are told apart */
     instant watched_since;    /* nothing is known of what went before */
     int64_t signs_in_a_row;   /* normal: nothing good between */
@@ -213,7 +213,7 @@ int64_t incident_recovery_ms(const struct incident *incident);
 
 /* After a restart: sends that were under way are lost, the present go or check begins anew. */
 void contingency_restore(struct contingency *contingency, const struct contingency_rules *rules,
-                         const struct contingency_kept *kept, instant now);
+                         const struct contingency_saved *saved, instant now);
 
 const char *mode_name(enum mode mode);    /* "normal", "contingency", "recovering" */
 const char *cause_name(enum cause cause); /* "health", "signal"...; NULL for CAUSE_NONE */

@@ -4,8 +4,8 @@
 
 static struct gate_news no_news(const struct gate *gate)
 {
-    enum breaker_state breaker = gate->breaker.kept.state;
-    enum mode mode = gate->contingency.kept.mode;
+    enum breaker_state breaker = gate->breaker.saved.state;
+    enum mode mode = gate->contingency.saved.mode;
     return (struct gate_news){
         .breaker = { .from = breaker, .to = breaker, .at = INSTANT_NONE, .until = INSTANT_NONE },
         .mode = { .from = mode, .to = mode, .at = INSTANT_NONE },
@@ -14,12 +14,12 @@ static struct gate_news no_news(const struct gate *gate)
 
 static enum mode mode_of(const struct gate *gate)
 {
-    return gate->contingency.kept.mode;
+    return gate->contingency.saved.mode;
 }
 
 static bool holds(const struct gate *gate)
 {
-    return mode_of(gate) != MODE_NORMAL || gate->breaker.kept.state != BREAKER_CLOSED || block_holds(&gate->block);
+    return mode_of(gate) != MODE_NORMAL || gate->breaker.saved.state != BREAKER_CLOSED || block_holds(&gate->block);
 }
 
 /* After whatever may have changed that: what comes back within a window of the breaker's is the same outage. */
@@ -77,32 +77,32 @@ void gate_configure(struct gate *gate, const struct gate_rules *rules, instant n
     gate->rules_epoch++;
     gate->concurrency = rules->concurrency;
     concurrency_configure(&gate->adaptive, rules->concurrency, !rules->fixed_concurrency);
-    if (gate->contingency.kept.step > rules->contingency.ramp_count)
-        gate->contingency.kept.step = rules->contingency.ramp_count;
+    if (gate->contingency.saved.step > rules->contingency.ramp_count)
+        gate->contingency.saved.step = rules->contingency.ramp_count;
 }
 
-struct gate_kept gate_keep(const struct gate *gate)
+struct gate_saved gate_save(const struct gate *gate)
 {
-    return (struct gate_kept){
+    return (struct gate_saved){
         .paused = gate->paused,
         .closed_until = gate->closed_until,
-        .breaker = gate->breaker.kept,
-        .contingency = gate->contingency.kept,
+        .breaker = gate->breaker.saved,
+        .contingency = gate->contingency.saved,
         .outage = gate->outage,
-        .block = gate->block.kept,
+        .block = gate->block.saved,
     };
 }
 
-void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now)
+void gate_restore(struct gate *gate, const struct gate_saved *saved, instant now)
 {
     assert(gate->rules);
-    gate->paused = kept->paused;
-    gate->closed_until = kept->closed_until;
-    block_restore(&gate->block, &kept->block);
-    gate->was_open = !kept->paused && !block_holds(&gate->block);
-    breaker_restore(&gate->breaker, &gate->rules->breaker, &kept->breaker, now);
-    contingency_restore(&gate->contingency, &gate->rules->contingency, &kept->contingency, now);
-    gate->outage = kept->outage;
+    gate->paused = saved->paused;
+    gate->closed_until = saved->closed_until;
+    block_restore(&gate->block, &saved->block);
+    gate->was_open = !saved->paused && !block_holds(&gate->block);
+    breaker_restore(&gate->breaker, &gate->rules->breaker, &saved->breaker, now);
+    contingency_restore(&gate->contingency, &gate->rules->contingency, &saved->contingency, now);
+    gate->outage = saved->outage;
     heed_outage(gate, now);
 }
 
@@ -160,7 +160,7 @@ struct gate_answer gate_ask(const struct gate *gate, instant now)
         return answer;
     }
     if (block_holds(&gate->block))
-        gate_narrow(&answer, HOLD_BLOCKED, block_looks(&gate->block, now) ? 1 : 0, gate->block.kept.look_at);
+        gate_narrow(&answer, HOLD_BLOCKED, block_looks(&gate->block, now) ? 1 : 0, gate->block.saved.look_at);
     if (gate->rules)
         narrow_by_rules(gate, now, &answer);
     else if (closed(gate, now))
@@ -175,7 +175,7 @@ bool gate_flows(const struct gate *gate, instant now)
     if (gate->paused || block_holds(&gate->block) || closed(gate, now))
         return false;
     return !gate->rules || (gate->rules->cycle_every_ms == 0 && mode_of(gate) == MODE_NORMAL &&
-                            gate->breaker.kept.state == BREAKER_CLOSED);
+                            gate->breaker.saved.state == BREAKER_CLOSED);
 }
 
 int64_t gate_slots(const struct gate *gate)
@@ -186,7 +186,7 @@ int64_t gate_slots(const struct gate *gate)
     const struct contingency_rules *ramp = &rules->contingency;
     int64_t count = gate->adaptive.limit;
     if (mode_of(gate) == MODE_RECOVERING && ramp->ramp_count > 0) {
-        size_t step = gate->contingency.kept.step < ramp->ramp_count ? gate->contingency.kept.step : ramp->ramp_count - 1;
+        size_t step = gate->contingency.saved.step < ramp->ramp_count ? gate->contingency.saved.step : ramp->ramp_count - 1;
         count = ramp->ramp[step] < count ? ramp->ramp[step] : count;
     }
     if (rules->cycle_every_ms > 0 && rules->cycle_batch > 0 && rules->cycle_batch < count)
@@ -197,7 +197,7 @@ int64_t gate_slots(const struct gate *gate)
 bool gate_looks(const struct gate *gate)
 {
     return gate->rules && (mode_of(gate) == MODE_CONTINGENCY || block_holds(&gate->block) ||
-                           (mode_of(gate) == MODE_NORMAL && gate->breaker.kept.state == BREAKER_HALF_OPEN));
+                           (mode_of(gate) == MODE_NORMAL && gate->breaker.saved.state == BREAKER_HALF_OPEN));
 }
 
 bool gate_is_well(const struct gate *gate, instant now)
@@ -216,7 +216,7 @@ instant gate_next(const struct gate *gate, instant now)
     instant next = INSTANT_NONE;
     instant_hasten(&next, gate->closed_until, now);
     if (block_holds(&gate->block))
-        instant_hasten(&next, gate->block.kept.look_at, now);
+        instant_hasten(&next, gate->block.saved.look_at, now);
     if (!rules)
         return next;
     instant_hasten(&next, gate->cycle_until, now);

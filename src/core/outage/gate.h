@@ -119,22 +119,22 @@ struct gate_news {
 };
 
 /* What outlives a restart. */
-struct gate_kept {
+struct gate_saved {
     bool paused;
     instant closed_until;
-    struct breaker_kept breaker;
-    struct contingency_kept contingency;
+    struct breaker_saved breaker;
+    struct contingency_saved contingency;
     struct outage outage;
-    struct block_kept block;
+    struct block_saved block;
 };
 
 /* `first_check_at` of the health check. */
 void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, instant first_check_at);
 /* Other rules, after a reload; what is known stays. Of a gate without rules it is gate_init that keeps pause and sends. */
 void gate_configure(struct gate *gate, const struct gate_rules *rules, instant now);
-struct gate_kept gate_keep(const struct gate *gate);
+struct gate_saved gate_save(const struct gate *gate);
 /* After gate_init. */
-void gate_restore(struct gate *gate, const struct gate_kept *kept, instant now);
+void gate_restore(struct gate *gate, const struct gate_saved *saved, instant now);
 
 struct gate_news gate_tick(struct gate *gate, instant now);
 struct gate_answer gate_ask(const struct gate *gate, instant now);

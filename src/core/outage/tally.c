@@ -23,11 +23,11 @@ static size_t place_of(int64_t number)
 
 static void forget_jobs(struct tally *tally)
 {
-    size_t kept = 0;
+    size_t saved = 0;
     for (size_t i = 0; i < tally->job_count; i++)
         if (tally->jobs[i].bucket > tally->head - TALLY_BUCKETS)
-            tally->jobs[kept++] = tally->jobs[i];
-    tally->job_count = kept;
+            tally->jobs[saved++] = tally->jobs[i];
+    tally->job_count = saved;
 }
 
 /* The bucket of `now` is the newest; those that have left the window are emptied. */

@@ -300,7 +300,7 @@ static enum status apply_orphans(struct memory_store *store, struct store_op *op
     return STATUS_OK;
 }
 
-static enum status apply_keep(struct memory_store *store, struct slice space, struct slice name, struct slice value)
+static enum status apply_save(struct memory_store *store, struct slice space, struct slice name, struct slice value)
 {
     struct memory_kept *kept;
     if (space.len == 0 || name.len == 0)
@@ -311,10 +311,10 @@ static enum status apply_keep(struct memory_store *store, struct slice space, st
 
 static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
 {
-    enum status status = apply_keep(store, SPACE_DESTINATION, op->keep.name, op->keep.value);
+    enum status status = apply_save(store, SPACE_DESTINATION, op->save.name, op->save.value);
     if (status != STATUS_OK)
         return status;
-    struct slice name = names_find(&store->kept, SPACE_DESTINATION, op->keep.name)->second;
+    struct slice name = names_find(&store->kept, SPACE_DESTINATION, op->save.name)->second;
     return memory_event_add(store, now, EVENT_TYPE_DESTINATION, NULL, name, op->data);
 }
 
@@ -366,8 +366,8 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
         return apply_orphans(store, op, memory);
     case OP_DESTINATION:
         return apply_destination(store, now, op);
-    case OP_KEEP:
-        return apply_keep(store, op->keep.space, op->keep.name, op->keep.value);
+    case OP_SAVE:
+        return apply_save(store, op->save.space, op->save.name, op->save.value);
     case OP_NOTE:
         return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
     case OP_TRIM:
@@ -438,8 +438,8 @@ const struct store_ops memory_store_ops = {
     .reader_lane = memory_reader_lane,
     .reader_totals = memory_reader_totals,
     .reader_ahead = memory_reader_ahead,
-    .reader_kept = memory_reader_kept,
-    .reader_kept_list = memory_reader_kept_list,
+    .reader_saved = memory_reader_saved,
+    .reader_saved_list = memory_reader_saved_list,
 };
 
 enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,

@@ -255,7 +255,7 @@ enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t
     return reader_unlock(store, STATUS_OK, err);
 }
 
-enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+enum status memory_reader_saved(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err)
 {
     struct memory_store *store = reader_lock(base);
@@ -273,36 +273,36 @@ enum status memory_reader_kept(struct store_reader *base, struct slice space, st
 
 static int last_name_first(const void *a, const void *b)
 {
-    return slice_compare(((const struct kept *)b)->name, ((const struct kept *)a)->name);
+    return slice_compare(((const struct saved *)b)->name, ((const struct saved *)a)->name);
 }
 
 static enum status kept_before(const struct memory_store *store, struct slice space, struct slice before, size_t max,
-                               struct arena *memory, struct kept **ret_kept, size_t *ret_count)
+                               struct arena *memory, struct saved **ret_saved, size_t *ret_count)
 {
-    struct kept *kept = arena_alloc_array(memory, store->kept.count, sizeof *kept);
+    struct saved *kept = arena_alloc_array(memory, store->kept.count, sizeof *kept);
     size_t count = 0, cursor = 0;
     if (!kept)
         return STATUS_NO_MEMORY;
     for (struct names_link *link = NULL; (link = names_next(&store->kept, &cursor, link));) {
         struct slice value = CONTAINER_OF(link, struct memory_kept, link)->value;
         if (slice_equal(link->first, space) && value.len > 0 && (before.len == 0 || slice_compare(link->second, before) < 0))
-            kept[count++] = (struct kept){ link->second, value };
+            kept[count++] = (struct saved){ link->second, value };
     }
     qsort(kept, count, sizeof *kept, last_name_first);
     count = count < max ? count : max;
     for (size_t i = 0; i < count; i++) {
-        kept[i] = (struct kept){ arena_copy(memory, kept[i].name), arena_copy(memory, kept[i].value) };
+        kept[i] = (struct saved){ arena_copy(memory, kept[i].name), arena_copy(memory, kept[i].value) };
         if (!kept[i].name.data || !kept[i].value.data)
             return STATUS_NO_MEMORY;
     }
-    *ret_kept = kept;
+    *ret_saved = kept;
     *ret_count = count;
     return STATUS_OK;
 }
 
-enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+enum status memory_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     struct memory_store *store = reader_lock(base);
-    return reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_kept, ret_count), err);
+    return reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_saved, ret_count), err);
 }

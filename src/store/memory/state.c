@@ -187,7 +187,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         store->lane_count--;
         free(undo->lane);
         break;
-    case UNDO_KEPT_NEW:
+    case UNDO_SAVED_NEW:
         names_remove(&store->kept, &undo->kept->link);
         free(undo->kept);
         break;
@@ -435,15 +435,15 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
 }
 
 enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
-                            struct memory_kept **ret_kept)
+                            struct memory_kept **ret_saved)
 {
     struct names_link *link = names_find(&store->kept, space, name);
     if (link) {
-        *ret_kept = CONTAINER_OF(link, struct memory_kept, link);
+        *ret_saved = CONTAINER_OF(link, struct memory_kept, link);
         return STATUS_OK;
     }
     struct memory_kept *kept = calloc(1, sizeof *kept + space.len + name.len + 2);
-    struct undo *undo = kept ? undo_new(store, UNDO_KEPT_NEW) : NULL;
+    struct undo *undo = kept ? undo_new(store, UNDO_SAVED_NEW) : NULL;
     if (!undo) {
         free(kept);
         return STATUS_NO_MEMORY;
@@ -454,7 +454,7 @@ enum status memory_kept_get(struct memory_store *store, struct slice space, stru
     kept->value = SLICE("");
     names_add(&store->kept, &kept->link);
     undo->kept = kept;
-    *ret_kept = kept;
+    *ret_saved = kept;
     return STATUS_OK;
 }
 

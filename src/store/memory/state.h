@@ -75,7 +75,7 @@ enum undo_kind {
     UNDO_JOB_GONE,
     UNDO_TEXT,
     UNDO_LANE_NEW,
-    UNDO_KEPT_NEW,
+    UNDO_SAVED_NEW,
 };
 
 struct undo {
@@ -149,7 +149,7 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
 enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value) MUST_CHECK;
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job) MUST_CHECK;
 enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
-                            struct memory_kept **ret_kept) MUST_CHECK;
+                            struct memory_kept **ret_saved) MUST_CHECK;
 /* `job` NULL: an event of no job, of `destination` or of nothing. */
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;
@@ -193,9 +193,9 @@ enum status memory_reader_totals(struct store_reader *base, size_t largest_max, 
                                  struct destination_total **ret_totals, size_t *ret_count, struct error *err);
 enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
-enum status memory_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+enum status memory_reader_saved(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
-enum status memory_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
+enum status memory_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
 
 #endif

@@ -444,7 +444,7 @@ static enum status promote_apply(struct sqlite_batch *batch, struct store_op *op
     return status == STATUS_OK ? next_read(batch, &promote->ret_next_at) : status;
 }
 
-/* ---- OP_ORPHANS, OP_KEEP, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
+/* ---- OP_ORPHANS, OP_SAVE, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
 
 static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *statement, struct job *ret_job)
 {
@@ -491,7 +491,7 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
 
 static enum status keep(struct sqlite_batch *batch, struct slice space, struct slice name, struct slice value)
 {
-    enum statement write = value.len > 0 ? STATEMENT_KEPT_WRITE : STATEMENT_KEPT_DELETE;
+    enum statement write = value.len > 0 ? STATEMENT_SAVED_WRITE : STATEMENT_SAVED_DELETE;
     sqlite3_stmt *statement = batch->store->statements[write];
     sqlite_bind_slice(statement, 1, space);
     sqlite_bind_slice(statement, 2, name);
@@ -502,23 +502,23 @@ static enum status keep(struct sqlite_batch *batch, struct slice space, struct s
 
 static enum status keep_apply(struct sqlite_batch *batch, struct store_op *op)
 {
-    if (op->keep.space.len == 0 || op->keep.name.len == 0)
+    if (op->save.space.len == 0 || op->save.name.len == 0)
         return refuse(op, STATUS_INVALID);
-    return keep(batch, op->keep.space, op->keep.name, op->keep.value);
+    return keep(batch, op->save.space, op->save.name, op->save.value);
 }
 
 static enum status destination_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct event event = {
         .type = EVENT_TYPE_DESTINATION,
-        .destination = op->keep.name,
+        .destination = op->save.name,
         .tenant = SLICE(""),
         .job = SLICE(""),
         .data = op->data,
     };
-    if (op->keep.name.len == 0)
+    if (op->save.name.len == 0)
         return refuse(op, STATUS_INVALID);
-    enum status status = keep(batch, SPACE_DESTINATION, op->keep.name, op->keep.value);
+    enum status status = keep(batch, SPACE_DESTINATION, op->save.name, op->save.value);
     return status == STATUS_OK ? sqlite_event_append(batch, &event, 0) : status;
 }
 
@@ -548,7 +548,7 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
         [OP_PROMOTE] = promote_apply,
         [OP_ORPHANS] = orphans_apply,
         [OP_DESTINATION] = destination_apply,
-        [OP_KEEP] = keep_apply,
+        [OP_SAVE] = keep_apply,
         [OP_NOTE] = note_apply,
         [OP_TRIM] = sqlite_trim_apply,
     };

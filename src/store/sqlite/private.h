@@ -86,8 +86,8 @@ enum statement {
     STATEMENT_TRIMMED_DELETE,
     STATEMENT_TRIMMED_INSERT,
     STATEMENT_HEAD_WRITE,
-    STATEMENT_KEPT_WRITE,
-    STATEMENT_KEPT_DELETE,
+    STATEMENT_SAVED_WRITE,
+    STATEMENT_SAVED_DELETE,
     STATEMENT_COUNT
 };
 
@@ -535,9 +535,9 @@ enum status sqlite_reader_totals(struct store_reader *reader, size_t largest_max
                                  struct destination_total **ret_totals, size_t *ret_count, struct error *err);
 enum status sqlite_reader_ahead(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
-enum status sqlite_reader_kept(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
+enum status sqlite_reader_saved(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
-enum status sqlite_reader_kept_list(struct store_reader *reader, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err);
+enum status sqlite_reader_saved_list(struct store_reader *reader, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
 
 #endif

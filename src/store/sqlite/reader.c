@@ -22,8 +22,8 @@ enum query {
     QUERY_LANES,
     QUERY_LANE,
     QUERY_AHEAD,
-    QUERY_KEPT,
-    QUERY_KEPT_LIST,
+    QUERY_SAVED,
+    QUERY_SAVED_LIST,
     QUERY_COUNT
 };
 
@@ -73,8 +73,8 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_LANES] = SQL_LANE_COLUMNS "WHERE id > ?1 ORDER BY id LIMIT ?2",
     [QUERY_LANE] = SQL_LANE_COLUMNS "WHERE destination = ?1 AND tenant = ?2",
     [QUERY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM ready WHERE lane = ?1 AND (rank, seq) < (?2, ?3) LIMIT ?4)",
-    [QUERY_KEPT] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
-    [QUERY_KEPT_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",
+    [QUERY_SAVED] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
+    [QUERY_SAVED_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",
 };
 
 struct sqlite_reader {
@@ -600,16 +600,16 @@ enum status sqlite_reader_ahead(struct store_reader *base, int64_t lane, int64_t
     return status;
 }
 
-enum status sqlite_reader_kept(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
+enum status sqlite_reader_saved(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
-    sqlite3_stmt *query = reading.reader->queries[QUERY_KEPT];
+    sqlite3_stmt *query = reading.reader->queries[QUERY_SAVED];
     struct slice value;
     bool found;
     sqlite_bind_slice(query, 1, space);
     sqlite_bind_slice(query, 2, name);
-    enum status status = query_next(&reading, QUERY_KEPT, &found);
+    enum status status = query_next(&reading, QUERY_SAVED, &found);
     if (status == STATUS_OK && !found)
         status = error_set(err, STATUS_NOT_FOUND, "nothing is kept of %.*s \"%.*s\"", SLICE_ARG(space), SLICE_ARG(name));
     if (status == STATUS_OK)
@@ -620,31 +620,31 @@ enum status sqlite_reader_kept(struct store_reader *base, struct slice space, st
     return status;
 }
 
-enum status sqlite_reader_kept_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
-                                    struct arena *memory, struct kept **ret_kept, size_t *ret_count, struct error *err)
+enum status sqlite_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
+                                    struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     struct reading reading = { (struct sqlite_reader *)base, memory, err };
-    sqlite3_stmt *query = reading.reader->queries[QUERY_KEPT_LIST];
-    struct kept *kept = arena_alloc_array(memory, page_size(max), sizeof *kept);
+    sqlite3_stmt *query = reading.reader->queries[QUERY_SAVED_LIST];
+    struct saved *saved = arena_alloc_array(memory, page_size(max), sizeof *saved);
     size_t count = 0;
     bool more;
-    if (!kept)
+    if (!saved)
         return no_memory(&reading);
     sqlite_bind_slice(query, 1, space);
     sqlite_bind_slice(query, 2, before);
     sqlite3_bind_int64(query, 3, (int64_t)page_size(max));
-    enum status status = query_next(&reading, QUERY_KEPT_LIST, &more);
+    enum status status = query_next(&reading, QUERY_SAVED_LIST, &more);
     while (status == STATUS_OK && more) {
-        status = copy_text(&reading, query, 0, &kept[count].name);
+        status = copy_text(&reading, query, 0, &saved[count].name);
         if (status == STATUS_OK)
-            status = copy_text(&reading, query, 1, &kept[count++].value);
+            status = copy_text(&reading, query, 1, &saved[count++].value);
         if (status == STATUS_OK)
-            status = query_next(&reading, QUERY_KEPT_LIST, &more);
+            status = query_next(&reading, QUERY_SAVED_LIST, &more);
     }
     sqlite3_reset(query);
     if (status != STATUS_OK)
         return status;
-    *ret_kept = kept;
+    *ret_saved = saved;
     *ret_count = count;
     return STATUS_OK;
 }

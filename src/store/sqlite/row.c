@@ -75,8 +75,8 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_TRIMMED_DELETE] = "DELETE FROM trimmed",
     [STATEMENT_TRIMMED_INSERT] = "INSERT INTO trimmed VALUES (?1, ?2)",
     [STATEMENT_HEAD_WRITE] = "INSERT OR REPLACE INTO head VALUES ('', ?1, ?2, ?3)",
-    [STATEMENT_KEPT_WRITE] = "INSERT OR REPLACE INTO kept VALUES (?1, ?2, ?3)",
-    [STATEMENT_KEPT_DELETE] = "DELETE FROM kept WHERE space = ?1 AND name = ?2",
+    [STATEMENT_SAVED_WRITE] = "INSERT OR REPLACE INTO kept VALUES (?1, ?2, ?3)",
+    [STATEMENT_SAVED_DELETE] = "DELETE FROM kept WHERE space = ?1 AND name = ?2",
 };
 
 enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *err)

@@ -407,6 +407,6 @@ const struct store_ops sqlite_store_ops = {
     .reader_lane = sqlite_reader_lane,
     .reader_totals = sqlite_reader_totals,
     .reader_ahead = sqlite_reader_ahead,
-    .reader_kept = sqlite_reader_kept,
-    .reader_kept_list = sqlite_reader_kept_list,
+    .reader_saved = sqlite_reader_saved,
+    .reader_saved_list = sqlite_reader_saved_list,
 };

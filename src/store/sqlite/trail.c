@@ -225,11 +225,11 @@ enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err)
     char text[TRAIL_TRIMMED_BYTES];
     const char *notes[] = { NULL, NULL };
     struct trail_head head = { 0 }, trimmed;
-    bool kept, found = false, holds = true;
-    enum status status = head_query(store->db, "SELECT number, hash FROM head WHERE chain = ''", 0, &head, &kept, err);
-    if (status == STATUS_OK && kept)
+    bool saved, found = false, holds = true;
+    enum status status = head_query(store->db, "SELECT number, hash FROM head WHERE chain = ''", 0, &head, &saved, err);
+    if (status == STATUS_OK && saved)
         status = head_holds(store, &head, &holds, err);
-    if (status == STATUS_OK && !kept) /* the store was of an older version, which told of no trim */
+    if (status == STATUS_OK && !saved) /* the store was of an older version, which told of no trim */
         status = head_query(store->db, newest_trimmed, 0, &trimmed, &found, err);
     if (status != STATUS_OK)
         return status;
@@ -239,9 +239,9 @@ enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err)
     else if (!holds)
         trail_broken_format(&head, text);
     notes[0] = found || !holds ? text : NULL;
-    if (kept && holds && !store->key_set)
+    if (saved && holds && !store->key_set)
         return STATUS_OK;
     status = sqlite_trail_note(store, store->newest_at == INSTANT_NONE ? 0 : store->newest_at, NULL, notes, err);
     store->head_at = INSTANT_NONE; /* by the clock of who works with it now, nothing was written yet */
-    return status == STATUS_FULL && kept ? STATUS_OK : status;
+    return status == STATUS_FULL && saved ? STATUS_OK : status;
 }

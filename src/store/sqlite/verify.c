@@ -9,7 +9,7 @@ struct frame {
     struct trail_head anchor; /* the newest that was trimmed; number 0: none */
     struct trail_head head;   /* as it is kept; number 0: none */
     unsigned char mark[EVENT_HASH_BYTES];
-    bool kept;
+    bool saved;
 };
 
 /* Fills the head from a row of number and hash, and the mark where there is one. STATUS_NOT_FOUND: no row. */
@@ -50,7 +50,7 @@ static enum status frame_read(const struct sqlite_outside *outside, bool with_he
     if (with_head && (status == STATUS_OK || status == STATUS_NOT_FOUND)) {
         status = row_read(db, "SELECT number, hash, mark FROM head WHERE chain = ''", "the kept head", &frame.head,
                           frame.mark, err);
-        frame.kept = status == STATUS_OK;
+        frame.saved = status == STATUS_OK;
         if (status == STATUS_NOT_FOUND)
             status = error_set(err, STATUS_CORRUPT, "the kept head is gone: nothing tells where the trail ends");
     }
@@ -65,15 +65,15 @@ static enum status frame_read(const struct sqlite_outside *outside, bool with_he
 /* What is given out and checked, page by page. */
 struct following {
     struct trail_check check;
-    struct trail_head kept; /* compared with the event of its number */
+    struct trail_head saved; /* compared with the event of its number */
     const struct store_sqlite_trail *trail;
 };
 
 static enum status follow_event(struct following *following, const struct event *event, struct error *err)
 {
     enum status status = trail_check_event(&following->check, event, err);
-    if (status == STATUS_OK && event->number == following->kept.number &&
-        memcmp(event->hash, following->kept.hash, EVENT_HASH_BYTES) != 0)
+    if (status == STATUS_OK && event->number == following->saved.number &&
+        memcmp(event->hash, following->saved.hash, EVENT_HASH_BYTES) != 0)
         status = error_set(err, STATUS_CORRUPT, "event %lld is not the one that the store keeps as its head",
                            (long long)event->number);
     if (status == STATUS_OK && following->trail->visit)
@@ -98,7 +98,7 @@ static enum status follow_page(struct following *following, struct store_reader 
 static enum status mark_check(const struct frame *frame, const struct trail_key *key, struct error *err)
 {
     unsigned char mark[EVENT_HASH_BYTES];
-    if (!frame->kept || frame->head.number == 0)
+    if (!frame->saved || frame->head.number == 0)
         return STATUS_OK;
     trail_head_mark(key, &frame->head, mark);
     if (memcmp(mark, frame->mark, sizeof mark) == 0)
@@ -111,7 +111,7 @@ static enum status follow(struct sqlite_outside *outside, bool old, const struct
                           const struct store_sqlite_trail *trail, struct trail_check *ret_check, struct error *err)
 {
     struct store_reader *reader = NULL;
-    struct following following = { .kept = frame->head, .trail = trail };
+    struct following following = { .saved = frame->head, .trail = trail };
     size_t count = 0;
     trail_check_begin(&following.check, trail->key, &frame->anchor, trail->expected, trail->expected_count);
     enum status status = trail->begin ? trail->begin(trail->context, &frame->anchor, err) : STATUS_OK;

@@ -24,7 +24,7 @@ enum {
     HEADERS_BYTES_MAX = 64 * 1024,
     TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
     CODE_WORD_BYTES_MAX = 256,
-    KEPT_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
+    SAVED_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
     PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
     KEEPALIVE_S = 30,
     SEARCHED_HERE_BYTES_MAX = 4 * 1024, /* of a body that the loop itself searches; longer ones go to the searcher */
@@ -292,7 +292,7 @@ static void judge_failure(const struct exchange *exchange, CURLcode result, stru
 /* Keeps the memory of an ordinary answer for the next one. */
 static void buffer_recycle(struct buffer *buffer)
 {
-    if (buffer->capacity > KEPT_BYTES_MAX)
+    if (buffer->capacity > SAVED_BYTES_MAX)
         buffer_release(buffer);
     else
         buffer_clear(buffer);

@@ -1,0 +1,58 @@
+/*
+ * alert_book.h - the alerts that stand, and their way into the store.
+ */
+#ifndef ENGINE_ALERTS_ALERT_BOOK_H
+#define ENGINE_ALERTS_ALERT_BOOK_H
+
+#include "base/map.h"
+#include "engine/alerts/alerts.h"
+
+struct alert {
+    struct alert_record record; /* its texts are its own */
+    char id[ALERT_ID_BYTES];
+    struct dest *dest; /* NULL: of the daemon */
+    char *tenant, *reason, *key, *acked_by, *note;
+    char incident[INCIDENT_ID_BYTES];
+    enum alert_step step; /* that is to be written; ALERT_SAME: none */
+    enum alert_step out;  /* on its way to the store */
+    bool written;         /* the store has it, standing */
+    double saved_figure;   /* as the store has it, */
+    instant saved_at;      /* since then */
+    struct saved_wait *waits; /* who acknowledged it and is to hear that this is kept */
+    struct alert *next;
+};
+
+struct alert_book {
+    struct map by_key;
+    struct alert *first; /* in the order in which they were raised */
+    struct alert **last;
+    size_t count, acked; /* all, and those that stand although somebody acknowledged them */
+    size_t unwritten;   /* that have a step */
+    instant id_at;      /* of the last one that was raised: no two have the same */
+    unsigned standing;  /* as of a destination, for those of the daemon */
+    int64_t stand[ALERT_KIND_COUNT]; /* likewise */
+    bool full_told;
+};
+
+/* Of whom an alert is: no destination means the daemon's. */
+struct alert_subject {
+    enum alert_kind kind;
+    struct dest *dest;
+    struct slice tenant; /* of kinds that are a tenant's */
+    struct slice reason; /* taken when it is raised */
+};
+
+/* Judges it by what is read. False: not now, what was read is to be kept for the next time. */
+bool alert_read(struct engine *engine, const struct alert_subject *subject, const struct alert_reading *reading);
+/* Ends all that stand of a destination that is not watched any more. */
+void alerts_unwatch(struct engine *engine, struct dest *dest);
+/* Whatever dead letters there are now are acknowledged. */
+void dead_acked(struct dest *dest);
+/* Writes that down; false: no memory, or no room. */
+bool dead_acked_save(struct engine *engine, const struct dest *dest);
+/* Puts what is new into the batch being filled. */
+void alerts_write(struct engine *engine);
+/* Deletes those that are over and were raised longer ago than the trail of events is kept. */
+void alerts_trim(struct engine *engine);
+
+#endif

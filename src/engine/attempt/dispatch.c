@@ -1,0 +1,562 @@
+/*
+ * Claim, send, settle: the way of one attempt.
+ */
+#include "base/log.h"
+#include "core/errors/redact.h"
+#include "engine/alerts/letters.h"
+#include "engine/attempt/leases.h"
+#include "engine/loop.h"
+#include "engine/outage/cycles.h"
+#include "engine/outage/modes.h"
+#include "engine/queues/looks.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum {
+    STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
+    LOG_ERROR_BYTES_MAX = 256,
+    CLAIM_BYTES_MAX = 16 << 20, /* of payloads, by one claim */
+};
+
+static enum shares_side side_of(const struct dest *dest, const struct gate *gate)
+{
+    return !gate ? SIDE_AHEAD : gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
+}
+
+static void claim_done(const struct op_result *result);
+
+/* NULL: the batch is full, or there is no memory. Else *ret_claim is what it is for, until it is back. */
+static struct store_op *claim_add(struct engine *engine, const struct claim *claim, struct claim **ret_claim)
+{
+    struct store_op *op = claim->gate ? outgoing_add(engine, claim_done, NULL) : outgoing_gather(engine, claim_done, NULL);
+    if (!op)
+        return NULL;
+    *ret_claim = outgoing_set_context(engine, claim, sizeof *claim);
+    if (!*ret_claim) {
+        outgoing_drop_last(engine);
+        return NULL;
+    }
+    op->kind = OP_CLAIM;
+    return op;
+}
+
+/*
+ * Claims up to *room jobs, lane by lane in turn, for a gate or ahead of a free slot. `shared` is whose shares bound them.
+ * False: the batch is full.
+ */
+static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate *gate, enum shares_side shared,
+                          int64_t *room, instant now)
+{
+    int64_t turn_max;
+    struct turn *turn;
+    while (*room > 0) {
+        bool by_turn = gate && dest_by_class(dest) && shares_by_turn(&dest->queue.shares, side_of(dest, gate));
+        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
+        if (!turn)
+            break;
+        turn_max = by_turn ? 1 : turn_max;
+        if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
+            return false;
+        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
+        int64_t max = lane_room(lane, shared, turn_max < *room ? turn_max : *room, now);
+        if (max == 0)
+            continue; /* it is parked or passed over: the next one is in front */
+        struct claim *claim;
+        struct store_op *op = claim_add(
+            engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn,
+                                     .lane_looks = lane->hold.held }, &claim);
+        if (!op)
+            return false;
+        if (by_turn)
+            shares_note_by_turn(&dest->queue.shares, side_of(dest, gate), max);
+        if (gate)
+            claim->pass = gate_take(gate, max, now);
+        else
+            dest->ahead.asked += max;
+        op->claim = (struct op_claim){
+            .lane = lane->id,
+            .max = (size_t)max,
+            .bytes_max = CLAIM_BYTES_MAX,
+            .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
+            .owner = SLICE("engine"),
+            .failed_last = gate ? lane_failed_last(lane, gate) : 0,
+        };
+        lane_take(lane, side_of(dest, gate), max, true, now);
+        rates_claimed(engine, lane, now);
+        *room -= max;
+    }
+    return true;
+}
+
+/* What nobody takes of a cycle's batch is lost: so whatever their shares leave over goes by turns alone. */
+static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
+{
+    enum shares_side side = side_of(dest, gate);
+    int64_t slots = gate_slots(gate ? gate : &dest->gate);
+    bool is_batch = gate && gate->rules->cycle_every_ms > 0 && gate->rules->cycle_batch == slots;
+    if (room == 0)
+        return true;
+    dest_share_out(dest, side, gate ? slots : slots + ahead_worth(engine, dest), now);
+    if (!claim_in_turn(engine, dest, gate, side, &room, now))
+        return false;
+    if (!is_batch)
+        return true;
+    dest_leave_over(dest);
+    return claim_in_turn(engine, dest, gate, SIDE_COUNT, &room, now);
+}
+
+/* Likewise for jobs that are to see how the destination is. */
+static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, instant now)
+{
+    struct lane_state *lane;
+    for (; room > 0 && (lane = look_next(engine, dest, now)); room--) {
+        struct store_op *op = NULL;
+        struct claim *claim;
+        if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
+            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate }, &claim);
+        if (!op)
+            return false;
+        claim->pass = gate_take(&dest->gate, 1, now);
+        op->claim = (struct op_claim){ .lane = lane->id, .owner = SLICE("engine"), .bytes_max = CLAIM_BYTES_MAX,
+                                       .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
+        look_take(lane, &op->claim, now);
+        rates_claimed(engine, lane, now);
+    }
+    return true;
+}
+
+/* So that people can be told since when nothing goes. */
+static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
+{
+    if (dest->met.hold != hold)
+        dest->met.since = now;
+    dest->met.hold = hold;
+}
+
+static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
+{
+    struct gate_answer answer = dest_ask(gate, &dest->rate.limiter, now);
+    if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
+        hold_met(dest, answer.hold, now);
+    if (gate == &dest->gate && gate_looks(gate))
+        return claim_looks(engine, dest, answer.room, now);
+    return claim_some(engine, dest, gate, answer.room, now);
+}
+
+/* In contingency only looks go to the first address, and all else to the second, where there is one. */
+static bool claim_for(struct engine *engine, struct dest *dest, instant now)
+{
+    turns_unpark_due(&dest->queue.turns, now);
+    return_order_begin(engine, dest);
+    return claim_through(engine, dest, &dest->gate, now) &&
+           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
+           claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);
+}
+
+void dispatch_claims(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    engine->leases_crowded = false;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        ahead_send(engine, dest);
+    if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!dest->config || dest_dead_full(dest))
+            continue;
+        if (dest->config->transport == TRANSPORT_PULL)
+            leases_serve(engine, dest);
+        else if (!claim_for(engine, dest, now))
+            return;
+    }
+}
+
+static void attempt_unlink(struct attempt *attempt)
+{
+    *attempt->link = attempt->next;
+    if (attempt->next)
+        attempt->next->link = attempt->link;
+}
+
+static void attempt_free(struct attempt *attempt)
+{
+    if (attempt->dying) {
+        attempt->dest->dead.dying--;
+        attempt->lane->dead.dying--; /* which is not forgotten meanwhile */
+    }
+    attempt_unlink(attempt);
+    config_unref(attempt->config);
+    if (attempt->claimed)
+        batch_memory_leave(attempt->claimed);
+    arena_release(&attempt->memory);
+    free(attempt);
+}
+
+static void attempt_link(struct engine *engine, struct attempt *attempt)
+{
+    attempt->next = engine->attempts.first;
+    attempt->link = &engine->attempts.first;
+    if (attempt->next)
+        attempt->next->link = &attempt->next;
+    engine->attempts.first = attempt;
+}
+
+static void queue_settlement(struct attempt *attempt)
+{
+    struct engine *engine = attempt->engine;
+    attempt->next_settle = NULL;
+    *(engine->attempts.unsettled ? &engine->attempts.unsettled_last->next_settle : &engine->attempts.unsettled) = attempt;
+    engine->attempts.unsettled_last = attempt;
+    engine_wake(engine);
+}
+
+void log_outcome(const struct dest *dest, const struct job *job, const struct op_settle *settle,
+                 const struct settlement *settlement)
+{
+    const struct decision *decision = &settlement->decision;
+    bool done = decision->verdict == VERDICT_COMPLETE;
+    bool bad = settlement->dead || settlement->blocks;
+    bool odd = !decision->known; /* S1-018: retried for safety, and somebody should look */
+    struct buffer error;
+    if (done && !log_writes(LOG_DEBUG))
+        return;
+    buffer_init(&error, LOG_ERROR_BYTES_MAX);
+    redact(&error, settle->error, LOG_ERROR_BYTES_MAX);
+    log_event(done ? LOG_DEBUG : bad ? LOG_ERROR : odd ? LOG_WARN : LOG_INFO,
+              done                 ? "job_completed"
+              : settlement->dead   ? "job_dead"
+              : settlement->blocks ? "job_blocked"
+                                   : "retry_scheduled",
+              FIELD_TEXT("job", job->id), FIELD_TEXT("tenant", job->tenant), FIELD_CSTR("destination", dest->name),
+              FIELD_TEXT("correlation_id", job->correlation_id), FIELD_CSTR("from", job_state_name(job->claimed_from)),
+              FIELD_CSTR("to", job_state_name(job_state_after(STATE_RUNNING, settle->event))),
+              FIELD_INT("attempt", job->attempts), FIELD_INT("retry_count", decision->retry_count),
+              FIELD_CSTR("class", outcome_name(decision->outcome)),
+              FIELD_CSTR("label", done ? "" : outcome_label(decision->outcome, decision->known)),
+              FIELD_TEXT("code", settle->code), FIELD_TEXT("error", buffer_slice(&error)),
+              FIELD_INT("delay_ms", decision->delay_ms), FIELD_INSTANT("next_at", decision->next_at));
+    buffer_release(&error);
+}
+
+static void count_outcome(struct engine *engine, const struct settlement *settlement)
+{
+    struct engine_figures *figures = &engine->figures;
+    switch (settlement->decision.verdict) {
+    case VERDICT_COMPLETE:
+        figures->delivered++;
+        break;
+    case VERDICT_HOLD:
+    case VERDICT_BLOCK:
+        figures->held++;
+        break;
+    default:
+        figures->failed++;
+        *(settlement->dead ? &figures->dead : &figures->retried) += 1;
+        break;
+    }
+}
+
+static void heed(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job,
+                 const struct answer *answer, const struct settlement *settlement)
+{
+    bool first = gate != &dest->fallback;
+    if (answer->slow_all && answer->retry_after_ms > 0 && dest->config)
+        dest_asked(engine, dest, gate, job->tenant, answer->retry_after_ms);
+    if (settlement->blocks)
+        (first ? dest_refused : fallback_refused)(engine, dest, job, answer, settlement->unsent);
+    else if (settlement->over && first)
+        dest_let_in(engine, dest, lane_find(engine, job->lane));
+    else if (settlement->over)
+        block_went_well(&dest->fallback.block);
+    if (settlement->dead)
+        alerts_job_dead(engine, dest, job->tenant, slice_from(settlement->dead_code));
+}
+
+void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
+                  const struct settlement *settlement)
+{
+    count_outcome(engine, settlement);
+    heed(engine, dest, &dest->gate, job, answer, settlement);
+}
+
+/* What the answer says about the destination; a question that was answered says that it is there. */
+static struct gate_result result_of(const struct attempt *attempt, const struct answer *answer,
+                                    const struct settlement *settlement)
+{
+    enum outcome outcome = settlement->decision.outcome;
+    if (attempt->job.step != STEP_SEND)
+        outcome = answer->query == QUERY_UNCLEAR ? OUTCOME_IN_DOUBT : OUTCOME_DELIVERED;
+    return (struct gate_result){ .sent = answer->attempted, .outcome = outcome, .code = answer->code,
+                                 .latency_ms = answer->duration_ms,
+                                 .asked = answer->slow_all && answer->retry_after_ms > 0, .job = attempt->job.seq,
+                                 .tenant = attempt->job.lane, .look_failed_at = attempt->job.look_failed_at };
+}
+
+/* Records what the attempt saw; without memory for it the lease runs out and the attempt counts as in doubt. */
+static void attempt_answered(struct attempt *attempt, const struct answer *answer)
+{
+    struct engine *engine = attempt->engine;
+    struct settlement settlement;
+    struct outage elsewhere;
+    struct settlement_input input = {
+        .destination = attempt->send.destination,
+        .job = &attempt->job,
+        .answer = answer,
+        .seed = engine->seed,
+        .now = engine_now(engine),
+        .retention_ms = engine->config->retention_completed_ms,
+        .outage = attempt_outage(attempt, &elsewhere),
+        .served = job_waits_alone(attempt->gate, &attempt->job),
+        .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
+    };
+    int64_t began = measures_ticks(engine);
+    enum status status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+    measures_analysed(engine, attempt->dest, began);
+    shares_give_back(&attempt->dest->queue.shares, attempt->side, &attempt->lane->share, 1, input.now);
+    if (attempt->by_turn)
+        shares_note_by_turn(&attempt->dest->queue.shares, attempt->side, -1);
+    if (!attempt->gate) {
+        ; /* it never left, and no gate counts it */
+    } else if (status == STATUS_OK) {
+        struct gate_result result = result_of(attempt, answer, &settlement);
+        if (dest_note(attempt, &result, &settlement)) {
+            input.spared = true;
+            status = settlement_make(&input, &attempt->memory, &attempt->settle, &settlement);
+        }
+    } else {
+        gate_give_back(attempt->gate, attempt->pass, 1);
+    }
+    dest_cycle_answered(attempt->dest, attempt->gate, attempt->pass,
+                        status == STATUS_OK && answer->attempted ? &settlement : NULL, input.now);
+    if (status != STATUS_OK) {
+        log_event(LOG_ERROR, "settlement_lost", FIELD_TEXT("job", attempt->job.id), FIELD_CSTR("error", "no memory"));
+        attempt_free(attempt);
+        return;
+    }
+    dest_note_retry(attempt->dest, &attempt->job, &settlement, input.now);
+    if (attempt->gate || settlement.dead) /* one that never went through a gate was never tried */
+        log_outcome(attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
+    count_outcome(engine, &settlement);
+    measures_answered(engine, attempt->dest, &attempt->job, answer, &settlement, input.now);
+    engine_learn(engine, &attempt->job, &attempt->settle.settle, &settlement);
+    heed(engine, attempt->dest, attempt->gate, &attempt->job, answer, &settlement);
+    if (answer->left_out.len > 0)
+        alerts_headers_left_out(engine, attempt->dest);
+    attempt->dying = settlement.dead;
+    attempt->dest->dead.dying += attempt->dying;
+    attempt->lane->dead.dying += attempt->dying;
+    letters_job_dead(engine, attempt->dest, &attempt->job, &attempt->settle.settle, &settlement);
+    queue_settlement(attempt);
+}
+
+static void on_send_done(struct send *send, const struct answer *answer)
+{
+    struct attempt *attempt = (struct attempt *)send;
+    attempt->sending = false;
+    ahead_note_answer(attempt->dest, answer->duration_ms, attempt->job.payload.len);
+    attempt_answered(attempt, answer);
+}
+
+void attempt_send(struct attempt *attempt)
+{
+    struct engine *engine = attempt->engine;
+    attempt->sending = true;
+    engine->ports.send(engine->ports.context, &attempt->send);
+}
+
+static struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job)
+{
+    struct dest *dest = claim->lane->dest;
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
+        return NULL;
+    attempt->engine = engine;
+    attempt->dest = dest;
+    attempt->config = config_ref(engine->config);
+    attempt->job = *job;
+    attempt->gate = claim->gate;
+    attempt->pass = claim->pass;
+    attempt->lane = claim->lane;
+    attempt->side = side_of(dest, claim->gate);
+    attempt->by_turn = claim->by_turn;
+    arena_init(&attempt->memory, SIZE_MAX / 2);
+    attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
+                                   .use_fallback = claim->gate == &dest->fallback };
+    attempt_link(engine, attempt);
+    return attempt;
+}
+
+void attempt_release(struct attempt *attempt, const char *why)
+{
+    static const struct destination_config nowhere = { .policy.retry.cap_ms = MINUTE_MS };
+    const struct answer answer = { .text = slice_from(why), .retry_after_ms = -1 };
+    if (!attempt->send.destination)
+        attempt->send.destination = &nowhere;
+    attempt_answered(attempt, &answer);
+}
+
+/* What came back from the disk is not what was accepted: nobody gets it. */
+static void attempt_damaged(struct attempt *attempt)
+{
+    const struct answer answer = {
+        .outcome = OUTCOME_PERMANENT,
+        .code = SLICE("insist:payload_damaged"),
+        .text = SLICE("PAYLOAD_DAMAGED: the stored job is not what was accepted, its digest differs; it was not sent. "
+                      "Retry it with its payload given anew, or purge it"),
+        .retry_after_ms = -1,
+    };
+    attempt_answered(attempt, &answer);
+}
+
+bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job)
+{
+    struct attempt *attempt = attempt_new(engine, &(struct claim){ .lane = lane }, job);
+    if (!attempt)
+        return false;
+    attempt->side = SIDE_FIRST;
+    attempt->job.id = arena_copy(&attempt->memory, job->id); /* it outlives the worker's claim */
+    attempt->job.tenant = arena_copy(&attempt->memory, job->tenant);
+    if (!attempt->job.id.data || !attempt->job.tenant.data) {
+        attempt_free(attempt);
+        return false;
+    }
+    attempt_damaged(attempt);
+    return true;
+}
+
+const char *why_unsendable(const struct engine *engine, const struct lane_state *lane)
+{
+    const struct dest *dest = lane->dest;
+    if (!dest->config)
+        return "the destination is not configured";
+    if (dest->config->transport == TRANSPORT_PULL)
+        return "the destination is for pull workers now";
+    if (dest->gate.paused)
+        return "the destination is paused";
+    return engine->stopping ? "the daemon is stopping" : NULL;
+}
+
+static void attempt_begin(struct attempt *attempt, const struct claim *claim)
+{
+    struct lane_state *lane = claim->lane;
+    const char *why = why_unsendable(attempt->engine, lane);
+    if (!why && lane->hold.held && !(claim->lane_looks && block_holds(&lane->block)))
+        why = "the tenant is held";
+    if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
+        why = "the second address is paused";
+    if (!why && attempt->gate && !attempt_may_go(attempt))
+        why = "the destination is held";
+    if (why)
+        attempt_release(attempt, why);
+    else if (attempt->job.damaged)
+        attempt_damaged(attempt);
+    else if (attempt->gate)
+        attempt_send(attempt);
+    else
+        ahead_add(lane, attempt, engine_now(attempt->engine));
+}
+
+/* `count` jobs of a claim were not there after all. */
+static void unclaimed(const struct engine *engine, const struct claim *claim, int64_t count)
+{
+    struct dest *dest = claim->lane->dest;
+    shares_give_back(&dest->queue.shares, side_of(dest, claim->gate), &claim->lane->share, count, engine_now(engine));
+    if (claim->by_turn)
+        shares_note_by_turn(&dest->queue.shares, side_of(dest, claim->gate), -count);
+    if (claim->gate)
+        gate_give_back(claim->gate, claim->pass, count);
+    if (!claim->pass.look)
+        turns_returned(&dest->queue.turns, &claim->lane->turn, count);
+}
+
+static void take_claimed(const struct op_result *result, const struct claim *claim)
+{
+    struct engine *engine = result->engine;
+    const struct store_op *op = result->op;
+    struct dest *dest = claim->lane->dest;
+    unclaimed(engine, claim, (int64_t)(op->claim.max - op->claim.ret_count));
+    if (op->claim.ret_left > 0)
+        lane_ready_add(engine, claim->lane, (int64_t)op->claim.ret_left);
+    look_claimed(claim->lane, &op->claim);
+    engine->figures.claimed += (int64_t)op->claim.ret_count;
+    measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
+    dest_cycle_selected(dest, claim->gate, claim->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
+    for (size_t i = 0; i < op->claim.ret_count; i++) {
+        struct batch_memory *memory = batch_memory_hold(result);
+        struct attempt *attempt = memory ? attempt_new(engine, claim, &op->claim.ret_jobs[i]) : NULL;
+        if (!attempt) {
+            if (memory)
+                batch_memory_leave(memory);
+            if (claim->gate)
+                gate_give_back(claim->gate, claim->pass, 1);
+            shares_give_back(&dest->queue.shares, side_of(dest, claim->gate), &claim->lane->share, 1, engine_now(engine));
+            if (claim->by_turn)
+                shares_note_by_turn(&dest->queue.shares, side_of(dest, claim->gate), -1);
+            dest_cycle_answered(dest, claim->gate, claim->pass, NULL, engine_now(engine));
+            log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
+                      FIELD_CSTR("error", "no memory"));
+            continue; /* its lease runs out and it is tried again */
+        }
+        attempt->claimed = memory;
+        attempt_begin(attempt, claim);
+    }
+    if (!claim->gate)
+        ahead_end_turn(claim->lane);
+    ahead_send(engine, dest);
+}
+
+static void claim_done(const struct op_result *result)
+{
+    const struct claim *claim = result->context;
+    int64_t count = (int64_t)result->op->claim.max;
+    return_order_claimed(claim->lane, count);
+    if (!claim->gate)
+        claim->lane->dest->ahead.asked -= count;
+    if (result->applied) {
+        take_claimed(result, claim);
+        return;
+    }
+    unclaimed(result->engine, claim, count);
+    lane_ready_add(result->engine, claim->lane, count);
+}
+
+static void attempt_settled(const struct op_result *result)
+{
+    struct engine *engine = result->engine;
+    struct attempt *attempt = result->context;
+    enum status batch_status = result->batch->status, op_status = result->op->status;
+    /* What was seen is kept for as long as the store refuses: an answer forgotten is a job sent twice. */
+    if (batch_status != STATUS_OK && (!engine->stopping || ++attempt->stop_tries < STOP_TRIES_MAX)) {
+        queue_settlement(attempt);
+        return;
+    }
+    if (batch_status != STATUS_OK || op_status != STATUS_OK)
+        log_event(LOG_WARN, "settlement_refused", FIELD_TEXT("job", attempt->job.id),
+                  FIELD_CSTR("status", status_name(batch_status != STATUS_OK ? batch_status : op_status)));
+    else if (attempt->settle.settle.event != EVENT_RETRY && attempt->settle.settle.event != EVENT_RELEASE)
+        alerts_job_left(attempt->dest, &attempt->job);
+    attempt_free(attempt);
+}
+
+/* Puts the settlements that are due into the next batch. */
+void settle_answered(struct engine *engine)
+{
+    while (engine->attempts.unsettled && !engine_must_wait(engine)) {
+        struct attempt *attempt = engine->attempts.unsettled;
+        struct store_op *op = outgoing_gather(engine, attempt_settled, attempt);
+        if (!op)
+            return;
+        *op = attempt->settle;
+        engine->attempts.unsettled = attempt->next_settle;
+    }
+}
+
+size_t engine_sends(const struct engine *engine, struct send **ret_sends, size_t max)
+{
+    size_t count = 0;
+    for (struct attempt *attempt = engine->attempts.first; attempt && count < max; attempt = attempt->next)
+        if (attempt->sending)
+            ret_sends[count++] = &attempt->send;
+    return count;
+}

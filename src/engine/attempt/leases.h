@@ -1,0 +1,28 @@
+/*
+ * leases.h - pull workers: who waits for jobs, who has some, and what the gate learns from it.
+ */
+#ifndef ENGINE_ATTEMPT_LEASES_H
+#define ENGINE_ATTEMPT_LEASES_H
+
+#include "core/outage/gate.h"
+#include "store/store.h"
+
+struct dest;
+struct engine;
+
+void leases_serve(struct engine *engine, struct dest *dest);
+void leases_expire(struct engine *engine);
+void leases_end(struct engine *engine);
+instant leases_next(const struct engine *engine);
+/* Jobs were claimed with a pass for them and for `missing` more. */
+void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass pass, const struct job *jobs, size_t count,
+                    size_t missing);
+/* Whether a lease was taken to see how the destination is. */
+bool lease_is_look(const struct engine *engine, const struct job *job);
+/* Nobody ended a lease in its time, and the store knows that. */
+void lease_lost(struct engine *engine, const struct job *job);
+/* At the start, when lanes and destinations are known: what workers hold from before counts in their tenants' shares. */
+enum status leases_restore(struct engine *engine, struct error *err) MUST_CHECK;
+void leased_release(struct engine *engine);
+
+#endif

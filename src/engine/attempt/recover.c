@@ -1,0 +1,323 @@
+/*
+ * What time and earlier processes have left to do: lost leases, jobs that are due, old events.
+ */
+#include "base/log.h"
+#include "engine/alerts/letters.h"
+#include "engine/attempt/leases.h"
+#include "engine/loop.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    PROMOTE_MAX = 1000,            /* jobs made ready at once */
+    PROMOTE_LETTERS_MAX = 4096,    /* not while so many messages about single jobs are to be written */
+    PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
+    PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
+    ORPHANS_MAX = 256,             /* leases looked at together */
+    UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
+    AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
+    TRIM_MAX = 5000,
+    TRIM_AGAIN_MS = 1000,          /* while there are more than that */
+};
+
+static bool is_under_way(const struct engine *engine, int64_t seq)
+{
+    for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)
+        if (attempt->job.seq == seq)
+            return true;
+    return false;
+}
+
+/* One that is being settled: nothing is said of it before the store agrees. A worker may have been quicker. */
+struct orphan {
+    const struct job *job;
+    struct settlement settlement;
+    bool leased; /* by a worker */
+};
+
+/* What a batch of them needs when it is back. In its own memory. */
+struct orphans {
+    struct engine *engine;
+    struct batch *found; /* whose memory has the jobs */
+    struct orphan *list; /* one for each operation */
+};
+
+/*
+ * A lease nobody holds any more. A send may have arrived, so it is in doubt; a question counts as one without an
+ * answer, so that one that kills the process is not asked for ever.
+ */
+static enum status settle_orphan(struct engine *engine, const struct dest *dest, const struct job *job, struct arena *memory,
+                                 struct store_op *op, struct orphan *ret_orphan)
+{
+    bool leased = dest->config->transport == TRANSPORT_PULL;
+    const struct answer answer = {
+        .attempted = true,
+        .outcome = OUTCOME_IN_DOUBT,
+        .text = leased ? SLICE("LEASE_EXPIRED: the worker's lease ended before it said what came of the job")
+                       : SLICE("INTERRUPTED: the attempt's outcome was never recorded"),
+        .code = leased ? SLICE("insist:lease_expired") : SLICE("insist:interrupted"),
+        .retry_after_ms = -1,
+    };
+    struct settlement_input input = {
+        .destination = dest->config,
+        .job = job,
+        .answer = &answer,
+        .seed = engine->seed,
+        .now = engine_now(engine),
+        .outage = lease_is_look(engine, job) ? &dest->gate.outage : NULL,
+    };
+    *ret_orphan = (struct orphan){ .job = job, .leased = leased };
+    enum status status = settlement_make(&input, memory, op, &ret_orphan->settlement);
+    if (status != STATUS_OK)
+        return status;
+    struct slice *rule = &ret_orphan->settlement.decision.rule; /* a reload may free the policy meanwhile */
+    *rule = arena_copy(memory, *rule);
+    return rule->data ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/*
+ * Without a configuration nobody can say what a doubtful attempt means: it stays as it is until there is one again. Its
+ * lease goes on, so that it does not stand before others in the list.
+ */
+static bool keep_orphan(const struct job *job, instant now, struct store_op *op)
+{
+    if (job->lease_until > now)
+        return false;
+    op->kind = OP_EXTEND;
+    op->extend = (struct op_extend){ .seq = job->seq, .token = job->lease_token,
+                                     .lease_until = instant_add(now, UNCONFIGURED_LEASE_MS) };
+    return true;
+}
+
+static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op,
+                      struct orphan *ret_orphan)
+{
+    const struct dest *dest = dest_find(engine, job->destination);
+    if (is_under_way(engine, job->seq))
+        return false;
+    if (!dest || !dest->config)
+        return keep_orphan(job, engine_now(engine), op);
+    return settle_orphan(engine, dest, job, memory, op, ret_orphan) == STATUS_OK;
+}
+
+/* The store has taken it. */
+static void orphan_settled(struct engine *engine, const struct orphan *orphan, const struct op_settle *settle)
+{
+    struct dest *dest = dest_find(engine, orphan->job->destination);
+    assert(dest); /* none is forgotten */
+    lease_lost(engine, orphan->job);
+    measures_recovered(engine, settle, engine_now(engine));
+    if (orphan->leased)
+        log_outcome(dest, orphan->job, settle, &orphan->settlement);
+    letters_job_dead(engine, dest, orphan->job, settle, &orphan->settlement);
+    if (orphan->settlement.dead)
+        alerts_job_dead(engine, dest, orphan->job->tenant, settle->dead_code);
+}
+
+static void on_settled(struct batch *batch)
+{
+    const struct orphans *orphans = batch->context;
+    struct engine *engine = orphans->engine;
+    engine->out.batches--;
+    engine->recovery.orphans_out = false;
+    int64_t settled = 0;
+    for (size_t i = 0; i < batch->count && batch->status == STATUS_OK; i++) {
+        const struct store_op *op = &batch->ops[i];
+        if (op->status != STATUS_OK || op->kind != OP_SETTLE)
+            continue;
+        orphan_settled(engine, &orphans->list[i], &op->settle);
+        settled++;
+    }
+    engine->figures.recovered += settled;
+    if (settled > 0) {
+        log_event(LOG_WARN, "attempts_recovered", FIELD_INT("count", settled));
+        ahead_note_death(engine);
+    }
+    if (batch->status != STATUS_OK) { /* from the first again, in a second */
+        engine->recovery.orphans_after = INSTANT_NONE;
+        engine->recovery.orphans_at = instant_add(engine_now(engine), ORPHANS_EVERY_MS);
+    } else if (engine->recovery.orphans_after == INSTANT_NONE) {
+        engine->recovery.recovering = false;
+    }
+    batch_free(orphans->found);
+    batch_free(batch);
+    engine_wake(engine);
+}
+
+/* The next page begins after the last of a full one. */
+static void turn_page(struct engine *engine, const struct op_orphans *orphans)
+{
+    engine->recovery.orphans_after = INSTANT_NONE;
+    if (orphans->ret_count < ORPHANS_MAX)
+        return;
+    const struct job *last = &orphans->ret_jobs[orphans->ret_count - 1];
+    engine->recovery.orphans_after = last->lease_until;
+    engine->recovery.orphans_after_seq = last->seq;
+    engine->recovery.orphans_at = engine_now(engine);
+}
+
+static struct orphans *orphans_new(struct engine *engine, struct batch *found, struct arena *memory)
+{
+    struct orphans *orphans = arena_alloc(memory, sizeof *orphans);
+    if (!orphans)
+        return NULL;
+    *orphans = (struct orphans){ .engine = engine, .found = found };
+    orphans->list = arena_alloc_array(memory, found->ops[0].orphans.ret_count, sizeof *orphans->list);
+    return orphans->list ? orphans : NULL;
+}
+
+/* Settles the orphans of one page, and takes it; the ones this process is working on are left alone. */
+static void settle_orphans(struct engine *engine, struct batch *found)
+{
+    const struct op_orphans *page = &found->ops[0].orphans;
+    struct batch *batch = batch_new(page->ret_count, SIZE_MAX / 2);
+    struct orphans *orphans = batch ? orphans_new(engine, found, &batch->memory) : NULL;
+    for (size_t i = 0; orphans && i < page->ret_count; i++)
+        batch->count += orphan_op(engine, &page->ret_jobs[i], &batch->memory, &batch->ops[batch->count],
+                                  &orphans->list[batch->count]);
+    if (!orphans || batch->count == 0) { /* none of these is to be settled now; that says nothing of the next page */
+        engine->recovery.orphans_out = false;
+        if (orphans && engine->recovery.orphans_after == INSTANT_NONE)
+            engine->recovery.recovering = false;
+        batch_free(batch);
+        batch_free(found);
+        return;
+    }
+    batch->context = orphans;
+    batch->done = on_settled;
+    batch->reply_to = engine->mailbox;
+    engine->out.batches++;
+    engine->ports.submit(engine->ports.context, batch);
+}
+
+static void on_found(struct batch *batch)
+{
+    struct engine *engine = batch->context;
+    engine->out.batches--;
+    if (batch->status == STATUS_OK) {
+        turn_page(engine, &batch->ops[0].orphans);
+        settle_orphans(engine, batch);
+    } else {
+        engine->recovery.orphans_out = false;
+        batch_free(batch);
+    }
+    engine_wake(engine);
+}
+
+void recover_orphans(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (engine->stopping || engine->recovery.orphans_out || now < engine->recovery.orphans_at)
+        return;
+    engine->recovery.orphans_at = instant_add(now, ORPHANS_EVERY_MS);
+    struct batch *batch = batch_new(1, SIZE_MAX / 2);
+    if (!batch)
+        return; /* asked again in a second */
+    /* At the start every lease of the engine's is an earlier process's: this one has taken none yet. */
+    batch->ops[0].kind = OP_ORPHANS;
+    batch->ops[0].orphans = (struct op_orphans){
+        .until = engine->recovery.recovering ? INSTANT_MAX : now,
+        .owner = engine->recovery.recovering ? SLICE("engine") : SLICE(""),
+        .after_until = engine->recovery.orphans_after,
+        .after_seq = engine->recovery.orphans_after_seq,
+        .max = ORPHANS_MAX,
+    };
+    batch->count = 1;
+    batch->context = engine;
+    batch->done = on_found;
+    batch->reply_to = engine->mailbox;
+    engine->recovery.orphans_out = true;
+    engine->out.batches++;
+    engine->ports.submit(engine->ports.context, batch);
+}
+
+/*
+ * Copied, since a reload may free the configuration while the writer reads. Of a destination that is not configured
+ * nobody says how long: its dead letters stay.
+ */
+static bool set_dead_ttls(const struct config *config, struct arena *memory, struct op_promote *promote)
+{
+    size_t count = config_destination_total(config);
+    struct dead_ttl *ttls = arena_alloc_array(memory, count, sizeof *ttls);
+    for (size_t i = 0; i < count && ttls; i++) {
+        const struct destination_config *destination = config_destination_at(config, i);
+        ttls[i] = (struct dead_ttl){ arena_copy(memory, slice_from(destination->name)), destination->dead.ttl_ms };
+        if (!ttls[i].destination.data)
+            return false;
+    }
+    promote->dead_ttls = ttls;
+    promote->dead_ttl_count = count;
+    return ttls != NULL;
+}
+
+static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
+{
+    for (size_t i = 0; i < promote->ret_ready_count; i++) {
+        const struct lane_ready *told = &promote->ret_ready[i];
+        struct lane_state *lane;
+        if (lane_get(engine, told->lane, told->destination, told->tenant, &lane) != STATUS_OK)
+            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", told->lane), FIELD_CSTR("error", "no memory"));
+        lane_told(engine, told->lane, told->count, told->dead); /* it need not be read: it is there */
+    }
+    for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
+        letters_job_expired(engine, &promote->ret_expired_jobs[i]);
+    engine->expired += (int64_t)promote->ret_expired;
+    alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
+    size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
+    instant next = promote->ret_next_at;
+    if (done >= PROMOTE_MAX)
+        next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
+    /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
+    next = instant_earlier(next, instant_add(now, PROMOTE_AT_LEAST_MS));
+    engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, next);
+}
+
+static void promoted(const struct op_result *result)
+{
+    struct engine *engine = result->engine;
+    assert(engine->recovery.promoting);
+    engine->recovery.promoting = false;
+    if (result->applied)
+        take_promoted(engine, &result->op->promote, engine_now(engine));
+    else
+        engine->recovery.promote_at = instant_add(engine_now(engine), AGAIN_MS);
+}
+
+void promote_due(struct engine *engine)
+{
+    if (engine->recovery.promoting || engine->recovery.promote_at == INSTANT_NONE ||
+        engine->recovery.promote_at > engine_now(engine))
+        return;
+    struct store_op *op =
+        engine->letters.count < PROMOTE_LETTERS_MAX ? outgoing_add(engine, promoted, NULL) : NULL;
+    if (!op)
+        return;
+    op->kind = OP_PROMOTE;
+    op->promote = (struct op_promote){ .max = PROMOTE_MAX, .name_expired = letters_wanted(engine) };
+    if (!set_dead_ttls(engine->config, outgoing_memory(engine), &op->promote)) {
+        outgoing_drop_last(engine); /* no memory: in a moment */
+        return;
+    }
+    engine->recovery.promoting = true;
+    engine->recovery.promote_at = INSTANT_NONE; /* the answer says when next */
+}
+
+static void trimmed(const struct op_result *result)
+{
+    if (result->applied && result->op->trim.ret_deleted >= TRIM_MAX)
+        result->engine->recovery.trim_at = instant_add(engine_now(result->engine), TRIM_AGAIN_MS);
+}
+
+void trim_events(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    if (now < engine->recovery.trim_at || engine->config->retention_audit_ms <= 0)
+        return;
+    struct store_op *op = outgoing_add(engine, trimmed, NULL);
+    if (!op)
+        return;
+    op->kind = OP_TRIM;
+    op->trim = (struct op_trim){ .before = now - engine->config->retention_audit_ms, .max = TRIM_MAX };
+    engine->recovery.trim_at = instant_add(now, AUDIT_EVERY_MS);
+}

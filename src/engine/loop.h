@@ -1,0 +1,78 @@
+/*
+ * loop.h - the engine as its own files see it.
+ */
+#ifndef ENGINE_LOOP_H
+#define ENGINE_LOOP_H
+
+#include "base/map.h"
+#include "engine/attempt/ahead.h"
+#include "engine/attempt/attempt.h"
+#include "engine/attempt/recover.h"
+#include "engine/destination.h"
+#include "engine/engine.h"
+#include "engine/errors/learn.h"
+#include "engine/outgoing.h"
+#include "engine/queues/lane.h"
+#include <stdatomic.h>
+
+struct alert_book;
+struct decided;
+struct incident_note;
+struct letter;
+struct mailbox;
+
+/* Where the reading of all lanes for alerts stands. */
+struct lanes_walk {
+    instant at;      /* the next page */
+    int64_t after;   /* lane */
+    int64_t pending; /* of the whole store, so far */
+};
+
+struct engine_alerts {
+    struct alert_book *book; /* NULL: none are raised */
+    instant at, trim_at;
+    struct lanes_walk walk;
+    int64_t expired_untold; /* jobs that expired, of which no alert has told yet */
+    struct error damage;    /* of the store, of which no alert has told yet; STATUS_OK: none */
+};
+
+struct engine {
+    struct engine_ports ports;
+    struct mailbox *mailbox;
+    struct config *config;
+    uint64_t seed;
+    struct store_reader *reader;
+    struct dest *dests;
+    struct map dests_by_name;
+    bool started, stopping;
+    struct map leased; /* what pull workers hold: leased.c */
+    atomic_int_least64_t lease_bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
+    bool leases_crowded;              /* somebody waits for that */
+    struct decided *decided; /* measures of policies that are no destinations (measures.c) */
+    int64_t pending_max; /* of the store, which was opened with it */
+    instant redrive_at; /* no look for dead letters before */
+    struct engine_figures figures;
+    int64_t expired; /* jobs that died while they waited */
+    struct lanes lanes;
+    struct attempts attempts;
+    struct { /* operations for the writer */
+        struct outgoing *filling;
+        size_t batches;     /* with the writer: of claims and settlements few at once */
+        double commit_ms;   /* how long they take of late */
+        instant not_before; /* the last one failed: no claim or settlement earlier; INSTANT_NONE: it did not */
+    } out;
+    struct ahead ahead;
+    struct recovery recovery;
+    struct { struct incident_note *notes; instant trim_at; } incidents; /* to be written */
+    struct { struct letter *first, *last; size_t count; } letters;      /* likewise: they tell of single dead letters */
+    struct engine_alerts alerts;
+    struct learned errors;
+};
+
+instant engine_now(const struct engine *engine);
+/* The store refused just now: wait before trying again. */
+bool engine_must_wait(const struct engine *engine);
+/* engine_run is to be called soon. */
+void engine_wake(struct engine *engine);
+
+#endif

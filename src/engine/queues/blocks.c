@@ -1,0 +1,261 @@
+/*
+ * Refused answers: what core/outage/block.h decides, carried out.
+ *
+ * A refused job is held by its own time to run, which the store keeps. A held tenant is one of the held lanes, a held
+ * destination is held by its gate; both are kept with the destination's state. When such a hold ends by a good answer or
+ * by an operator, the jobs that were refused go again at once: they are looked up in the store, a page at a time.
+ */
+#include "base/log.h"
+#include "core/errors/redact.h"
+#include "engine/alerts/notify.h"
+#include "engine/loop.h"
+#include "engine/outage/fallback.h"
+
+#include <stdlib.h>
+
+enum {
+    REASON_BYTES_MAX = 2 * HOLD_REASON_BYTES_MAX, /* before it is cut */
+    RELEASE_PAGE = 64,                            /* jobs looked at together */
+};
+
+/* "job 17 of tenant acme was refused: http:403, HTTP 403 ..." It goes to the log, to the trail and to people. */
+static void append_reason(struct buffer *out, const struct job *job, const struct answer *answer, bool unsent)
+{
+    struct buffer text;
+    buffer_init(&text, HOLD_REASON_BYTES_MAX);
+    redact(&text, answer->text, HOLD_REASON_BYTES_MAX);
+    if (unsent)
+        buffer_printf(out, "nothing can be sent, as seen with job %.*s of tenant %.*s: ", SLICE_ARG(job->id),
+                      SLICE_ARG(job->tenant));
+    else
+        buffer_printf(out, "job %.*s of tenant %.*s was refused: ", SLICE_ARG(job->id), SLICE_ARG(job->tenant));
+    if (answer->code.len > 0)
+        buffer_printf(out, "%.*s, ", SLICE_ARG(answer->code));
+    buffer_append(out, buffer_slice(&text));
+    buffer_release(&text);
+}
+
+static void log_block(const char *event, const struct dest *dest, const struct job *job, const struct answer *answer,
+                      const struct block *block, const char *reason)
+{
+    log_event(LOG_ERROR, event, FIELD_CSTR("destination", dest->name), FIELD_TEXT("tenant", job->tenant),
+              FIELD_TEXT("job", job->id), FIELD_TEXT("code", answer->code), FIELD_CSTR("reason", reason ? reason : ""),
+              FIELD_INSTANT("look_at", block->saved.look_at));
+}
+
+/* ---- what is held ---- */
+
+static void end_lane(struct lane_state *lane)
+{
+    lane_hold_end(lane);
+    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+}
+
+/* What holds all of it holds its tenants too, and any of them may look. */
+static void end_lanes(struct dest *dest)
+{
+    for (struct lane_state *lane = dest->holds.first, *next; lane; lane = next) {
+        next = lane->hold.next;
+        if (!block_holds(&lane->block))
+            continue;
+        block_ends(&lane->block);
+        end_lane(lane);
+    }
+}
+
+static void hold_dest(struct dest *dest, const struct job *job, const struct answer *answer, struct slice reason,
+                      instant now)
+{
+    end_lanes(dest);
+    hold_reason_set(&dest->block.reason, reason);
+    dest->block.lane = dest->queue.tenants <= 1 ? job->lane : 0;
+    dest_changed(dest, (struct dest_change){ .change = "blocked", .at = now });
+    log_block("destination_blocked", dest, job, answer, &dest->gate.block, dest->block.reason);
+}
+
+/* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */
+static void hold_tenant(struct lane_state *lane, const struct job *job, const struct answer *answer, struct slice reason,
+                        instant now)
+{
+    struct dest *dest = lane->dest;
+    if (dest->holds.count == HELD_LANES_MAX) {
+        block_ends(&lane->block);
+        block_hold(&dest->gate.block, now);
+        hold_dest(dest, job, answer, reason, now);
+        return;
+    }
+    lane_hold_begin(lane, reason, now);
+    dest_changed(dest, (struct dest_change){ .change = "tenant_blocked", .lane = lane, .at = now });
+    log_block("tenant_blocked", dest, job, answer, &lane->block, lane->hold.reason);
+}
+
+static bool was_refused(const struct job *job)
+{
+    return job->step == STEP_SEND && job->last_class == OUTCOME_BLOCKED && job->step_count > 0;
+}
+
+void dest_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer, bool unsent)
+{
+    instant now = engine_now(engine);
+    struct lane_state *lane = lane_recall(engine, job->lane);
+    struct buffer reason;
+    if (!lane || !dest->config || lane_held_by_hand(lane))
+        return; /* the job is held */
+    const struct block_refusal refusal = { .job = job->seq, .tenant = lane->id, .again = was_refused(job),
+                                           .unsent = unsent, .only_tenant = dest->queue.tenants <= 1,
+                                           .own = dest->config->blocked == BLOCKED_TENANT };
+    bool held = block_holds(&dest->gate.block) || block_holds(&lane->block);
+    enum block_scope scope = block_refused(&dest->gate.block, &lane->block, &refusal, now);
+    dest->saved.looked = dest->saved.looked || held; /* when to look next is to outlive a crash */
+    buffer_init(&reason, REASON_BYTES_MAX);
+    append_reason(&reason, job, answer, unsent);
+    if (scope == BLOCK_DESTINATION)
+        hold_dest(dest, job, answer, buffer_slice(&reason), now);
+    else if (scope == BLOCK_TENANT)
+        hold_tenant(lane, job, answer, buffer_slice(&reason), now);
+    else if (refusal.again && job->step_count == 1 && !held && !slice_equal(job->tenant, NOTIFY_TENANT))
+        alerts_job_refused(engine, dest, buffer_slice(&reason));
+    buffer_release(&reason);
+    engine_wake(engine);
+}
+
+void fallback_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
+                      bool unsent)
+{
+    bool counts = unsent || (!was_refused(job) && block_counts(&dest->fallback.block, job->seq));
+    struct buffer reason;
+    if (!counts)
+        return;
+    buffer_init(&reason, REASON_BYTES_MAX);
+    append_reason(&reason, job, answer, unsent);
+    fallback_block(engine, dest, buffer_slice(&reason));
+    buffer_release(&reason);
+}
+
+/* ---- what ends it ---- */
+
+/* Of one lane, or of all: 0. */
+static void release_begin(struct engine *engine, struct dest *dest, int64_t lane)
+{
+    struct block_release *release = &dest->block.release;
+    release->lane = release->on && release->lane != lane ? 0 : lane;
+    release->on = true;
+    release->before_seq = 0;
+    engine_wake(engine);
+}
+
+void dest_let_in(struct engine *engine, struct dest *dest, struct lane_state *lane)
+{
+    instant now = engine_now(engine);
+    if (block_went_well(&dest->gate.block)) {
+        hold_reason_set(&dest->block.reason, SLICE(""));
+        dest->block.lane = 0;
+        dest_changed(dest, (struct dest_change){ .change = "unblocked", .at = now });
+        log_event(LOG_INFO, "destination_unblocked", FIELD_CSTR("destination", dest->name));
+        release_begin(engine, dest, 0);
+    }
+    if (lane && block_went_well(&lane->block)) {
+        end_lane(lane);
+        dest_changed(dest, (struct dest_change){ .change = "tenant_unblocked", .lane = lane, .at = now });
+        log_event(LOG_INFO, "tenant_unblocked", FIELD_CSTR("destination", dest->name), FIELD_CSTR("tenant", lane->tenant));
+        release_begin(engine, dest, lane->id);
+    }
+}
+
+bool blocks_resume(struct engine *engine, struct dest *dest)
+{
+    bool held = block_holds(&dest->gate.block);
+    size_t lanes = dest->holds.count;
+    end_lanes(dest);
+    block_init(&dest->gate.block);
+    for (size_t i = 0; i < engine->lanes.capacity; i++)
+        if (engine->lanes.by_id[i] && engine->lanes.by_id[i]->dest == dest)
+            block_init(&engine->lanes.by_id[i]->block);
+    hold_reason_set(&dest->block.reason, SLICE(""));
+    dest->block.lane = 0;
+    release_begin(engine, dest, 0);
+    return held || dest->holds.count < lanes;
+}
+
+void lane_block_resume(struct engine *engine, struct lane_state *lane)
+{
+    block_init(&lane->block);
+    release_begin(engine, lane->dest, lane->id);
+}
+
+void blocks_hasten(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        block_hasten(&dest->gate.block, now);
+        for (struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
+            block_hasten(&lane->block, now);
+            if (block_holds(&lane->block))
+                turns_unpark(&dest->queue.turns, &lane->turn);
+        }
+    }
+}
+
+/* ---- jobs that go again ---- */
+
+static bool is_held_job(const struct job *job, const struct block_release *release, instant now)
+{
+    return was_refused(job) && job->run_at > now &&
+           (release->lane == 0 || release->lane == job->lane);
+}
+
+/* False: not now. */
+static bool release_job(struct engine *engine, const struct job *job)
+{
+    struct store_op *op = outgoing_add(engine, NULL, NULL);
+    if (!op)
+        return false;
+    struct arena *memory = outgoing_memory(engine);
+    op->kind = OP_REDRIVE;
+    op->data = SLICE("{\"unblocked\":true}");
+    op->job = (struct op_job){ .tenant = arena_copy(memory, job->tenant), .id = arena_copy(memory, job->id),
+                               .rank = job->rank, .forget_at = INSTANT_NONE };
+    if (op->job.tenant.data && op->job.id.data)
+        return true;
+    outgoing_drop_last(engine);
+    return false;
+}
+
+static enum status release_page(struct engine *engine, struct dest *dest, struct error *err)
+{
+    struct block_release *release = &dest->block.release;
+    const struct job_filter filter = { .state = STATE_WAITING, .destination = slice_from(dest->name),
+                                       .before_seq = release->before_seq };
+    struct arena memory;
+    struct job *jobs;
+    size_t count;
+    int64_t next_seq;
+    arena_init(&memory, SIZE_MAX / 2);
+    enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, RELEASE_PAGE, false, &memory, &jobs,
+                                                          &count, &next_seq, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        if (is_held_job(&jobs[i], release, engine_now(engine)) && !release_job(engine, &jobs[i])) {
+            next_seq = jobs[i].seq + 1; /* this one is the next */
+            break;
+        }
+    arena_release(&memory);
+    release->before_seq = status == STATUS_OK ? next_seq : 0;
+    release->on = status == STATUS_OK && next_seq > 0;
+    return status;
+}
+
+/* A page each time. What fails is left to the jobs' own times, an hour at most. */
+void blocks_release(struct engine *engine)
+{
+    struct error error;
+    if (engine->recovery.recovering || engine_must_wait(engine))
+        return;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        if (!dest->block.release.on || !outgoing_has_room(engine, RELEASE_PAGE))
+            continue;
+        if (release_page(engine, dest, &error) != STATUS_OK)
+            log_event(LOG_ERROR, "release_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
+        if (dest->block.release.on)
+            engine_wake(engine);
+    }
+}

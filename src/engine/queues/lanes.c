@@ -1,0 +1,386 @@
+/*
+ * Destinations and lanes: what the engine knows of who has work.
+ */
+#include "base/hash.h"
+#include "base/log.h"
+#include "engine/alerts/notify.h"
+#include "engine/loop.h"
+#include "engine/outage/modes.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES_FIRST = 64 };
+
+struct dest *dest_find(const struct engine *engine, struct slice name)
+{
+    return map_get(&engine->dests_by_name, name);
+}
+
+enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest)
+{
+    struct dest *dest = dest_find(engine, name);
+    if (!dest) {
+        dest = calloc(1, sizeof *dest);
+        if (!dest)
+            return STATUS_NO_MEMORY;
+        dest->name = strndup(name.data, name.len);
+        if (!dest->name || map_put(&engine->dests_by_name, slice_from(dest->name), dest) != STATUS_OK) {
+            free(dest->name);
+            free(dest);
+            return STATUS_NO_MEMORY;
+        }
+        dest->rules.first = gate_rules_of(engine, NULL);
+        gate_init(&dest->gate, &dest->rules.first, engine_now(engine), INSTANT_NONE);
+        dest->rules.second = fallback_rules_of(NULL);
+        gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
+        dest->pause.since = INSTANT_NONE;
+        dest->holds.asked_until = INSTANT_NONE;
+        dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
+        incident_init(&dest->incident);
+        dest_alerts_init(&dest->alerts);
+        dest->rate.saved = INSTANT_NONE;
+        rate_init(&dest->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
+        adaptive_init(&dest->adaptive);
+        rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+        dest->redrive.next_due = INSTANT_NONE;
+        turns_init(&dest->queue.turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
+        shares_init(&dest->queue.shares);
+        dest->workers.last = &dest->workers.first;
+        dest->next = engine->dests;
+        engine->dests = dest;
+    }
+    *ret_dest = dest;
+    return STATUS_OK;
+}
+
+struct lane_state *lane_find(const struct engine *engine, int64_t id)
+{
+    return id > 0 && (size_t)id < engine->lanes.capacity ? engine->lanes.by_id[id] : NULL;
+}
+
+static enum status lanes_reserve(struct engine *engine, int64_t id)
+{
+    if ((size_t)id < engine->lanes.capacity)
+        return STATUS_OK;
+    size_t capacity = engine->lanes.capacity ? engine->lanes.capacity * 2 : LANES_FIRST;
+    while (capacity <= (size_t)id)
+        capacity *= 2;
+    struct lane_state **lanes = realloc(engine->lanes.by_id, capacity * sizeof(struct lane_state *));
+    if (!lanes)
+        return STATUS_NO_MEMORY;
+    memset(lanes + engine->lanes.capacity, 0, (capacity - engine->lanes.capacity) * sizeof(struct lane_state *));
+    engine->lanes.by_id = lanes;
+    engine->lanes.capacity = capacity;
+    return STATUS_OK;
+}
+
+/* A tenant's burst is never more than its own limit's number: the setting is about the destination first. */
+static int64_t tenant_burst(const struct destination_config *config)
+{
+    struct rate rate = config->rate_per_tenant;
+    if (config->rate_burst == 0)
+        return rate_burst(rate, config->concurrency);
+    return config->rate_burst < rate.count ? config->rate_burst : rate.count;
+}
+
+/* Some were cleared, or more are allowed: it may go on. */
+static void tell_tenant_fits(struct lane_state *lane)
+{
+    if (!lane->dead.told || lane_dead_full(lane))
+        return;
+    lane->dead.told = false;
+    lane->dest->dead.tenants_full--;
+    lane->dest->alerts.due = true;
+    turns_unpark(&lane->dest->queue.turns, &lane->turn);
+    log_event(LOG_INFO, "tenant_dead_letters_fit", FIELD_CSTR("destination", lane->dest->name),
+              FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead.count));
+}
+
+static void lane_configure(struct lane_state *lane, const struct config *whole)
+{
+    const struct destination_config *config = lane->dest->config;
+    if (!config)
+        return;
+    int64_t weight = config_weight(whole, config, slice_from(lane->tenant));
+    turn_weigh(&lane->turn, weight);
+    shares_weigh(&lane->dest->queue.shares, &lane->share, weight);
+    rate_configure(&lane->rate.limiter, config->rate_per_tenant, tenant_burst(config));
+    tell_tenant_fits(lane);
+    turns_unpark(&lane->dest->queue.turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
+}
+
+enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
+                     struct lane_state **ret_lane)
+{
+    assert(id > 0);
+    struct lane_state *lane = lane_find(engine, id);
+    if (!lane) {
+        struct dest *dest;
+        if (dest_get(engine, destination, &dest) != STATUS_OK || lanes_reserve(engine, id) != STATUS_OK ||
+            turns_reserve(&dest->queue.turns, dest->queue.lanes + 1) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        lane = calloc(1, sizeof *lane);
+        if (!lane)
+            return STATUS_NO_MEMORY;
+        lane->tenant = strndup(tenant.data, tenant.len);
+        if (!lane->tenant) {
+            free(lane);
+            return STATUS_NO_MEMORY;
+        }
+        lane->id = id;
+        lane->dest = dest;
+        if (id > engine->lanes.last) { /* not one that was forgotten */
+            engine->lanes.last = id;
+            dest->queue.tenants += !slice_equal(tenant, NOTIFY_TENANT);
+        }
+        turn_init(&lane->turn, 1);
+        share_init(&lane->share, 1);
+        rate_init(&lane->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
+        lane->rate.saved = INSTANT_NONE;
+        lane->idle_since = INSTANT_NONE;
+        lane->looked_at = INSTANT_NONE;
+        lane->asked.until = lane->asked.saved = INSTANT_NONE;
+        block_init(&lane->block);
+        lane_configure(lane, engine->config);
+        dest->queue.lanes++;
+        engine->lanes.count++;
+        engine->lanes.by_id[id] = lane;
+    }
+    *ret_lane = lane;
+    return STATUS_OK;
+}
+
+/* On the way back from an outage slots are shared out among those whose work goes first. */
+static enum priority lane_class(const struct lane_state *lane)
+{
+    switch (lane->order.class) {
+    case RETURN_CRITICAL:
+        return PRIORITY_CRITICAL;
+    case RETURN_HIGH:
+        return PRIORITY_HIGH;
+    default:
+        return PRIORITY_NORMAL;
+    }
+}
+
+void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count)
+{
+    lane->ready += count;
+    lane->all_failed = false;
+    dest_not_alone(engine, lane);
+    lane->dest->queue.ready += count;
+    if (lane->ready > 0) {
+        turns_add(&lane->dest->queue.turns, &lane->turn);
+        if (!lane->hold.held && (lane->turn.parked.position == 0 || lane->share.passed))
+            shares_due(&lane->dest->queue.shares, &lane->share, lane_class(lane));
+        return_order_added(engine, lane);
+    }
+    engine_wake(engine);
+}
+
+/* ---- whose turn it is, and how much of the slots is its ---- */
+
+/* Looks are few, and who looks is another matter; without rounds the first takes all. */
+bool dest_shares(const struct dest *dest, enum shares_side side)
+{
+    return side < SIDE_COUNT && dest->queue.turns.settings.round_robin && (side == SIDE_FALLBACK ||
+                                                                           !gate_looks(&dest->gate));
+}
+
+static void pass_no_more(struct dest *dest, struct share *share)
+{
+    struct lane_state *lane = (struct lane_state *)((char *)share - offsetof(struct lane_state, share));
+    turns_unpark(&dest->queue.turns, &lane->turn);
+    if (lane->order.class != RETURN_UNKNOWN && lane->order.class < dest->queue.order.class)
+        dest->queue.order.class = lane->order.class;
+}
+
+void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now)
+{
+    shares_tick(&dest->queue.shares, now);
+    shares_configure(&dest->queue.shares, dest->queue.order.class != RETURN_UNKNOWN);
+    shares_set_slots(&dest->queue.shares, side, slots);
+    bool shared = dest_shares(dest, side);
+    for (struct share *share; (share = shares_passed(&dest->queue.shares, shared ? side : SIDE_COUNT));)
+        pass_no_more(dest, share);
+}
+
+void dest_leave_over(struct dest *dest)
+{
+    for (struct share *share; (share = shares_passed(&dest->queue.shares, SIDE_COUNT));)
+        pass_no_more(dest, share);
+}
+
+/* It has work, but for a reason of its own it may not send before `until`. */
+static void lane_park(struct lane_state *lane, instant until, instant now)
+{
+    turns_park(&lane->dest->queue.turns, &lane->turn, until);
+    shares_idle(&lane->dest->queue.shares, &lane->share, now);
+}
+
+static void tell_tenant_full(struct lane_state *lane)
+{
+    if (lane->dead.told)
+        return;
+    lane->dead.told = true;
+    lane->dest->dead.tenants_full++;
+    lane->dest->alerts.due = true;
+    log_event(LOG_ERROR, "tenant_dead_letters_full", FIELD_CSTR("destination", lane->dest->name),
+              FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead.count));
+}
+
+int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now)
+{
+    struct dest *dest = lane->dest;
+    int64_t max = wanted < lane->ready ? wanted : lane->ready;
+    assert(max > 0);
+    if (lane_dead_full(lane))
+        tell_tenant_full(lane);
+    bool looks = block_looks(&lane->block, now) && side != SIDE_AHEAD;
+    if (lane_held_by_hand(lane) || lane_dead_full(lane)) {
+        lane_park(lane, INSTANT_MAX, now);
+        return 0;
+    }
+    if (lane->hold.held && !looks) {
+        instant soon = instant_add(now, SECOND_MS); /* it is not taken ahead of a free slot */
+        lane_park(lane, lane->block.saved.look_at > soon ? lane->block.saved.look_at : soon, now);
+        return 0;
+    }
+    if (looks)
+        max = 1;
+    if (lane_asked(lane, now)) {
+        lane_park(lane, lane->asked.until, now);
+        return 0;
+    }
+    int64_t room = rate_ask(&lane->rate.limiter, now, max).room;
+    if (room == 0) {
+        lane_park(lane, rate_ask(&lane->rate.limiter, now, 1).at, now);
+        return 0;
+    }
+    shares_due(&dest->queue.shares, &lane->share, lane_class(lane));
+    int64_t part = dest_shares(dest, side) ? shares_ask(&dest->queue.shares, side, &lane->share) : room;
+    if (part == 0) {
+        turns_pass_over(&dest->queue.turns, &lane->turn);
+        shares_pass_over(&dest->queue.shares, &lane->share);
+    }
+    return part < room ? part : room;
+}
+
+void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now)
+{
+    struct dest *dest = lane->dest;
+    assert(count > 0 && count <= lane->ready);
+    if (in_turn)
+        turns_took(&dest->queue.turns, count, now);
+    if (lane->hold.held)
+        block_looked(&lane->block, now);
+    rate_take(&lane->rate.limiter, now, count);
+    rate_take(&dest->rate.limiter, now, count);
+    return_order_took(lane, count);
+    lane->ready -= count;
+    dest->queue.ready -= count;
+    shares_take(&dest->queue.shares, side, &lane->share, count);
+    if (lane->ready == 0) {
+        turns_remove(&dest->queue.turns, &lane->turn);
+        shares_idle(&dest->queue.shares, &lane->share, now);
+    }
+}
+
+/* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
+static void begin_anew(struct engine *engine, struct dest *dest)
+{
+    concurrency_restart(&dest->gate.adaptive, dest->rules.first.concurrency, !dest->rules.first.fixed_concurrency);
+    concurrency_restart(&dest->fallback.adaptive, dest->rules.second.concurrency, !dest->rules.second.fixed_concurrency);
+    if (dest->rules.first.health_every_ms > 0) {
+        uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.first.health_every_ms;
+        health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
+    }
+}
+
+void dests_configure(struct engine *engine, const struct config *config)
+{
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        bool unknown = !dest->config;
+        dest->config = config_destination(config, slice_from(dest->name));
+        dest->rules.first = gate_rules_of(engine, dest->config);
+        gate_configure(&dest->gate, &dest->rules.first, engine_now(engine));
+        dest->rules.second = fallback_rules_of(dest->config);
+        gate_configure(&dest->fallback, &dest->rules.second, engine_now(engine));
+        if (unknown)
+            begin_anew(engine, dest);
+        if (!dest->config)
+            continue;
+        struct rate total = dest->config->rate_total, redrives = dest->config->dead.redrive_rate;
+        int64_t burst = dest->config->rate_burst, at_once = dest->config->concurrency;
+        rate_configure(&dest->rate.limiter, total, burst > 0 ? burst : rate_burst(total, at_once));
+        rate_configure(&dest->redrive.rate, redrives, rate_burst(redrives, at_once));
+        const struct fairness_config *fairness = &dest->config->fairness;
+        turns_configure(&dest->queue.turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
+                                                                .batch = fairness->batch,
+                                                                .base_priority = fairness->base_priority });
+    }
+    for (size_t i = 0; i < engine->lanes.capacity; i++)
+        if (engine->lanes.by_id[i])
+            lane_configure(engine->lanes.by_id[i], config);
+}
+
+void lane_free(struct lane_state *lane)
+{
+    if (!lane)
+        return;
+    free(lane->tenant);
+    free(lane->hold.reason);
+    free(lane);
+}
+
+void lanes_release(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->lanes.capacity; i++)
+        lane_free(engine->lanes.by_id[i]);
+    free(engine->lanes.by_id);
+    free(engine->lanes.missed);
+    while (engine->dests) {
+        struct dest *next = engine->dests->next;
+        turns_release(&engine->dests->queue.turns);
+        free(engine->dests->pause.reason);
+        free(engine->dests->block.reason);
+        free(engine->dests->alerts.refused);
+        free(engine->dests->mode_reason);
+        free(engine->dests->fallback_reason);
+        incident_release(&engine->dests->incident);
+        free(engine->dests->saved.text);
+        free(engine->dests->name);
+        free(engine->dests);
+        engine->dests = next;
+    }
+    map_release(&engine->dests_by_name);
+}
+
+bool dest_dead_full(const struct dest *dest)
+{
+    return dest->config && dest->config->dead.max > 0 && dest->dead.count + dest->dead.dying >= dest->config->dead.max;
+}
+
+/* All of them while only one tenant is known, else half, unless somebody has set it. */
+bool lane_dead_full(const struct lane_state *lane)
+{
+    const struct dest *dest = lane->dest;
+    if (!dest->config)
+        return false;
+    int64_t max = dest->config->dead.max, own = dest->config->dead.max_per_tenant;
+    if (own == 0)
+        own = dest->queue.tenants > 1 && max > 1 ? max / 2 : max;
+    return own > 0 && lane->dead.count + lane->dead.dying >= own;
+}
+
+void lane_dead_add(struct lane_state *lane, int64_t count)
+{
+    lane->dead.count += count;
+    lane->dest->dead.count += count;
+    assert(lane->dead.count >= 0);
+    if (count < 0)
+        tell_tenant_fits(lane);
+}

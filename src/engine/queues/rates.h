@@ -1,0 +1,34 @@
+/*
+ * rates.h - limits of rate, kept over a restart.
+ */
+#ifndef ENGINE_QUEUES_RATES_H
+#define ENGINE_QUEUES_RATES_H
+
+#include "core/fairness/rate.h"
+#include "store/store.h"
+
+struct batch;
+struct engine;
+struct lane_state;
+
+/* A limiter of a destination, or of a tenant at one. */
+struct saved_rate {
+    struct rate_limiter limiter;
+    instant saved; /* what the store has of it; INSTANT_NONE: nothing */
+};
+
+enum { RATE_NOTES_MAX = 2 }; /* with one claim */
+/* Whether its destination wants nothing of it now. */
+bool lane_asked(const struct lane_state *lane, instant now);
+/* Writes down what the lane's destination asked of it, if that has changed by a second. */
+void asked_keep(struct engine *engine, struct lane_state *lane);
+/* A claim was just added to the batch being filled, which has room for RATE_NOTES_MAX more. */
+void rates_claimed(struct engine *engine, struct lane_state *lane, instant now);
+/* The same for a batch of a pull worker's. */
+void rates_leased(struct batch *batch, struct lane_state *lane, instant now);
+/* All that a crash would forget; for a stop. */
+void rates_save_all(struct engine *engine);
+/* At the start, when all lanes are known. */
+enum status rates_restore(struct engine *engine, struct error *err) MUST_CHECK;
+
+#endif

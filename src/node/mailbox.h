@@ -1,0 +1,42 @@
+/*
+ * mailbox.h - handing work to another thread.
+ *
+ * Any thread posts; the owner takes everything that has arrived at once and runs it in
+ * order. A sleeping owner is woken once for however many messages.
+ */
+#ifndef NODE_MAILBOX_H
+#define NODE_MAILBOX_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+struct event_base;
+
+/* Embedded in whatever is handed over; the poster does not touch it any more. */
+struct message {
+    struct message *next;
+    void (*run)(struct message *message);
+};
+
+struct mailbox;
+
+enum status mailbox_new(struct mailbox **ret_mailbox, struct error *err) MUST_CHECK;
+/* Messages that are still inside are not run: stop the posters first, then drain. */
+void mailbox_free(struct mailbox *mailbox);
+
+/* Never blocks for longer than the list's lock, never fails. */
+void mailbox_post(struct mailbox *mailbox, struct message *message);
+
+/* Runs what has arrived; returns whether there was anything. */
+bool mailbox_drain(struct mailbox *mailbox);
+/* Sleeps until something arrives or `timeout_ms` has passed (negative: for ever). */
+void mailbox_wait(struct mailbox *mailbox, int timeout_ms);
+
+/* A loop for one thread and many sockets; NULL when there is no memory. */
+struct event_base *loop_new(void);
+
+/* From now on the loop drains the mailbox by itself. */
+enum status mailbox_attach(struct mailbox *mailbox, struct event_base *loop, struct error *err) MUST_CHECK;
+
+#endif
