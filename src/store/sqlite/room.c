@@ -11,12 +11,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -28,10 +30,6 @@ enum {
     FREED_WAIT_US = 10 * 1000,
 };
 static const int64_t SPARE_WANTS_FREE_BYTES = 16 * SPARE_BYTES; /* less is left to the jobs */
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* ---- the index, as it is mapped ---- */
 
@@ -46,17 +44,27 @@ static struct sqlite_guard *guard_of(sqlite3_file *file)
 }
 
 /*
- * SQLite writes one byte for each 4 KB of the index: with smaller blocks that leaves holes. Here the kernel is asked to do
- * what a write would do, and tells of a full disk by an error where the write would by SIGBUS. No second handle on the file
- * is needed for that: to close one would drop the locks that this process has on it. A Linux before 5.14 cannot be asked.
+ * SQLite writes one byte for each 4 KB of the index: with smaller blocks that leaves holes. Here the kernel is asked to
+ * write what stands there already, and tells of a full disk by an error where our own write would by SIGBUS. It does so in
+ * one step, so that nobody who writes there meanwhile loses anything: that is why it is a futex which nobody waits for. No
+ * second handle on the file is needed: to close one would drop the locks that this process has on it.
  */
+static int touch(char *memory, size_t size)
+{
+    long page = sysconf(_SC_PAGESIZE), result = 0;
+    for (size_t at = 0; at < size && result >= 0; at += (size_t)page)
+        result = syscall(SYS_futex, memory + at, FUTEX_WAKE_OP_PRIVATE, 0, 0, memory + at,
+                         FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0));
+    return result < 0 ? -1 : 0;
+}
+
 static int populate(void *memory, size_t size)
 {
-    int result = madvise(memory, size, MADV_POPULATE_WRITE);
+    int result = touch(memory, size);
     for (int i = 1; result != 0 && errno == EFAULT && i < FREED_TRIES; i++) {
         (void)!msync(memory, size, MS_SYNC); /* what was just cut off is free when the file system's journal is written */
         usleep(FREED_WAIT_US);
-        result = madvise(memory, size, MADV_POPULATE_WRITE);
+        result = touch(memory, size);
     }
     return result;
 }
@@ -67,10 +75,10 @@ static int guard_shm_map(sqlite3_file *file, int region, int size, int extend, v
     void *memory = result == SQLITE_OK ? (void *)(uintptr_t)*ret_memory : NULL;
     if (!memory || populate(memory, (size_t)size) == 0)
         return result;
-    if (errno != EFAULT && errno != ENOMEM)
-        return SQLITE_OK;
+    if (errno != EFAULT)
+        return SQLITE_OK; /* a system that cannot be asked so */
     *ret_memory = NULL; /* SQLite keeps it mapped and gives it to the next who asks */
-    return errno == EFAULT ? SQLITE_FULL : SQLITE_IOERR_NOMEM;
+    return SQLITE_FULL;
 }
 
 static int guard_close(sqlite3_file *file)
