@@ -2,6 +2,9 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
+
+static const uint64_t each = 0x0101010101010101, top_bits = 0x8080808080808080;
 
 struct json_writer json_writer(struct buffer *out)
 {
@@ -78,11 +81,21 @@ size_t utf8_sequence_len(struct slice text)
     return overlong || surrogate || beyond ? 0 : len;
 }
 
+static uint64_t eight_bytes(const char *at)
+{
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return bytes;
+}
+
 bool utf8_is_valid(struct slice text)
 {
-    for (size_t i = 0, len; i < text.len; i += len)
-        if ((len = utf8_sequence_len(slice_from_offset(text, i))) == 0)
+    for (size_t i = 0, len; i < text.len; i += len) {
+        if (i + sizeof each <= text.len && !(eight_bytes(text.data + i) & top_bits))
+            len = sizeof each; /* most text is ASCII */
+        else if ((len = utf8_sequence_len(slice_from_offset(text, i))) == 0)
             return false;
+    }
     return true;
 }
 
@@ -144,12 +157,29 @@ static bool is_plain(char c)
     return code >= 0x20 && code < 0x7f && c != '"' && c != '\\';
 }
 
+/*
+ * Looks at eight at once, since texts are mostly plain: a byte's upper bit is set in `odd` when it is above 0x7e, below 0x20,
+ * a quote or a backslash. A borrow or a carry can only reach the byte after such a one.
+ */
+size_t json_plain_len(struct slice text)
+{
+    size_t i = 0;
+    for (; i + sizeof each <= text.len; i += sizeof each) {
+        uint64_t bytes = eight_bytes(text.data + i);
+        uint64_t odd = bytes | (bytes + each) | (bytes - each * 0x20) | ((bytes ^ each * '"') - each) |
+                       ((bytes ^ each * '\\') - each);
+        if (odd & top_bits)
+            break;
+    }
+    return i;
+}
+
 void json_put_string(struct json_writer *json, struct slice value)
 {
     separate(json);
     buffer_append_byte(json->out, '"');
     for (size_t i = 0; i < value.len;) {
-        size_t run = i;
+        size_t run = i + json_plain_len(slice_from_offset(value, i));
         while (run < value.len && is_plain(value.data[run]))
             run++;
         if (run > i)

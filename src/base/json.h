@@ -51,6 +51,8 @@ void json_member_instant(struct json_writer *json, const char *name, instant val
 size_t utf8_sequence_len(struct slice text);
 /* Whether all of it is UTF-8. */
 bool utf8_is_valid(struct slice text);
+/* So many bytes at the start of `text` stand for themselves in a JSON string; some of those after them may, too. */
+size_t json_plain_len(struct slice text);
 /* No more than so many bytes of it, and no part of a character at the end. */
 struct slice utf8_cut(struct slice text, size_t len_max);
 /*

@@ -37,6 +37,33 @@ static void strings(void **state)
     }
 }
 
+/* Eight bytes are looked at together: no byte may hide among plain ones, wherever it stands. */
+static void each_byte_at_each_place(void **state)
+{
+    (void)state;
+    enum { LEN = 20 };
+    for (int byte = 0; byte < 256; byte++) {
+        struct buffer alone, among;
+        char one = (char)byte;
+        buffer_init(&alone, 100);
+        struct json_writer json = json_writer(&alone);
+        json_put_string(&json, (struct slice){ &one, 1 });
+        for (size_t place = 0; place < LEN; place++) {
+            char text[LEN + 1] = "abcdefghijklmnopqrst", expected[100];
+            text[place] = one;
+            buffer_init(&among, 100);
+            json = json_writer(&among);
+            json_put_string(&json, (struct slice){ text, LEN });
+            snprintf(expected, sizeof expected, "\"%.*s%.*s%s\"", (int)place, text, (int)alone.len - 2, alone.data + 1,
+                     text + place + 1);
+            check(strcmp(among.data, expected) == 0, "byte %d at %zu: %s", byte, place, among.data);
+            check(utf8_is_valid((struct slice){ text, LEN }) == (byte < 0x80), "byte %d at %zu", byte, place);
+            buffer_release(&among);
+        }
+        buffer_release(&alone);
+    }
+}
+
 static void sequence_lengths(void **state)
 {
     (void)state;
@@ -178,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base64_and_utf8),
         cmocka_unit_test(strings),
+        cmocka_unit_test(each_byte_at_each_place),
         cmocka_unit_test(sequence_lengths),
         cmocka_unit_test(nesting_puts_commas_where_they_belong),
         cmocka_unit_test(any_bytes_make_valid_json),

@@ -212,30 +212,11 @@ static inline bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/*
- * How many bytes at the start of `text` are surely plain. Looks at eight at once, since payloads are mostly that: a byte's
- * upper bit is set in `odd` when it is above 0x7f, below 0x20, a quote or a backslash. A borrow can only reach the byte
- * after such a one.
- */
-static size_t plain_len(struct slice text)
-{
-    const uint64_t each = 0x0101010101010101;
-    size_t i = 0;
-    for (; i + sizeof each <= text.len; i += sizeof each) {
-        uint64_t bytes;
-        memcpy(&bytes, text.data + i, sizeof bytes);
-        uint64_t odd = bytes | (bytes - each * 0x20) | ((bytes ^ each * '"') - each) | ((bytes ^ each * '\\') - each);
-        if (odd & each * 0x80)
-            break;
-    }
-    return i;
-}
-
 static bool take_string(struct slice *text)
 {
     if (!take_word(text, SLICE("\"")))
         return false;
-    for (size_t i = plain_len(*text); i < text->len;) {
+    for (size_t i = json_plain_len(*text); i < text->len;) {
         unsigned char c = (unsigned char)text->data[i];
         if (is_plain(c)) {
             i++;
@@ -250,7 +231,7 @@ static bool take_string(struct slice *text)
         if (len == 0)
             return false;
         i += len;
-        i += plain_len(slice_from_offset(*text, i));
+        i += json_plain_len(slice_from_offset(*text, i));
     }
     return false;
 }
