@@ -17,9 +17,10 @@ enum { SCRATCH_BYTES = 152 * 1024, GROUPS_MAX = 2 };
 
 /*
  * Counting all work costs as much as the work. Almost every match of a short text needs only a few steps, so it is tried
- * under PCRE2's own limit first, and counted only when that was too low.
+ * under PCRE2's own limit first, and counted only when that was too low. So it is with room: each page of a stack frame
+ * is touched when it is entered, and the first try has no room for a doubling.
  */
-enum { SHORT_BYTES_MAX = 256, SHORT_STEPS_MAX = 500 };
+enum { SHORT_BYTES_MAX = 256, SHORT_STEPS_MAX = 500, SHORT_SCRATCH_BYTES = 22 * 1024 };
 
 struct pattern {
     pcre2_code *code;    /* with callouts */
@@ -29,15 +30,15 @@ struct pattern {
 };
 
 struct scratch {
-    size_t used;
-    alignas(max_align_t) unsigned char bytes[SCRATCH_BYTES];
+    unsigned char *bytes;
+    size_t used, len;
 };
 
 static void *scratch_alloc(size_t size, void *context)
 {
     struct scratch *scratch = context;
     size_t rounded = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
-    if (rounded > sizeof scratch->bytes - scratch->used)
+    if (rounded > scratch->len - scratch->used)
         return NULL;
     void *memory = scratch->bytes + scratch->used;
     scratch->used += rounded;
@@ -112,46 +113,69 @@ static int on_item(pcre2_callout_block *block, void *context)
     return work->done > PATTERN_WORK_MAX ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
-static int match_counted(const struct pattern *pattern, struct slice text, uint32_t options, pcre2_general_context *general,
-                         pcre2_match_data *data)
+struct search {
+    const struct pattern *pattern;
+    struct slice text;
+    uint32_t options;
+    struct slice *ret_capture; /* NULL: nobody asks */
+};
+
+static int match_counted(const struct search *search, pcre2_general_context *general, pcre2_match_data *data)
 {
     struct work work = { 0 };
     pcre2_match_context *limits = pcre2_match_context_create(general);
     assert(limits);
     pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
     pcre2_set_callout(limits, on_item, &work);
-    return pcre2_match(pattern->code, (PCRE2_SPTR)text.data, text.len, 0, options, data, limits);
+    return pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text.data, search->text.len, 0, search->options, data, limits);
 }
 
-static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
+/* What pcre2_match returns. */
+static int search_in(const struct search *search, struct scratch *scratch, bool counted)
 {
-    struct scratch scratch;
-    scratch.used = 0;
+    struct slice text = search->text;
     /* The scratch space is far larger than these small objects. */
-    pcre2_general_context *general = pcre2_general_context_create(scratch_alloc, scratch_free, &scratch);
+    pcre2_general_context *general = pcre2_general_context_create(scratch_alloc, scratch_free, scratch);
     pcre2_match_data *data = pcre2_match_data_create(GROUPS_MAX, general);
     assert(general && data);
-    if (!text.data)
-        text = SLICE("");
-    if (text.len > PATTERN_SUBJECT_BYTES_MAX)
-        text.len = PATTERN_SUBJECT_BYTES_MAX;
-
-    int groups = PCRE2_ERROR_MATCHLIMIT;
-    if (text.len <= SHORT_BYTES_MAX)
-        groups = pcre2_match(pattern->plain, (PCRE2_SPTR)text.data, text.len, 0, options, data, pattern->short_limit);
-    if (groups == PCRE2_ERROR_MATCHLIMIT)
-        groups = match_counted(pattern, text, options, general, data);
-    if (groups < 0)
-        return false;
-    if (ret_capture) {
+    int groups = counted ? match_counted(search, general, data)
+                         : pcre2_match(search->pattern->plain, (PCRE2_SPTR)text.data, text.len, 0, search->options, data,
+                                       search->pattern->short_limit);
+    if (groups >= 0 && search->ret_capture) {
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t group = groups != 1 && ends[2] != PCRE2_UNSET ? 1 : 0;
         size_t start = ends[2 * group];
         size_t end = ends[2 * group + 1];
         /* \K inside a look-ahead can put the start behind the end. */
-        *ret_capture = (struct slice){ text.data + start, end > start ? end - start : 0 };
+        *search->ret_capture = (struct slice){ text.data + start, end > start ? end - start : 0 };
     }
-    return true;
+    return groups;
+}
+
+/* These two stay functions of their own, so that only who needs the room has it in its frame. */
+static __attribute__((noinline)) int search_short(const struct search *search)
+{
+    alignas(max_align_t) unsigned char bytes[SHORT_SCRATCH_BYTES];
+    return search_in(search, &(struct scratch){ .bytes = bytes, .len = sizeof bytes }, false);
+}
+
+static __attribute__((noinline)) int search_counted(const struct search *search)
+{
+    alignas(max_align_t) unsigned char bytes[SCRATCH_BYTES];
+    return search_in(search, &(struct scratch){ .bytes = bytes, .len = sizeof bytes }, true);
+}
+
+static bool match(const struct pattern *pattern, struct slice text, uint32_t options, struct slice *ret_capture)
+{
+    if (!text.data)
+        text = SLICE("");
+    if (text.len > PATTERN_SUBJECT_BYTES_MAX)
+        text.len = PATTERN_SUBJECT_BYTES_MAX;
+    const struct search search = { pattern, text, options, ret_capture };
+    int groups = text.len <= SHORT_BYTES_MAX ? search_short(&search) : PCRE2_ERROR_MATCHLIMIT;
+    if (groups == PCRE2_ERROR_MATCHLIMIT || groups == PCRE2_ERROR_NOMEMORY)
+        groups = search_counted(&search);
+    return groups >= 0;
 }
 
 struct slice pattern_literal(const struct pattern *pattern)

@@ -137,6 +137,21 @@ static void a_search_deeper_than_the_scratch_space_is_no_match(void **state)
     pattern_free(pattern);
 }
 
+/* A short text is tried in little room first: where that is too little, it is as if there had been no such try. */
+static void a_short_text_may_need_much_room(void **state)
+{
+    (void)state;
+    enum { LEN = 250 };
+    struct pattern *pattern = compiled("(?:x|y)+z");
+    char text[LEN];
+    memset(text, 'x', LEN);
+    assert_false(pattern_matches(pattern, (struct slice){ text, LEN }));
+    text[LEN - 1] = 'z';
+    for (size_t len = 1; len < LEN; len++)
+        check(pattern_matches(pattern, (struct slice){ text + LEN - 1 - len, len + 1 }), "%zu", len);
+    pattern_free(pattern);
+}
+
 static void what_lies_beyond_is_not_looked_at(void **state)
 {
     (void)state;
@@ -176,6 +191,7 @@ int main(void)
         cmocka_unit_test(bad_patterns_say_why),
         cmocka_unit_test(catastrophes_end_soon_without_a_match),
         cmocka_unit_test(a_search_deeper_than_the_scratch_space_is_no_match),
+        cmocka_unit_test(a_short_text_may_need_much_room),
         cmocka_unit_test(what_lies_beyond_is_not_looked_at),
         cmocka_unit_test(matching_allocates_nothing),
     };
