@@ -9,14 +9,17 @@ import { measures } from "./lib/measures.mjs";
 import { number, summarize, terminal } from "./lib/report.mjs";
 import { makeFolder, startNginx, stopAll } from "./lib/servers.mjs";
 
-const QUICK_SCALE = 10, REPEAT_MAX = 50, CALM_LOAD_MAX = 0.5;
+const QUICK_SCALE = 10, REPEAT_MAX = 50, CALM_LOAD_MAX = 0.5, BEFORE_MIN = 0.95;
+const MORE_IS_BETTER = ["per_second", "rate", "enqueue"], LESS_IS_BETTER = ["ns", "p50_ms", "per_job"]; // figures to compare
 
 function optionsRead(args) {
-    const options = { names: [], repeat: 3, quick: false, write: false, big: false, peers: false };
+    const options = { names: [], repeat: 3, quick: false, write: false, big: false, peers: false, before: null };
     for (const arg of args) {
         const times = arg.match(/^--repeat=(\d+)$/);
         if (times && Number(times[1]) >= 1 && Number(times[1]) <= REPEAT_MAX)
             options.repeat = Number(times[1]);
+        else if (arg.startsWith("--before="))
+            options.before = arg.slice("--before=".length);
         else if (["--quick", "--write", "--big", "--peers"].includes(arg))
             options[arg.slice(2)] = true;
         else if (arg.startsWith("-"))
@@ -27,12 +30,30 @@ function optionsRead(args) {
     return options;
 }
 
+// The other program's contender after each of this one's, and how they compare.
+function withBefore(measure, earlier) {
+    const pairs = measure.contenders.map((contender, i) => contender.insist && !contender.alone
+        ? [contender, { ...earlier.contenders[i], name: `${contender.name}, before` }] : [contender]);
+    const compared = (contender, key, less) => ({
+        label: `${contender.name}: ${less ? "before / now" : "now / before"}`, at_least: BEFORE_MIN, less,
+        of: (f) => less ? f(`${contender.name}, before`, key) / f(contender.name, key) : f(contender.name, key) / f(`${contender.name}, before`, key),
+    });
+    const checks = pairs.filter((pair) => pair.length === 2).flatMap(([contender]) => Object.keys(contender.figures)
+        .filter((key) => [...MORE_IS_BETTER, ...LESS_IS_BETTER].includes(key))
+        .map((key) => compared(contender, key, LESS_IS_BETTER.includes(key))));
+    return { ...measure, contenders: pairs.flat(), checks: [...measure.checks, ...checks] };
+}
+
 function measuresChosen(context, options) {
-    const all = measures(context, options.quick ? QUICK_SCALE : 1);
+    const scale = options.quick ? QUICK_SCALE : 1;
+    const earlier = options.before && measures({ ...context, program: path.join(options.before, "build/insist"),
+                                                 tools: path.join(context.tools, "before") }, scale);
+    const all = measures(context, scale).map((measure, i) => earlier ? withBefore(measure, earlier[i]) : measure);
     const unknown = options.names.filter((name) => !all.some((measure) => measure.name === name));
     if (unknown.length)
         throw new Error(`no measurement ${unknown.join(", ")}; there are: ${all.map((measure) => measure.name).join(", ")}`);
-    const chosen = all.filter((measure) => options.names.length ? options.names.includes(measure.name) : !measure.big || options.big);
+    const chosen = all.filter((measure) => options.names.length ? options.names.includes(measure.name)
+        : !measure.apart || (measure.name === "big" && options.big));
     return options.peers ? chosen.filter((measure) => measure.contenders.some((contender) => !contender.insist)) : chosen;
 }
 
@@ -92,6 +113,9 @@ async function main(options) {
             summaries.push(result.summary);
             console.log(terminal(result.summary));
         }
+        const missed = summaries.flatMap((summary) => summary.checks.filter((check) => check.met === "missed")
+            .map((check) => `${summary.name}: ${check.label} ${number(check.value)} ${check.unit} (${check.target})`));
+        console.log(`\nMissed: ${missed.join("; ") || "nothing"}`);
         about.syncs.push(syncMs(folder));
         console.log(`\n4 KB write and fdatasync, at the end: ${number(about.syncs[1])} ms`);
         if (options.write) {

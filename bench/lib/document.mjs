@@ -61,10 +61,11 @@ it, the sender's delivers it. They share the two cores with the load and the rec
 \`\`\`
 make bench                     # everything but the big backlog
 bench/run --big --write        # with it, and write this page
-bench/run enqueue pull         # some of it: enqueue bulk deliver pull latency idle big decide turns
+bench/run enqueue pull         # some of it: enqueue bulk deliver pull concurrency latency idle big decide turns instructions
 bench/run --quick              # a tenth of the jobs: does it work, not how fast
 bench/run --peers              # only the others
 bench/run --repeat=5           # more turns
+bench/run --before=COMMIT      # with another version of insist in turns
 \`\`\`
 
 It installs what is missing from Debian's packages and npm. \`BENCH_TMP\` names the folder for the stores: it should be on the

@@ -3,6 +3,7 @@
 import path from "node:path";
 import { performance } from "node:perf_hooks";
 import { Insist } from "./insist.mjs";
+import { deliverAll, instructions } from "./instructions.mjs";
 import { freePort, linesOf, runFiles, runJson, sleep, startBeanstalkd, startPostgres, startProcess, startRedis, waitReady } from "./servers.mjs";
 
 const perSecond = { per_second: "jobs/s" };
@@ -158,8 +159,14 @@ export function measures(context, scale) {
         await insist.pause("bench");
         return insist.load("enqueue", "--jobs", count(40000), ...args);
     });
-    const weak = (name, weakness, concurrency) => own(name, (folder) => weakReceiver(context, folder, weakness, concurrency, scale > 1 ? 3 : 5),
-        { per_second: "deliveries/s", refused: "% refused", times: "× its best time" });
+    // Only the one without a weakness is compared with another program: the others are held to it.
+    const weak = (name, weakness, concurrency) => ({
+        ...own(name, (folder) => weakReceiver(context, folder, weakness, concurrency, scale > 1 ? 3 : 5),
+            { per_second: "deliveries/s", refused: "% refused", times: "× its best time" }),
+        alone: weakness.fails !== 0,
+    });
+    const counted = (name, jobs, prepare, work) => own(name, (folder) => instructions(context, folder, jobs, prepare, work),
+        { per_job: "instructions a job" });
     const below1000 = (name) => ({ label: name, of: (f) => f(name), below: 1000, unit: "ns" });
     const lanesWith = (lanes, pattern) => `${lanes} lanes, ${patterns[pattern]}`;
 
@@ -239,7 +246,7 @@ export function measures(context, scale) {
             checks: [{ label: "processor share", of: (f) => f("insist", "cpu"), below: 1, unit: "%" }],
         },
         {
-            name: "big", title: `A backlog of ${backlog} jobs`, big: true, repeat: 1,
+            name: "big", title: `A backlog of ${backlog} jobs`, apart: true, repeat: 1,
             contenders: [
                 own("backlog of 10000", withInsist(async (insist) => {
                     await insist.pause("bench");
@@ -253,6 +260,18 @@ export function measures(context, scale) {
             ],
             checks: [{ label: "rate with the big backlog / with 10000", of: (f) => f("big backlog", "rate") / f("backlog of 10000", "rate"),
                        at_least: 0.7 }],
+        },
+        {
+            name: "instructions", title: "Instructions a job in all threads, by callgrind", apart: true,
+            contenders: [
+                counted("enqueue", count(5000), () => {}, (insist) => insist.load("enqueue", "--jobs", count(5000))),
+                counted("bulk", count(20000), () => {}, (insist) => insist.load("batch", "--jobs", count(20000))),
+                counted("deliver", count(5000), (insist) => insist.load("batch", "--jobs", count(5000)),
+                    (insist) => deliverAll(insist, nginx, count(5000))),
+                counted("lease + ack", count(5000), (insist) => insist.load("batch", "--jobs", count(5000), "--destination", "pull"),
+                    (insist) => insist.load("lease", "--jobs", count(5000), "--destination", "pull")),
+            ],
+            checks: [],
         },
         {
             name: "decide", title: "The decision about a failed attempt",

@@ -26,7 +26,7 @@ export function summarize(measure, runs, errors) {
     const checks = measure.checks.map((check) => {
         const value = check.of(find("median"));
         // A busy neighbour only ever slows a run down: the ratio of the best runs shows how far noise made the other one.
-        const best = check.unit ? NaN : check.of(find("max"));
+        const best = check.unit ? NaN : check.of(find(check.less ? "min" : "max"));
         const target = check.at_least !== undefined ? `>= ${check.at_least}${check.aim ? ` (aim ${check.aim})` : ""}`
             : check.below !== undefined ? `< ${check.below}` : "";
         const reached = check.at_least !== undefined ? value >= check.at_least : value < check.below;
