@@ -158,8 +158,8 @@ static bool is_plain(char c)
 }
 
 /*
- * Looks at eight at once, since texts are mostly plain: a byte's upper bit is set in `odd` when it is above 0x7e, below 0x20,
- * a quote or a backslash. A borrow or a carry can only reach the byte after such a one.
+ * Looks at eight at once, since texts are mostly plain: a byte's upper bit is set in `odd` when it is above 0x7e, below
+ * 0x20, a quote or a backslash. A borrow or a carry can only reach the byte after such a one.
  */
 size_t json_plain_len(struct slice text)
 {

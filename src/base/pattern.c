@@ -127,7 +127,8 @@ static int match_counted(const struct search *search, pcre2_general_context *gen
     assert(limits);
     pcre2_set_match_limit(limits, PATTERN_STEPS_MAX);
     pcre2_set_callout(limits, on_item, &work);
-    return pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text.data, search->text.len, 0, search->options, data, limits);
+    return pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text.data, search->text.len, 0, search->options, data,
+                       limits);
 }
 
 /* What pcre2_match returns. */
