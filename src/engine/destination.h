@@ -101,6 +101,11 @@ struct dest {
 struct dest *dest_find(const struct engine *engine, struct slice name);
 enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
 void dests_configure(struct engine *engine, const struct config *config);
+/* Every configured destination is known from the start, with or without jobs. On failure the old configuration stands. */
+enum status dests_add(struct engine *engine, const struct config *config, struct error *err) MUST_CHECK;
+/* At the start: what an earlier process left of them. */
+enum status dests_load(struct engine *engine, struct error *err) MUST_CHECK;
+void dests_release(struct engine *engine);
 bool dest_dead_full(const struct dest *dest);
 
 /* ---- its state over a restart ---- */
@@ -111,7 +116,5 @@ bool hold_reason_change(char **held, struct slice reason);
 /* Writes it down with the state, so that a restart does not send to a destination that was held. */
 void dest_changed(struct dest *dest, struct dest_change change);
 void dests_save(struct engine *engine);
-/* What dests_save wrote. */
-void dest_restore(struct engine *engine, struct dest *dest, struct slice state);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 instant engine_now(const struct engine *engine)
 {
@@ -25,67 +24,6 @@ bool engine_must_wait(const struct engine *engine)
 void engine_wake(struct engine *engine)
 {
     engine->ports.wake_at(engine->ports.context, engine_now(engine));
-}
-
-/* What an earlier process, or an earlier configuration, left of it: dest->saved.text. Nothing when there is no store yet. */
-static enum status read_saved(const struct engine *engine, struct dest *dest, struct error *err)
-{
-    struct arena memory;
-    struct slice state;
-    if (dest->saved.is_read || !engine->reader)
-        return STATUS_OK;
-    arena_init(&memory, SIZE_MAX / 2);
-    enum status status =
-        engine->reader->ops->reader_saved(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
-    if (status == STATUS_OK) {
-        dest->saved.text = strndup(state.data, state.len);
-        if (!dest->saved.text)
-            status = error_set(err, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
-    } else if (status == STATUS_NOT_FOUND) {
-        status = STATUS_OK;
-    }
-    dest->saved.is_read = status == STATUS_OK;
-    arena_release(&memory);
-    return status;
-}
-
-/* After dests_configure: what is kept is read by the rules. All are restored, whatever fails. */
-static enum status restore_saved(struct engine *engine, struct error *err)
-{
-    struct arena memory;
-    enum status failed = STATUS_OK;
-    arena_init(&memory, SIZE_MAX / 2);
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->saved.is_read || dest->saved.restored)
-            continue;
-        if (dest->saved.text)
-            dest_restore(engine, dest, slice_from(dest->saved.text));
-        free(dest->saved.text);
-        dest->saved.text = NULL;
-        dest->saved.restored = true;
-        enum status status = incident_restore(engine, dest, &memory, err);
-        if (status != STATUS_OK)
-            failed = status;
-    }
-    arena_release(&memory);
-    return failed;
-}
-
-/* Every configured destination is known from the start, with or without jobs. On failure the old configuration stands. */
-static enum status dests_add(struct engine *engine, const struct config *config, struct error *err)
-{
-    for (size_t i = 0; i < config_destination_total(config); i++) {
-        struct dest *dest;
-        if (dest_get(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
-            return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
-        enum status status = read_saved(engine, dest, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    dests_configure(engine, config);
-    if (restore_saved(engine, err) != STATUS_OK) /* too late to go back, and only a report says less */
-        log_event(LOG_ERROR, "incident_not_read", FIELD_CSTR("error", err->text));
-    return STATUS_OK;
 }
 
 enum status engine_new(const struct engine_settings *settings, struct engine **ret_engine, struct error *err)
@@ -128,19 +66,10 @@ void engine_free(struct engine *engine)
     decided_free(engine);
     leased_release(engine);
     lanes_release(engine);
+    dests_release(engine);
     errors_free(engine->errors.counted);
     config_unref(engine->config);
     free(engine);
-}
-
-static enum status load_states(struct engine *engine, struct error *err)
-{
-    enum status status = incidents_find(engine, err);
-    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
-        status = read_saved(engine, dest, err);
-    if (status == STATUS_OK)
-        status = restore_saved(engine, err);
-    return status;
 }
 
 static enum status load_lane(void *context, const struct lane *stored)
@@ -167,7 +96,7 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
     engine->reader = reader;
     enum status status = load_lanes(engine, err);
     if (status == STATUS_OK)
-        status = load_states(engine, err);
+        status = dests_load(engine, err);
     if (status == STATUS_OK)
         status = errors_load(engine, err);
     if (status == STATUS_OK)
@@ -390,22 +319,6 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .fallback_blocked = dest->fallback.paused,
         .fallback_reason = dest->fallback.paused ? dest->fallback_reason : NULL,
     };
-}
-
-bool hold_reason_set(char **held, struct slice reason)
-{
-    struct slice whole = utf8_cut(reason, HOLD_REASON_BYTES_MAX);
-    if (*held && slice_equal(whole, slice_from(*held)))
-        return false;
-    char *copy = whole.len > 0 ? strndup(whole.data, whole.len) : NULL; /* without memory it is held and says less */
-    free(*held);
-    *held = copy;
-    return true;
-}
-
-bool hold_reason_change(char **held, struct slice reason)
-{
-    return reason.len > 0 && hold_reason_set(held, reason);
 }
 
 /* It is held already; a reason without another word leaves the one that was given. */

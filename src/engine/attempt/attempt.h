@@ -4,10 +4,10 @@
 #ifndef ENGINE_ATTEMPT_ATTEMPT_H
 #define ENGINE_ATTEMPT_ATTEMPT_H
 
-#include "engine/queues/lane.h"
-#include "engine/outgoing.h"
-#include "engine/settlement.h"
 #include "core/outage/gate.h"
+#include "engine/outgoing.h"
+#include "engine/queues/lane.h"
+#include "engine/settlement.h"
 #include "transport/transport.h"
 
 struct config;
@@ -55,7 +55,15 @@ struct attempts {
     struct attempt *unsettled_last; /* of these, if there are any */
 };
 
+/* claim.c: asks the store for as many as may go now, and sends what was claimed ahead. */
 void dispatch_claims(struct engine *engine);
+
+/* Whose slots an attempt takes that goes through that gate; NULL: it is claimed ahead of one. */
+enum shares_side attempt_side(const struct dest *dest, const struct gate *gate);
+/* One of the jobs of a claim; NULL: no memory. */
+struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job);
+/* Sends it, lets it wait for a free slot, or gives it back: what was allowed when it was claimed may not be now. */
+void attempt_begin(struct attempt *attempt, const struct claim *claim);
 /* What a settlement means for the whole destination, or for the tenant: counts, holds, pauses. */
 void dest_settled(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                   const struct settlement *settlement);
@@ -70,10 +78,5 @@ void attempt_send(struct attempt *attempt);
 void attempt_release(struct attempt *attempt, const char *why);
 /* A job that a worker's claim has leased and nobody may have ends as a dead letter. False: no memory; its lease runs out. */
 bool lease_damaged(struct engine *engine, struct lane_state *lane, const struct job *job);
-/*
- * Whether a job that was claimed through a gate may go by what counts now. False: it has no gate any more, and is to be
- * given back.
- */
-bool attempt_may_go(struct attempt *attempt);
 
 #endif

@@ -7,7 +7,6 @@
 #include "engine/queues/looks.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 enum {
     LEASE_CLAIMS_MAX = 256,

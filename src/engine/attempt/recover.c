@@ -7,7 +7,6 @@
 #include "engine/loop.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 enum {
     PROMOTE_MAX = 1000,            /* jobs made ready at once */

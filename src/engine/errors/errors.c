@@ -4,7 +4,6 @@
 #include "base/map.h"
 #include "engine/saved/json.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,9 +7,6 @@
 #include "engine/outage/fallback.h"
 #include "engine/saved/json.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void take_reason(struct dest *dest, struct slice reason)
 {
     hold_reason_set(&dest->fallback_reason, reason);

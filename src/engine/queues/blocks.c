@@ -11,8 +11,6 @@
 #include "engine/loop.h"
 #include "engine/outage/fallback.h"
 
-#include <stdlib.h>
-
 enum {
     REASON_BYTES_MAX = 2 * HOLD_REASON_BYTES_MAX, /* before it is cut */
     RELEASE_PAGE = 64,                            /* jobs looked at together */

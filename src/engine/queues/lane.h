@@ -12,6 +12,7 @@
 #include "engine/queues/return_order.h"
 
 struct dest;
+struct config;
 struct tenant_measure;
 
 struct attempt;
@@ -96,6 +97,7 @@ bool dest_shares(const struct dest *dest, enum shares_side side);
 int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now);
 /* `count` of its ready jobs are being claimed, in its turn or without one. */
 void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now);
+void lanes_configure(struct engine *engine, const struct config *config);
 void lanes_release(struct engine *engine);
 /* Whether the tenant has as many dead letters there as it may: it is held, and nobody else. */
 bool lane_dead_full(const struct lane_state *lane);

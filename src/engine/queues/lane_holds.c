@@ -7,8 +7,6 @@
 #include "engine/saved/json.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since)
 {

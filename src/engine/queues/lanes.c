@@ -14,48 +14,6 @@
 
 enum { LANES_FIRST = 64 };
 
-struct dest *dest_find(const struct engine *engine, struct slice name)
-{
-    return map_get(&engine->dests_by_name, name);
-}
-
-enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest)
-{
-    struct dest *dest = dest_find(engine, name);
-    if (!dest) {
-        dest = calloc(1, sizeof *dest);
-        if (!dest)
-            return STATUS_NO_MEMORY;
-        dest->name = strndup(name.data, name.len);
-        if (!dest->name || map_put(&engine->dests_by_name, slice_from(dest->name), dest) != STATUS_OK) {
-            free(dest->name);
-            free(dest);
-            return STATUS_NO_MEMORY;
-        }
-        dest->rules.first = gate_rules_of(engine, NULL);
-        gate_init(&dest->gate, &dest->rules.first, engine_now(engine), INSTANT_NONE);
-        dest->rules.second = fallback_rules_of(NULL);
-        gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
-        dest->pause.since = INSTANT_NONE;
-        dest->holds.asked_until = INSTANT_NONE;
-        dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
-        incident_init(&dest->incident);
-        dest_alerts_init(&dest->alerts);
-        dest->rate.saved = INSTANT_NONE;
-        rate_init(&dest->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
-        adaptive_init(&dest->adaptive);
-        rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
-        dest->redrive.next_due = INSTANT_NONE;
-        turns_init(&dest->queue.turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
-        shares_init(&dest->queue.shares);
-        dest->workers.last = &dest->workers.first;
-        dest->next = engine->dests;
-        engine->dests = dest;
-    }
-    *ret_dest = dest;
-    return STATUS_OK;
-}
-
 struct lane_state *lane_find(const struct engine *engine, int64_t id)
 {
     return id > 0 && (size_t)id < engine->lanes.capacity ? engine->lanes.by_id[id] : NULL;
@@ -289,39 +247,8 @@ void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bo
     }
 }
 
-/* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
-static void begin_anew(struct engine *engine, struct dest *dest)
+void lanes_configure(struct engine *engine, const struct config *config)
 {
-    concurrency_restart(&dest->gate.adaptive, dest->rules.first.concurrency, !dest->rules.first.fixed_concurrency);
-    concurrency_restart(&dest->fallback.adaptive, dest->rules.second.concurrency, !dest->rules.second.fixed_concurrency);
-    if (dest->rules.first.health_every_ms > 0) {
-        uint64_t spread = hash_slice(engine->seed, 0, slice_from(dest->name)) % (uint64_t)dest->rules.first.health_every_ms;
-        health_init(&dest->gate.health, instant_add(engine_now(engine), (int64_t)spread));
-    }
-}
-
-void dests_configure(struct engine *engine, const struct config *config)
-{
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        bool unknown = !dest->config;
-        dest->config = config_destination(config, slice_from(dest->name));
-        dest->rules.first = gate_rules_of(engine, dest->config);
-        gate_configure(&dest->gate, &dest->rules.first, engine_now(engine));
-        dest->rules.second = fallback_rules_of(dest->config);
-        gate_configure(&dest->fallback, &dest->rules.second, engine_now(engine));
-        if (unknown)
-            begin_anew(engine, dest);
-        if (!dest->config)
-            continue;
-        struct rate total = dest->config->rate_total, redrives = dest->config->dead.redrive_rate;
-        int64_t burst = dest->config->rate_burst, at_once = dest->config->concurrency;
-        rate_configure(&dest->rate.limiter, total, burst > 0 ? burst : rate_burst(total, at_once));
-        rate_configure(&dest->redrive.rate, redrives, rate_burst(redrives, at_once));
-        const struct fairness_config *fairness = &dest->config->fairness;
-        turns_configure(&dest->queue.turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
-                                                                .batch = fairness->batch,
-                                                                .base_priority = fairness->base_priority });
-    }
     for (size_t i = 0; i < engine->lanes.capacity; i++)
         if (engine->lanes.by_id[i])
             lane_configure(engine->lanes.by_id[i], config);
@@ -334,34 +261,6 @@ void lane_free(struct lane_state *lane)
     free(lane->tenant);
     free(lane->hold.reason);
     free(lane);
-}
-
-void lanes_release(struct engine *engine)
-{
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        lane_free(engine->lanes.by_id[i]);
-    free(engine->lanes.by_id);
-    free(engine->lanes.missed);
-    while (engine->dests) {
-        struct dest *next = engine->dests->next;
-        turns_release(&engine->dests->queue.turns);
-        free(engine->dests->pause.reason);
-        free(engine->dests->block.reason);
-        free(engine->dests->alerts.refused);
-        free(engine->dests->mode_reason);
-        free(engine->dests->fallback_reason);
-        incident_release(&engine->dests->incident);
-        free(engine->dests->saved.text);
-        free(engine->dests->name);
-        free(engine->dests);
-        engine->dests = next;
-    }
-    map_release(&engine->dests_by_name);
-}
-
-bool dest_dead_full(const struct dest *dest)
-{
-    return dest->config && dest->config->dead.max > 0 && dest->dead.count + dest->dead.dying >= dest->config->dead.max;
 }
 
 /* All of them while only one tenant is known, else half, unless somebody has set it. */
@@ -383,4 +282,12 @@ void lane_dead_add(struct lane_state *lane, int64_t count)
     assert(lane->dead.count >= 0);
     if (count < 0)
         tell_tenant_fits(lane);
+}
+
+void lanes_release(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->lanes.capacity; i++)
+        lane_free(engine->lanes.by_id[i]);
+    free(engine->lanes.by_id);
+    free(engine->lanes.missed);
 }

@@ -1,175 +1,26 @@
 /*
- * Claim, send, settle: the way of one attempt.
+ * A claimed job on its way: sent, answered, settled. claim.c is what comes before.
  */
+#include "engine/attempt/attempt.h"
+
 #include "base/log.h"
 #include "core/errors/redact.h"
 #include "engine/alerts/letters.h"
-#include "engine/attempt/leases.h"
 #include "engine/loop.h"
 #include "engine/outage/cycles.h"
 #include "engine/outage/modes.h"
-#include "engine/queues/looks.h"
 
-#include <stddef.h>
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     LOG_ERROR_BYTES_MAX = 256,
-    CLAIM_BYTES_MAX = 16 << 20, /* of payloads, by one claim */
 };
 
-static enum shares_side side_of(const struct dest *dest, const struct gate *gate)
+enum shares_side attempt_side(const struct dest *dest, const struct gate *gate)
 {
     return !gate ? SIDE_AHEAD : gate == &dest->fallback ? SIDE_FALLBACK : SIDE_FIRST;
-}
-
-static void claim_done(const struct op_result *result);
-
-/* NULL: the batch is full, or there is no memory. Else *ret_claim is what it is for, until it is back. */
-static struct store_op *claim_add(struct engine *engine, const struct claim *claim, struct claim **ret_claim)
-{
-    struct store_op *op = claim->gate ? outgoing_add(engine, claim_done, NULL) : outgoing_gather(engine, claim_done, NULL);
-    if (!op)
-        return NULL;
-    *ret_claim = outgoing_set_context(engine, claim, sizeof *claim);
-    if (!*ret_claim) {
-        outgoing_drop_last(engine);
-        return NULL;
-    }
-    op->kind = OP_CLAIM;
-    return op;
-}
-
-/*
- * Claims up to *room jobs, lane by lane in turn, for a gate or ahead of a free slot. `shared` is whose shares bound them.
- * False: the batch is full.
- */
-static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate *gate, enum shares_side shared,
-                          int64_t *room, instant now)
-{
-    int64_t turn_max;
-    struct turn *turn;
-    while (*room > 0) {
-        bool by_turn = gate && dest_by_class(dest) && shares_by_turn(&dest->queue.shares, side_of(dest, gate));
-        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
-        if (!turn)
-            break;
-        turn_max = by_turn ? 1 : turn_max;
-        if (!outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
-            return false;
-        struct lane_state *lane = (struct lane_state *)((char *)turn - offsetof(struct lane_state, turn));
-        int64_t max = lane_room(lane, shared, turn_max < *room ? turn_max : *room, now);
-        if (max == 0)
-            continue; /* it is parked or passed over: the next one is in front */
-        struct claim *claim;
-        struct store_op *op = claim_add(
-            engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn,
-                                     .lane_looks = lane->hold.held }, &claim);
-        if (!op)
-            return false;
-        if (by_turn)
-            shares_note_by_turn(&dest->queue.shares, side_of(dest, gate), max);
-        if (gate)
-            claim->pass = gate_take(gate, max, now);
-        else
-            dest->ahead.asked += max;
-        op->claim = (struct op_claim){
-            .lane = lane->id,
-            .max = (size_t)max,
-            .bytes_max = CLAIM_BYTES_MAX,
-            .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
-            .owner = SLICE("engine"),
-            .failed_last = gate ? lane_failed_last(lane, gate) : 0,
-        };
-        lane_take(lane, side_of(dest, gate), max, true, now);
-        rates_claimed(engine, lane, now);
-        *room -= max;
-    }
-    return true;
-}
-
-/* What nobody takes of a cycle's batch is lost: so whatever their shares leave over goes by turns alone. */
-static bool claim_some(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
-{
-    enum shares_side side = side_of(dest, gate);
-    int64_t slots = gate_slots(gate ? gate : &dest->gate);
-    bool is_batch = gate && gate->rules->cycle_every_ms > 0 && gate->rules->cycle_batch == slots;
-    if (room == 0)
-        return true;
-    dest_share_out(dest, side, gate ? slots : slots + ahead_worth(engine, dest), now);
-    if (!claim_in_turn(engine, dest, gate, side, &room, now))
-        return false;
-    if (!is_batch)
-        return true;
-    dest_leave_over(dest);
-    return claim_in_turn(engine, dest, gate, SIDE_COUNT, &room, now);
-}
-
-/* Likewise for jobs that are to see how the destination is. */
-static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, instant now)
-{
-    struct lane_state *lane;
-    for (; room > 0 && (lane = look_next(engine, dest, now)); room--) {
-        struct store_op *op = NULL;
-        struct claim *claim;
-        if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
-            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate }, &claim);
-        if (!op)
-            return false;
-        claim->pass = gate_take(&dest->gate, 1, now);
-        op->claim = (struct op_claim){ .lane = lane->id, .owner = SLICE("engine"), .bytes_max = CLAIM_BYTES_MAX,
-                                       .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
-        look_take(lane, &op->claim, now);
-        rates_claimed(engine, lane, now);
-    }
-    return true;
-}
-
-/* So that people can be told since when nothing goes. */
-static void hold_met(struct dest *dest, enum gate_hold hold, instant now)
-{
-    if (dest->met.hold != hold)
-        dest->met.since = now;
-    dest->met.hold = hold;
-}
-
-static bool claim_through(struct engine *engine, struct dest *dest, struct gate *gate, instant now)
-{
-    struct gate_answer answer = dest_ask(gate, &dest->rate.limiter, now);
-    if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
-        hold_met(dest, answer.hold, now);
-    if (gate == &dest->gate && gate_looks(gate))
-        return claim_looks(engine, dest, answer.room, now);
-    return claim_some(engine, dest, gate, answer.room, now);
-}
-
-/* In contingency only looks go to the first address, and all else to the second, where there is one. */
-static bool claim_for(struct engine *engine, struct dest *dest, instant now)
-{
-    turns_unpark_due(&dest->queue.turns, now);
-    return_order_begin(engine, dest);
-    return claim_through(engine, dest, &dest->gate, now) &&
-           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
-           claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);
-}
-
-void dispatch_claims(struct engine *engine)
-{
-    instant now = engine_now(engine);
-    engine->leases_crowded = false;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        ahead_send(engine, dest);
-    if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
-        return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->config || dest_dead_full(dest))
-            continue;
-        if (dest->config->transport == TRANSPORT_PULL)
-            leases_serve(engine, dest);
-        else if (!claim_for(engine, dest, now))
-            return;
-    }
 }
 
 static void attempt_unlink(struct attempt *attempt)
@@ -181,6 +32,7 @@ static void attempt_unlink(struct attempt *attempt)
 
 static void attempt_free(struct attempt *attempt)
 {
+    assert(!attempt->sending);
     if (attempt->dying) {
         attempt->dest->dead.dying--;
         attempt->lane->dead.dying--; /* which is not forgotten meanwhile */
@@ -353,6 +205,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
 static void on_send_done(struct send *send, const struct answer *answer)
 {
     struct attempt *attempt = (struct attempt *)send;
+    assert(attempt->sending);
     attempt->sending = false;
     ahead_note_answer(attempt->dest, answer->duration_ms, attempt->job.payload.len);
     attempt_answered(attempt, answer);
@@ -361,11 +214,12 @@ static void on_send_done(struct send *send, const struct answer *answer)
 void attempt_send(struct attempt *attempt)
 {
     struct engine *engine = attempt->engine;
+    assert(!attempt->sending && attempt->gate && attempt->job.lease_token != 0); /* invariant 3 */
     attempt->sending = true;
     engine->ports.send(engine->ports.context, &attempt->send);
 }
 
-static struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job)
+struct attempt *attempt_new(struct engine *engine, const struct claim *claim, const struct job *job)
 {
     struct dest *dest = claim->lane->dest;
     struct attempt *attempt = calloc(1, sizeof *attempt);
@@ -378,7 +232,7 @@ static struct attempt *attempt_new(struct engine *engine, const struct claim *cl
     attempt->gate = claim->gate;
     attempt->pass = claim->pass;
     attempt->lane = claim->lane;
-    attempt->side = side_of(dest, claim->gate);
+    attempt->side = attempt_side(dest, claim->gate);
     attempt->by_turn = claim->by_turn;
     arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
@@ -437,7 +291,35 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
     return engine->stopping ? "the daemon is stopping" : NULL;
 }
 
-static void attempt_begin(struct attempt *attempt, const struct claim *claim)
+/*
+ * A job is claimed when the gate lets it, and sent when the store has written that down. In between the configuration may
+ * have been loaded anew, the breaker may have opened, an outage may have been noticed or the ramp may have gone a step back:
+ * what was allowed then may not be now. So whoever holds a pass of an earlier state gives it back and asks for one of
+ * the present state; without one the job is given back untouched, and no attempt counts.
+ *
+ * Rates are not asked again: they were paid when the job was claimed, and whoever is given back has paid in vain. At most
+ * what was claimed when a lower rate was loaded goes beyond that, once.
+ */
+static bool attempt_may_go(struct attempt *attempt)
+{
+    struct dest *dest = attempt->dest;
+    struct gate *gate = attempt->gate;
+    instant now = engine_now(attempt->engine);
+    bool diverted = gate == &dest->fallback && !dest_uses_fallback(dest); /* the first address is back, or the second gone */
+    if (!diverted && gate_pass_stands(gate, attempt->pass, now))
+        return true;
+    gate_give_back(gate, attempt->pass, 1);
+    dest_cycle_answered(dest, gate, attempt->pass, NULL, now);
+    if (diverted || gate_ask(gate, now).room == 0) {
+        attempt->gate = NULL;
+        return false;
+    }
+    attempt->pass = gate_take(gate, 1, now);
+    dest_cycle_selected(dest, gate, attempt->pass, &attempt->job, 1, now);
+    return true;
+}
+
+void attempt_begin(struct attempt *attempt, const struct claim *claim)
 {
     struct lane_state *lane = claim->lane;
     const char *why = why_unsendable(attempt->engine, lane);
@@ -455,70 +337,6 @@ static void attempt_begin(struct attempt *attempt, const struct claim *claim)
         attempt_send(attempt);
     else
         ahead_add(lane, attempt, engine_now(attempt->engine));
-}
-
-/* `count` jobs of a claim were not there after all. */
-static void unclaimed(const struct engine *engine, const struct claim *claim, int64_t count)
-{
-    struct dest *dest = claim->lane->dest;
-    shares_give_back(&dest->queue.shares, side_of(dest, claim->gate), &claim->lane->share, count, engine_now(engine));
-    if (claim->by_turn)
-        shares_note_by_turn(&dest->queue.shares, side_of(dest, claim->gate), -count);
-    if (claim->gate)
-        gate_give_back(claim->gate, claim->pass, count);
-    if (!claim->pass.look)
-        turns_returned(&dest->queue.turns, &claim->lane->turn, count);
-}
-
-static void take_claimed(const struct op_result *result, const struct claim *claim)
-{
-    struct engine *engine = result->engine;
-    const struct store_op *op = result->op;
-    struct dest *dest = claim->lane->dest;
-    unclaimed(engine, claim, (int64_t)(op->claim.max - op->claim.ret_count));
-    if (op->claim.ret_left > 0)
-        lane_ready_add(engine, claim->lane, (int64_t)op->claim.ret_left);
-    look_claimed(claim->lane, &op->claim);
-    engine->figures.claimed += (int64_t)op->claim.ret_count;
-    measures_claimed(dest, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
-    dest_cycle_selected(dest, claim->gate, claim->pass, op->claim.ret_jobs, op->claim.ret_count, engine_now(engine));
-    for (size_t i = 0; i < op->claim.ret_count; i++) {
-        struct batch_memory *memory = batch_memory_hold(result);
-        struct attempt *attempt = memory ? attempt_new(engine, claim, &op->claim.ret_jobs[i]) : NULL;
-        if (!attempt) {
-            if (memory)
-                batch_memory_leave(memory);
-            if (claim->gate)
-                gate_give_back(claim->gate, claim->pass, 1);
-            shares_give_back(&dest->queue.shares, side_of(dest, claim->gate), &claim->lane->share, 1, engine_now(engine));
-            if (claim->by_turn)
-                shares_note_by_turn(&dest->queue.shares, side_of(dest, claim->gate), -1);
-            dest_cycle_answered(dest, claim->gate, claim->pass, NULL, engine_now(engine));
-            log_event(LOG_ERROR, "attempt_lost", FIELD_TEXT("job", op->claim.ret_jobs[i].id),
-                      FIELD_CSTR("error", "no memory"));
-            continue; /* its lease runs out and it is tried again */
-        }
-        attempt->claimed = memory;
-        attempt_begin(attempt, claim);
-    }
-    if (!claim->gate)
-        ahead_end_turn(claim->lane);
-    ahead_send(engine, dest);
-}
-
-static void claim_done(const struct op_result *result)
-{
-    const struct claim *claim = result->context;
-    int64_t count = (int64_t)result->op->claim.max;
-    return_order_claimed(claim->lane, count);
-    if (!claim->gate)
-        claim->lane->dest->ahead.asked -= count;
-    if (result->applied) {
-        take_claimed(result, claim);
-        return;
-    }
-    unclaimed(result->engine, claim, count);
-    lane_ready_add(result->engine, claim->lane, count);
 }
 
 static void attempt_settled(const struct op_result *result)
