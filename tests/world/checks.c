@@ -176,6 +176,8 @@ static void check_inserted(struct world *world, const struct op_insert *insert)
     assert_true(insert->ret_seq > 0 && insert->ret_seq < (int64_t)COUNT_OF(world->job_of_seq) && insert->ret_lane <= LANES_MAX);
     shadow->seq = insert->ret_seq;
     world->job_of_seq[insert->ret_seq] = (int)(shadow - world->jobs);
+    if (world->lanes[insert->ret_lane].dest < 0)
+        world->ordered_mono = world->mono;
     world->lanes[insert->ret_lane].dest = shadow->dest;
     world->lanes[insert->ret_lane].tenant = shadow->tenant;
 }

@@ -6,6 +6,7 @@
 #include "world.h"
 
 #include "core/decision/classify.h"
+#include "core/outage/block.h"
 #include "core/outage/criterion.h"
 #include "core/outage/outage.h"
 
@@ -33,6 +34,18 @@ static int64_t stands_for(const struct world *world, instant since)
 static bool mode_is(const struct destination_status *status, const char *mode)
 {
     return strcmp(status->mode, mode) == 0;
+}
+
+/* By an operator. */
+static bool is_paused(const struct destination_status *status)
+{
+    return mode_is(status, "paused") && status->held_by && strcmp(status->held_by, "paused") == 0;
+}
+
+/* Because we are refused there. */
+static bool is_blocked(const struct destination_status *status)
+{
+    return mode_is(status, "paused") && !is_paused(status);
 }
 
 static int64_t ramp_level(const struct world *world, const struct contingency_config *config, int64_t step)
@@ -76,9 +89,12 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
         const struct lane_view *lane = &world->lanes[op->claim.lane];
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
         struct lane_hold hold = engine_lane_hold(world->engine, op->claim.lane);
-        if (hold.held && stands_for(world, hold.since) > grace_ms(world))
+        if (hold.held && !hold.blocked && stands_for(world, hold.since) > grace_ms(world))
             violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and jobs of it are claimed", lane->tenant, dest_names[lane->dest]);
-        if (mode_is(&status, "paused") && stands_for(world, status.held_since) > grace_ms(world))
+        if (hold.blocked && op->claim.max > 1 && stands_for(world, hold.since) > grace_ms(world))
+            violated(world, INVARIANT_ATTEMPTS, "t%d at %s is refused, and %zu jobs of it are claimed", lane->tenant,
+                     dest_names[lane->dest], op->claim.max);
+        if (is_paused(&status) && stands_for(world, status.held_since) > grace_ms(world))
             violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
         turns_asked(world, &op->claim);
         leased += (int64_t)op->claim.max;
@@ -108,6 +124,7 @@ void check_forget(struct world *world, bool restarted)
         view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
         view->probe_mono = -1;
         view->full_mono = -1;
+        view->block_look_mono = -1;
         if (restarted)
             view->under_way[0] = view->under_way[1] = 0;
     }
@@ -270,13 +287,58 @@ static void check_lease(struct world *world, const struct flight *flight)
         violated(world, INVARIANT_LEASE, "%.*s is sent twice at once", SLICE_ARG(job->id));
 }
 
+/* Accounts get locked: where we are refused one job looks, a minute later the next. An order, or a reload, may hasten it. */
+static void check_block_look(struct world *world, int64_t *last_mono, instant held_since, const char *name)
+{
+    int64_t since = *last_mono >= 0 ? world->mono - *last_mono : stands_for(world, held_since);
+    int64_t begin = world->mono - since;
+    bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin;
+    seen(world, FEATURE_BLOCK_LOOK);
+    if (since >= 0 && !changed && since < BLOCK_LOOK_MS - grace_ms(world)) /* else the clock went back since */
+        violated(world, INVARIANT_ATTEMPTS, "%s refuses us, and a look follows another after %" PRId64 " ms", name, since);
+    *last_mono = world->mono;
+}
+
+/* One job never holds the others: when all of them are held, several were refused with nothing good between. */
+static void check_blocked(struct world *world, int dest, const struct destination_status *status)
+{
+    struct dest_view *view = &world->dests[dest];
+    const struct destination_config *config = world_dest(world, dest);
+    bool blocked = is_blocked(status);
+    if (blocked && !view->blocked && config && config->transport != TRANSPORT_PULL && view->refused_jobs < 2)
+        violated(world, INVARIANT_ATTEMPTS, "%s is held for %d refused job", dest_names[dest], view->refused_jobs);
+    view->blocked = blocked;
+}
+
+static void note_refused(struct dest_view *view, int job, enum outcome outcome)
+{
+    bool good = outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED;
+    if (good)
+        view->refused_jobs = 0;
+    if (outcome != OUTCOME_BLOCKED)
+        return;
+    view->refused_jobs += view->refused_jobs == 0 || view->refused_job != job;
+    view->refused_job = job;
+}
+
 /* What is paused, or goes elsewhere: without any grace. */
 static void check_holds(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
     const char *name = dest_names[flight->shadow->dest];
-    if (mode_is(status, "paused"))
+    struct lane_hold hold = engine_lane_hold(world->engine, flight->send->job->lane);
+    if (is_paused(status))
         violated(world, INVARIANT_ATTEMPTS, "%s is paused, and a job is sent", name);
-    if (engine_lane_hold(world->engine, flight->send->job->lane).held)
+    int64_t *looked = &world->dests[flight->shadow->dest].block_look_mono;
+    int64_t *tenant_looked = &world->lanes[flight->send->job->lane].block_look_mono;
+    if (!is_blocked(status))
+        *looked = -1;
+    else if (!flight->send->use_fallback)
+        check_block_look(world, looked, status->held_since, name);
+    if (!hold.blocked)
+        *tenant_looked = -1;
+    else if (!flight->send->use_fallback)
+        check_block_look(world, tenant_looked, hold.since, name);
+    if (hold.held && !hold.blocked)
         violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
     bool broken = !flight->send->destination->contingency.enabled && strcmp(status->breaker, "open") == 0;
     if (flight->send->use_fallback && ((!broken && !mode_is(status, "contingency")) || !flight->send->destination->fallback_url))
@@ -327,6 +389,7 @@ void check_send(struct world *world, struct flight *flight)
     if (flight->send->job->step == STEP_SEND && (shadow->refused_epoch == world->epoch || shadow->delivered_epoch == world->epoch))
         violated(world, INVARIANT_ATTEMPTS, "job %d is sent again after its %s", (int)(shadow - world->jobs),
                  shadow->refused_epoch == world->epoch ? "refusal" : "delivery");
+    check_blocked(world, shadow->dest, &status);
     check_holds(world, flight, &status);
     check_limits(world, flight);
     turns_sent(world, shadow, flight->send->job->lane);
@@ -399,6 +462,8 @@ static void expect_waits(struct world *world, struct shadow *shadow, const struc
     const int64_t others[] = { config->verify.after_ms, config->verify.every_ms, config->poll.after_ms, config->poll.every_ms, MINUTE_MS };
     for (size_t i = 0; i < COUNT_OF(others); i++)
         latest = at_least(latest, (double)others[i]);
+    if (outcome == OUTCOME_BLOCKED)
+        latest = BLOCK_LOOK_MAX_MS;
     shadow->expected.run_low = world_now(world) + (int64_t)low;
     shadow->expected.run_high = world_now(world) + (int64_t)high;
     shadow->expected.latest = world_now(world) + latest;
@@ -428,7 +493,7 @@ static void expect(struct world *world, const struct flight *flight)
     bool look = since != INSTANT_NONE && !question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback);
     bool used = look && job->look_failed_at != INSTANT_NONE && job->look_failed_at >= since;
     bool judged = used && outcome == OUTCOME_TRANSIENT && !criterion_away(outcome, flight->answer.code);
-    shadow->expected.unspent = !attempted || (look && !used);
+    shadow->expected.unspent = !attempted || (look && !used) || outcome == OUTCOME_BLOCKED;
     /* One that has run out of time may be held for the destination's sake, too. */
     bool calm = outcome == OUTCOME_TRANSIENT && shadow->sent_calm && !flight->send->use_fallback;
     shadow->expected.spent = attempted && (calm || judged) && flight->send->destination->policy.retry.elapsed_max_ms == 0;
@@ -457,6 +522,10 @@ void check_answer(struct world *world, struct flight *flight)
     if (flight->send->job->step == STEP_SEND)
         outcome = outcome_of(flight->send->destination, &flight->answer);
     bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
+    check_blocked(world, shadow->dest, &status); /* by what was answered before this */
+    if (first && attempted && flight->send->job->step == STEP_SEND)
+        note_refused(view, (int)(shadow - world->jobs), outcome);
     view->under_way[!first]--;
     turns_ended(world, flight->send->job->lane);
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */

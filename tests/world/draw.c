@@ -312,6 +312,8 @@ void world_draw(struct world *world)
         struct receiver *receiver = &world->receivers[dest];
         *receiver = (struct receiver){ .badness = below(world, 5) * 20, .how = (enum outage_kind)below(world, 3) };
         receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
+        receiver->refused = once_in(world, 4) ? (enum refused_kind)between(world, REFUSED_JOBS, REFUSED_ALL) : REFUSED_NONE;
+        receiver->refused_until = (int64_t)below(world, (size_t)(1 + world->lasts_ms));
     }
     if (world->narrow) {
         world->receivers[0] = (struct receiver){ .capacity = (int64_t)between(world, 2, 6) };

@@ -140,6 +140,7 @@ static void operate_destination(struct world *world)
     struct error error;
     enum status status;
     size_t what = below(world, 8);
+    world->ordered_mono = world->mono;
     switch (what) {
     case 6:
     case 7:
@@ -231,6 +232,11 @@ static void disturb_receiver(struct world *world)
         break;
     case 4:
         receiver->badness = below(world, 101);
+        break;
+    case 5:
+        receiver->refused = (enum refused_kind)(REFUSED_JOBS + below(world, REFUSED_KINDS - REFUSED_JOBS));
+        receiver->refused_tenant = (int)below(world, 3);
+        receiver->refused_until = world->mono + (int64_t)below(world, (size_t)(1 + 5 * world->disturb_ms));
         break;
     default:
         receiver->down = receiver->flapping = false;

@@ -89,6 +89,29 @@ static void answer_overload(struct world *world, struct flight *flight)
     flight->answer.query = QUERY_UNCLEAR;
 }
 
+static bool is_refused(const struct world *world, const struct receiver *receiver, const struct flight *flight)
+{
+    if (world->healthy || world->mono >= receiver->refused_until)
+        return false;
+    switch (receiver->refused) {
+    case REFUSED_JOBS:
+        return flight->shadow->seq % 7 == 0;
+    case REFUSED_TENANT:
+        return flight->shadow->tenant == receiver->refused_tenant;
+    case REFUSED_ALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void answer_refused(struct world *world, struct flight *flight)
+{
+    static const struct reply refused = { OUTCOME_BLOCKED, "http:401", "unauthorized", FAULT_COUNT };
+    injected(world, FAULT_REFUSED);
+    say(&flight->answer, &refused);
+}
+
 static void answer_question(struct world *world, struct flight *flight, bool bad)
 {
     bool there = flight->shadow->received;
@@ -105,8 +128,6 @@ static void answer_badly(struct world *world, struct flight *flight)
 {
     const struct reply *reply = &replies[below(world, COUNT_OF(replies))];
     struct answer *answer = &flight->answer;
-    if (reply->outcome == OUTCOME_BLOCKED && !once_in(world, 5))
-        reply = &replies[0]; /* it stops everything until somebody looks: not too often */
     injected(world, reply->fault);
     say(answer, reply);
     if (reply->fault == FAULT_LOST || reply->outcome == OUTCOME_ACCEPTED || (reply->outcome == OUTCOME_IN_DOUBT && once_in(world, 2)))
@@ -150,6 +171,8 @@ int64_t receive(struct world *world, struct flight *flight)
         answer_overload(world, flight);
     else if (flight->send->job->step != STEP_SEND)
         answer_question(world, flight, bad);
+    else if (!fallback && is_refused(world, receiver, flight))
+        answer_refused(world, flight);
     else if (bad)
         answer_badly(world, flight);
     else

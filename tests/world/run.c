@@ -215,6 +215,8 @@ static void flight_fire(struct world *world, struct timer *timer)
         return;
     note(world, "answer", flight->shadow - world->jobs, flight->answer.outcome);
     check_answer(world, flight);
+    if (world->sabotage == SABOTAGE_ONE_HOLDS_ALL && flight->answer.outcome == OUTCOME_BLOCKED)
+        flight->answer.code = SLICE("curl:60");
     world->receivers[flight->shadow->dest].at_once--;
     flight_unlink(world, flight);
     send->done(send, &flight->answer);

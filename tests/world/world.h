@@ -46,6 +46,7 @@ enum fault {
     FAULT_ABSURD,    /* a Retry-After of years, or of nothing */
     FAULT_OUTAGE,    /* a request into an outage */
     FAULT_OVERLOAD,  /* a request beyond what the receiver bears */
+    FAULT_REFUSED,   /* a request with credentials that are none */
     FAULT_UNSENT,    /* it never left, for a reason of our own */
     FAULT_HEALTH,    /* a check that says something else than is */
     FAULT_WORKER,    /* a pull worker that fails, is late or vanishes */
@@ -100,6 +101,7 @@ enum sabotage {
     SABOTAGE_NO_ADAPTING,  /* the engine believes in more at once than it tells */
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_NO_SHARES,    /* one tenant's share is all the slots */
+    SABOTAGE_ONE_HOLDS_ALL, /* a refused job is taken for a destination that nothing can be sent to */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
@@ -166,6 +168,9 @@ struct receiver {
     int64_t capacity;    /* requests at once; 0: any */
     size_t badness;      /* of 100 requests so many fail somehow */
     enum outage_kind { DOWN_REFUSES, DOWN_HANGS, DOWN_SAYS_503 } how;
+    enum refused_kind { REFUSED_NONE, REFUSED_JOBS, REFUSED_TENANT, REFUSED_ALL, REFUSED_KINDS } refused; /* with 401 */
+    int refused_tenant;
+    int64_t refused_until; /* mono */
     int64_t at_once;
 };
 
@@ -189,6 +194,9 @@ struct dest_view {
     int64_t limit, limit_mono; /* the largest limit of concurrency of late, and when it was last seen */
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
+    int refused_job, refused_jobs; /* the last that was refused with nothing good since, and how many there were in a row */
+    bool blocked;           /* was seen so */
+    int64_t block_look_mono; /* last look while blocked; -1: none that counts */
 };
 
 struct lane_view {
@@ -213,6 +221,7 @@ struct lane_view {
     int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
     int64_t dead;
     int64_t full_mono;    /* since when these are as many as the tenant may have; -1: they are not */
+    int64_t block_look_mono; /* as of a destination */
 };
 
 /* A claim on its way to the store. They arrive there in the order in which they leave. */
@@ -237,6 +246,7 @@ enum feature {
     FEATURE_EXTENDED,  /* leases prolonged */
     FEATURE_RETURNED,  /* leases given back unused */
     FEATURE_TENANT_HOLD, /* seen at claims of others */
+    FEATURE_BLOCK_LOOK,  /* sends to see whether a destination or a tenant is still refused */
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
     FEATURE_LIMIT,     /* sends below a limit of concurrency that adapts */
@@ -283,6 +293,7 @@ struct world {
 
     /* running */
     int64_t mono, offset;
+    int64_t ordered_mono; /* the last order of an operator, or a tenant's first job somewhere */
     int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload, */
     int64_t reloaded_mono;                   /* or that without a start */
     int64_t unread_until_mono; /* until then the store may not be read */

@@ -30,7 +30,7 @@ enum {
     FINALE_STEPS_MAX = 6 * 24 * 60, /* two months: the longest policy gives up after days */
     SELF_TEST_WORLDS_MAX = 300,
     OUTPUT_BYTES_MAX = 65536,
-    ALERTS_OVER_MS = 50 * MINUTE_MS, /* longer than any quiet time that is drawn: what was an alert is none any more */
+    ALERTS_OVER_MS = 70 * MINUTE_MS, /* longer than a quiet time or the hold of a refused job: what was an alert is none */
 };
 
 const char *const dest_names[DESTS] = { "a", "b", "c", "d", "notify.ops", "notify.all" };
@@ -51,6 +51,7 @@ const char *fault_name(enum fault fault)
         [FAULT_ABSURD] = "absurd wishes",
         [FAULT_OUTAGE] = "hits on outages",
         [FAULT_OVERLOAD] = "overloads",
+        [FAULT_REFUSED] = "refused",
         [FAULT_UNSENT] = "never left",
         [FAULT_HEALTH] = "false health",
         [FAULT_WORKER] = "bad workers",
@@ -75,6 +76,7 @@ const char *feature_name(enum feature feature)
         [FEATURE_EXTENDED] = "prolonged",
         [FEATURE_RETURNED] = "given back",
         [FEATURE_TENANT_HOLD] = "past held tenants",
+        [FEATURE_BLOCK_LOOK] = "looks where we are refused",
         [FEATURE_UNSENT] = "claims outdated",
         [FEATURE_TURN] = "turns waited for",
         [FEATURE_LIMIT] = "below a lower limit",
@@ -134,6 +136,7 @@ static const struct {
     [SABOTAGE_NO_ADAPTING] = { "no-adapting", { INVARIANT_LIMITS } },
     [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
     [SABOTAGE_NO_SHARES] = { "no-shares", { INVARIANT_TURNS } },
+    [SABOTAGE_ONE_HOLDS_ALL] = { "one-holds-all", { INVARIANT_ATTEMPTS } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)
@@ -331,7 +334,7 @@ static void world_play(struct world *world)
 {
     world->random.state = world->seed;
     for (int lane = 0; lane <= LANES_MAX; lane++)
-        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = -1;
+        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = world->lanes[lane].block_look_mono = -1;
     world_draw(world);
     listen_to_log(world);
     world_start(world);
