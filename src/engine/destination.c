@@ -43,6 +43,7 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
         gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
         dest->pause.since = INSTANT_NONE;
         dest->holds.asked_until = INSTANT_NONE;
+        dest->block.alone_until = INSTANT_NONE;
         dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
         incident_init(&dest->incident);
         dest_alerts_init(&dest->alerts);
@@ -109,7 +110,7 @@ void dests_release(struct engine *engine)
         turns_release(&engine->dests->queue.turns);
         free(engine->dests->pause.reason);
         free(engine->dests->block.reason);
-        free(engine->dests->alerts.refused);
+        free(engine->dests->block.alone_reason);
         free(engine->dests->mode_reason);
         free(engine->dests->fallback_reason);
         incident_release(&engine->dests->incident);
@@ -168,6 +169,10 @@ static struct slice state_text(const struct dest *dest, const struct dest_change
     write_reason(&json, "reason", dest->pause.reason);
     json_member_instant(&json, "since", dest->pause.since);
     write_reason(&json, "block_reason", dest->block.reason);
+    if (whole && dest->block.alone_until != INSTANT_NONE) {
+        json_member_instant(&json, "refused_until", dest->block.alone_until);
+        write_reason(&json, "refused_reason", dest->block.alone_reason);
+    }
     write_reason(&json, "mode_reason", dest->mode_reason);
     if (change->lane) {
         json_member_text(&json, "tenant", change->lane->tenant);
@@ -296,6 +301,8 @@ static void dest_restore(struct engine *engine, struct dest *dest, struct slice 
     instant since = saved_instant(root, "since");
     gate_state_read(root, &saved);
     gate_restore(&dest->gate, &saved, engine_now(engine));
+    dest->block.alone_until = saved_instant(root, "refused_until");
+    dest->block.alone_reason = copy_text(root, "refused_reason");
     if (block_holds(&dest->gate.block))
         dest->block.reason = copy_text(root, json_object_get(root, "block_reason") ? "block_reason" : "reason");
     if (saved.paused)

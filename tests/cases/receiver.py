@@ -1,13 +1,14 @@
-"""A receiver for the cases. usage: receiver.py FOLDER [ANSWERS]
+"""A receiver for the cases. usage: receiver.py FOLDER [ANSWERS [CERTIFICATE KEY]]
 
 Writes its port to FOLDER/port and keeps what comes: FOLDER/requests has one line a request (method, path, headers and
 the body in hexadecimal, as JSON). A body that starts with "bad" gets 503, with "never" 499, with "odd" 418 the first time;
-the texts of the last two are never the same. With ANSWERS, a JSON object from "METHOD path"
+the texts of the last two are never the same. One that starts with "refused" gets 403 until there is a FOLDER/open. With ANSWERS, a JSON object from "METHOD path"
 to [status, headers, body], it answers as that says.
 """
 import http.server
 import json
 import os
+import ssl
 import sys
 import uuid
 
@@ -23,6 +24,8 @@ def judge(body):
     if body.startswith(b"odd") and body not in seen:
         seen.add(body)
         return [418, {}, f"Bucket {uuid.uuid4()} is warming up"]
+    if body.startswith(b"refused") and not os.path.exists(os.path.join(folder, "open")):
+        return [403, {}, "not you"]
     return [503 if body.startswith(b"bad") else 200, {}, ""]
 
 
@@ -50,6 +53,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+if len(sys.argv) > 4:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3], sys.argv[4])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 with open(os.path.join(folder, "port.part"), "w", encoding="utf-8") as port:
     port.write(str(server.server_port))
 os.rename(os.path.join(folder, "port.part"), os.path.join(folder, "port"))

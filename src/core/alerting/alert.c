@@ -26,7 +26,7 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_PARTIAL] = { "partial", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false, "the run of jobs taken in part" },
     [ALERT_HEADERS_LEFT_OUT] = { "headers_left_out", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false,
                                  "the run of jobs that went without a header of theirs" },
-    [ALERT_JOB_BLOCKED] = { "job_blocked", SEVERITY_WARNING, ALERT_COUNT, MEASURE_JOBS, false, "the run of refused jobs" },
+    [ALERT_JOB_BLOCKED] = { "job_blocked", SEVERITY_WARNING, ALERT_STATE, MEASURE_NONE, false, "the hold of refused jobs" },
     [ALERT_TENANT_BLOCKED] = { "tenant_blocked", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, true, "the tenant's block" },
     [ALERT_DEAD_PER_TENANT] = { "dead_per_tenant", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, true,
                                 "the tenant's pile of dead letters" },
@@ -355,6 +355,9 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
     case ALERT_STORE_DAMAGED:
         buffer_append_text(out, "a page of the store cannot be read: insist doctor says what is damaged, a backup mends it");
         break;
+    case ALERT_JOB_BLOCKED:
+        buffer_append_text(out, "a job is refused each time and is held alone");
+        break;
     default:
         buffer_append_text(out, "held until a look goes well or somebody resumes it");
         break;
@@ -370,7 +373,6 @@ static void append_count(const struct alert_facts *facts, struct buffer *out)
         [ALERT_PARTIAL] = { "job was taken in part", "jobs were taken in part" },
         [ALERT_HEADERS_LEFT_OUT] = { "job went without a header that it may not set",
                                      "jobs went without a header that they may not set" },
-        [ALERT_JOB_BLOCKED] = { "job was refused and is held", "jobs were refused and are held" },
         [ALERT_EXPIRED] = { "job was too old before it was done", "jobs were too old before they were done" },
     };
     assert(ends[facts->kind][0]);

@@ -49,15 +49,6 @@ void alerts_headers_left_out(struct engine *engine, struct dest *dest)
     dest->alerts.due = true;
 }
 
-void alerts_job_refused(struct engine *engine, struct dest *dest, struct slice reason)
-{
-    if (!engine->alerts.book || !is_watched(dest))
-        return;
-    hold_reason_set(&dest->alerts.refused, reason);
-    dest->alerts.came[ALERT_JOB_BLOCKED]++;
-    dest->alerts.due = true;
-}
-
 void alerts_jobs_expired(struct engine *engine, int64_t count)
 {
     engine->alerts.expired_untold += count;
@@ -202,9 +193,7 @@ static void read_jobs(struct engine *engine, struct dest *dest)
             continue;
         if (alert_types[kind].shape != ALERT_COUNT)
             continue;
-        const char *reason = kind == ALERT_JOB_BLOCKED ? dest->alerts.refused : NULL;
-        const struct alert_subject subject = { .kind = (enum alert_kind)kind, .dest = dest, .tenant = SLICE(""),
-                                               .reason = slice_from(reason) };
+        const struct alert_subject subject = { .kind = (enum alert_kind)kind, .dest = dest, .tenant = SLICE("") };
         const struct alert_reading reading = { .watched = true, .value = (double)*came,
                                                .limit = (double)dest->config->alerts.quiet_ms,
                                                .gone = dest->alerts.counted && dest->alerts.counts.dead == 0 };
@@ -226,6 +215,9 @@ static void read_blocks(struct engine *engine, struct dest *dest)
     bool first = block_holds(&dest->gate.block), blocked = first || dest->fallback.paused; /* or its second address */
     read_state(engine, dest, ALERT_BLOCKED, &(struct alert_reading){ .watched = true, .value = blocked, .limit = 1 },
                first ? dest->block.reason : dest->fallback_reason);
+    bool refused = dest->block.alone_until != INSTANT_NONE && engine_now(engine) < dest->block.alone_until;
+    read_state(engine, dest, ALERT_JOB_BLOCKED, &(struct alert_reading){ .watched = true, .value = refused, .limit = 1 },
+               dest->block.alone_reason);
     for (const struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
         if (!block_holds(&lane->block))
             continue;

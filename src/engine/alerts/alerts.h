@@ -59,7 +59,6 @@ struct dest_alerts {
     int64_t age_saved;    /* with so many jobs */
     struct share_window ended;
     struct growth_window growth;
-    char *refused; /* the last job that is held because it was refused, and why */
 };
 
 void dest_alerts_init(struct dest_alerts *alerts);
@@ -71,8 +70,6 @@ void alerts_jobs_expired(struct engine *engine, int64_t count);
 void alerts_headers_left_out(struct engine *engine, struct dest *dest);
 /* A read of the store failed. What is not damage says nothing. */
 void alerts_store_failed(struct engine *engine, const struct error *err);
-/* A job is held because it was refused, and nothing else is. */
-void alerts_job_refused(struct engine *engine, struct dest *dest, struct slice reason);
 /* A job has ended; this is how it was claimed. */
 void alerts_job_left(struct dest *dest, const struct job *job);
 

@@ -13,6 +13,7 @@
 
 enum {
     REASON_BYTES_MAX = 2 * HOLD_REASON_BYTES_MAX, /* before it is cut */
+    ALONE_MARGIN_MS = 2 * 60 * 1000,              /* for a job that comes late to its next try */
     RELEASE_PAGE = 64,                            /* jobs looked at together */
 };
 
@@ -22,11 +23,10 @@ static void append_reason(struct buffer *out, const struct job *job, const struc
     struct buffer text;
     buffer_init(&text, HOLD_REASON_BYTES_MAX);
     redact(&text, answer->text, HOLD_REASON_BYTES_MAX);
-    if (unsent)
-        buffer_printf(out, "nothing can be sent, as seen with job %.*s of tenant %.*s: ", SLICE_ARG(job->id),
-                      SLICE_ARG(job->tenant));
-    else
-        buffer_printf(out, "job %.*s of tenant %.*s was refused: ", SLICE_ARG(job->id), SLICE_ARG(job->tenant));
+    buffer_printf(out, "%s %.*s", unsent ? "nothing can be sent, as seen with job" : "job", SLICE_ARG(job->id));
+    if (job->tenant.len > 0)
+        buffer_printf(out, " of tenant %.*s", SLICE_ARG(job->tenant));
+    buffer_append_text(out, unsent ? ": " : " was refused: ");
     if (answer->code.len > 0)
         buffer_printf(out, "%.*s, ", SLICE_ARG(answer->code));
     buffer_append(out, buffer_slice(&text));
@@ -87,6 +87,17 @@ static void hold_tenant(struct lane_state *lane, const struct job *job, const st
     log_block("tenant_blocked", dest, job, answer, &lane->block, lane->hold.reason);
 }
 
+/* It was refused a second time at least, and no other one is: somebody is to know for as long as that goes on. */
+static void note_alone(struct dest *dest, const struct job *job, struct slice reason, instant now)
+{
+    instant until = instant_add(now, block_job_ms(job->step_count + 1) + ALONE_MARGIN_MS);
+    if (dest->block.alone_until == INSTANT_NONE || until > dest->block.alone_until)
+        dest->block.alone_until = until;
+    hold_reason_set(&dest->block.alone_reason, reason);
+    dest->saved.looked = true; /* it outlives a restart */
+    dest->alerts.due = true;
+}
+
 static bool was_refused(const struct job *job)
 {
     return job->step == STEP_SEND && job->last_class == OUTCOME_BLOCKED && job->step_count > 0;
@@ -111,8 +122,8 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
         hold_dest(dest, job, answer, buffer_slice(&reason), now);
     else if (scope == BLOCK_TENANT)
         hold_tenant(lane, job, answer, buffer_slice(&reason), now);
-    else if (refusal.again && job->step_count == 1 && !held && !slice_equal(job->tenant, NOTIFY_TENANT))
-        alerts_job_refused(engine, dest, buffer_slice(&reason));
+    else if (refusal.again && !held && !slice_equal(job->tenant, NOTIFY_TENANT))
+        note_alone(dest, job, buffer_slice(&reason), now);
     buffer_release(&reason);
     engine_wake(engine);
 }
@@ -171,6 +182,8 @@ bool blocks_resume(struct engine *engine, struct dest *dest)
             block_init(&engine->lanes.by_id[i]->block);
     hold_reason_set(&dest->block.reason, SLICE(""));
     dest->block.lane = 0;
+    dest->block.alone_until = INSTANT_NONE;
+    dest->alerts.due = true;
     release_begin(engine, dest, 0);
     return held || dest->holds.count < lanes;
 }

@@ -24,6 +24,8 @@ struct block_release {
 struct dest_block {
     char *reason; /* why its gate is blocked; NULL: it is not, or nobody knows */
     int64_t lane; /* the only tenant's that there was then; 0: there were others */
+    instant alone_until; /* jobs that are held alone are tried again before; INSTANT_NONE: there are none */
+    char *alone_reason;  /* the last of them, and why */
     struct block_release release;
 };
 

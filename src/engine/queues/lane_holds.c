@@ -2,6 +2,7 @@
  * Lanes that are held for themselves, by an operator or because their answers are refused: the others go on.
  */
 #include "base/log.h"
+#include "engine/alerts/notify.h"
 #include "engine/loop.h"
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
@@ -172,7 +173,8 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 {
     struct dest *dest = newcomer->dest;
     struct lane_state *asked = lane_find(engine, dest->holds.asked_lane);
-    if (dest->block.lane != 0 && dest->block.lane != newcomer->id) {
+    bool is_tenant = !slice_equal(slice_from(newcomer->tenant), NOTIFY_TENANT);
+    if (dest->block.lane != 0 && dest->block.lane != newcomer->id && is_tenant) {
         dest->block.lane = 0;
         block_hasten(&dest->gate.block, engine_now(engine));
     }
