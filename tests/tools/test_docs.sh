@@ -64,6 +64,17 @@ events_stand_in_the_page() { # every name between log_event( and its first field
     done <"$folder/events"
 }
 
+# [`function`](../src/file.c) in ARCHITECTURE: it is defined there. And the way of a job stays short.
+functions_are_where_the_walk_says() {
+    grep -oE '\[`[a-z_]+`\]\(\.\./src/[a-z_/]+\.c\)' docs/ARCHITECTURE.md | sed 's/\[`//;s/`\](\.\.\// /;s/)$//' >"$folder/walk"
+    [ "$(wc -l <"$folder/walk")" -gt 20 ] || { echo "few functions found"; return 1; }
+    while read -r name file; do
+        grep -qE "^[a-z][a-z_ *]*\b$name\(" "$file" || { echo "$file does not define $name"; return 1; }
+    done <"$folder/walk"
+    of_a_job=$(grep -oE '^\|.*\[`[a-z_]+`\]\(\.\./src.*' docs/ARCHITECTURE.md | grep -oE '`[a-z_]+`' | sort -u | wc -l)
+    [ "$of_a_job" -le 25 ] || { echo "the way of a job is $of_a_job functions long"; return 1; }
+}
+
 # `insist COMMAND [WORD]` as the pages have it: each command is there, and of those that take a word first, the word.
 commands_of_the_pages_exist() {
     grep -hoE '\binsist [a-z]+( [a-z]+)?' README.md docs/*.md presets/README.md examples/*.yaml | sort -u >"$folder/named"
@@ -99,4 +110,5 @@ done
 check "the pages name only commands that there are" commands_of_the_pages_exist
 check "the pages name only types of events that there are" event_types_of_the_pages_exist
 check "every event of the log stands in docs/operations.md" events_stand_in_the_page
+check "ARCHITECTURE finds its functions, and few lead through it" functions_are_where_the_walk_says
 finish
