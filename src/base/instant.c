@@ -1,5 +1,7 @@
 #include "base/instant.h"
 
+#include "base/zone.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -166,14 +168,14 @@ static bool take_date(struct slice *rest, struct civil *c)
            take_field(rest, 2, "Tt ", &c->day) && take_field(rest, 2, ":", &c->hour);
 }
 
-/* `local_ms`: of a time without a zone; NULL: it must have one. */
-static enum status parse(struct slice text, const int64_t *local_ms, instant *ret_at, struct error *err)
+/* `zone`: of a time without one; NULL: it must have one. */
+static enum status parse(struct slice text, const struct zone *zone, instant *ret_at, struct error *err)
 {
     struct civil c = { 0 };
     struct slice rest = text;
     int64_t offset_ms;
     /* Java writes a whole minute without its seconds. */
-    bool minutes = local_ms && take_date(&rest, &c) && take_field(&rest, 2, NULL, &c.minute) && rest.len == 0;
+    bool minutes = zone && take_date(&rest, &c) && take_field(&rest, 2, NULL, &c.minute) && rest.len == 0;
     if (!minutes)
         rest = text;
     /* The last digit of the seconds has no fixed end: a fraction or the zone follows. */
@@ -182,8 +184,8 @@ static enum status parse(struct slice text, const int64_t *local_ms, instant *re
     if (!shaped || !civil_is_valid(&c))
         return error_set(err, STATUS_INVALID, "\"%.*s\" is not a time; write it like 2025-01-12T10:40:00Z",
                          (int)(text.len < 64 ? text.len : 64), text.data);
-    if (rest.len == 0 && local_ms)
-        offset_ms = *local_ms;
+    if (rest.len == 0 && zone)
+        offset_ms = zone_offset_ms(zone, instant_from_civil(&c));
     else if (!take_zone(rest, &offset_ms))
         return error_set(err, STATUS_INVALID, "time \"%.*s\" has no zone; end it with Z or an offset like -03:00",
                          (int)(text.len < 64 ? text.len : 64), text.data);
@@ -200,9 +202,9 @@ enum status instant_parse(struct slice text, instant *ret_at, struct error *err)
     return parse(text, NULL, ret_at, err);
 }
 
-enum status instant_parse_in(struct slice text, int64_t offset_ms, instant *ret_at, struct error *err)
+enum status instant_parse_in(struct slice text, const struct zone *zone, instant *ret_at, struct error *err)
 {
-    return parse(text, &offset_ms, ret_at, err);
+    return parse(text, zone, ret_at, err);
 }
 
 instant instant_add(instant at, int64_t delay_ms)

@@ -27,12 +27,13 @@ enum {
 /* "2025-01-12T10:51:41.234Z", always UTC with milliseconds. The instant is clipped to years 1 to 9999. */
 void instant_format(instant at, char ret_text[INSTANT_TEXT_BYTES]);
 
-/* RFC 3339 with a zone: "...Z" or "...+03:00"; a time without a zone is refused, it could be any of 24 moments. */
 /* A zone: Z, UTC, or an offset like -03:00. False: it is none. */
 bool instant_zone_parse(struct slice text, int64_t *ret_offset_ms);
-/* The same for a time that may leave its zone out, and its seconds with it: then it is in this one. */
-enum status instant_parse_in(struct slice text, int64_t offset_ms, instant *ret_at, struct error *err) MUST_CHECK;
+/* RFC 3339 with a zone: "...Z" or "...+03:00"; a time without a zone is refused, it could be any of 24 moments. */
 enum status instant_parse(struct slice text, instant *ret_at, struct error *err) MUST_CHECK;
+/* The same for a time that may leave its zone out, and its seconds with it: then it is in this one (zone.h). */
+struct zone;
+enum status instant_parse_in(struct slice text, const struct zone *zone, instant *ret_at, struct error *err) MUST_CHECK;
 
 /* at + delay_ms, saturating at INSTANT_MAX. */
 instant instant_add(instant at, int64_t delay_ms);

@@ -1,6 +1,7 @@
 #include "config/checks.h"
 
 #include "base/pattern.h"
+#include "base/zone.h"
 
 #include <string.h>
 
@@ -82,8 +83,10 @@ static const char *check_pattern(struct slice text)
 
 const char *check_zone(struct slice text)
 {
-    int64_t offset_ms;
-    return instant_zone_parse(text, &offset_ms) ? NULL : "must be UTC or an offset like -03:00";
+    struct zone zone;
+    return zone_of_offset(text, &zone) || zone_name_is_possible(text)
+               ? NULL
+               : "must be UTC, an offset like -03:00, or a place like America/Sao_Paulo";
 }
 
 const char *check_reason(struct slice text)

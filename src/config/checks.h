@@ -18,7 +18,7 @@ const char *check_store(struct slice text);       /* sqlite:PATH, memory:, ... *
 const char *check_email(struct slice text);       /* one address */
 const char *check_helo(struct slice text);        /* mail.example.org, or [192.0.2.1] */
 const char *check_alert(struct slice text);       /* critical, max_retries_exceeded */
-const char *check_zone(struct slice text);        /* -03:00 */
+const char *check_zone(struct slice text);        /* -03:00, America/Sao_Paulo */
 const char *check_reason(struct slice text);      /* Retry {n} of {max} */
 const char *check_error_code(struct slice text);  /* json:/error/code */
 const char *check_maintenance(struct slice text); /* Sun 02:00-04:00 */

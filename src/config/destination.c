@@ -1,7 +1,9 @@
 #include "config/destination.h"
 
 #include "config/checks.h"
+#include "config/expand.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BAD_RULES_MAX = 10, LOCAL_BYTES_MAX = 64 << 20, KEY_BYTES_MAX = 32 << 20 };
@@ -16,6 +18,8 @@ static const struct {
     [TRANSPORT_SMTP] = { "smtp", { "smtp://", "smtps://" }, true },
     [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false },
 };
+
+#define ZONE_FOLDER "/usr/share/zoneinfo/"
 
 struct finish {
     struct settings *settings;
@@ -170,6 +174,30 @@ static void limit_check(const struct finish *finish)
         FINISH_PROBLEM(finish, &contingency->ramp, "ramp goes beyond the %lld that the destination takes", (long long)limit);
 }
 
+/* An offset, or a place in the system's tz database. */
+static void zone_finish(const struct finish *finish)
+{
+    struct policy *policy = &finish->config->policy;
+    char path[sizeof ZONE_FOLDER + ZONE_NAME_BYTES_MAX];
+    struct buffer file;
+    struct error error;
+    if (!policy->zone || zone_of_offset(slice_from(policy->zone), &policy->zone_rules))
+        return;
+    bool possible = zone_name_is_possible(slice_from(policy->zone)); /* else it was told already */
+    snprintf(path, sizeof path, ZONE_FOLDER "%s", possible ? policy->zone : "");
+    enum status status = possible ? file_read(path, ZONE_FILE_BYTES_MAX, true, &file, &error) : STATUS_INVALID;
+    if (status == STATUS_OK) {
+        status = zone_read(buffer_slice(&file), finish->settings->memory, &policy->zone_rules, &error);
+        buffer_release(&file);
+    }
+    if (status != STATUS_OK && possible)
+        FINISH_PROBLEM(finish, &policy->zone,
+                       "zone: there is no \"%s\" in the tz database (%s%s: %s); is the package tzdata there?", policy->zone,
+                       ZONE_FOLDER, policy->zone, error.text);
+    if (status != STATUS_OK)
+        policy->zone = NULL;
+}
+
 static void doubt_finish(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
@@ -177,8 +205,6 @@ static void doubt_finish(const struct finish *finish)
     policy->can_verify = config->verify.url != NULL;
     policy->verify_after_ms = config->verify.after_ms;
     policy->poll_every_ms = config->poll.every_ms;
-    if (policy->zone && !instant_zone_parse(slice_from(policy->zone), &policy->zone_ms))
-        policy->zone = NULL; /* told already */
     if (finish->real && policy->in_doubt == DOUBT_VERIFY && !policy->can_verify)
         FINISH_PROBLEM(
             finish, &policy->in_doubt,
@@ -383,6 +409,7 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     smtp_finish(&finish);
     bounds_check(&finish);
     limit_check(&finish);
+    zone_finish(&finish);
     doubt_finish(&finish);
     health_finish(&finish);
     windows_finish(&finish);

@@ -453,7 +453,9 @@ static const struct setting destination_rows[] = {
     { "id_pattern", SETTING_TEXT, AT(policy.id_pattern_text), .meaning = "A pattern that the whole of each id must match." },
     { "zone", SETTING_TEXT, AT(policy.zone),
       .meaning = "Where a time of a question to decide is that has no zone, as of Java's LocalDateTime: an offset like "
-                 "-03:00, or UTC. Without it such a time is refused.",
+                 "-03:00, UTC, or a place like America/Sao_Paulo, whose rules the system's tz database (package tzdata) has "
+                 "when the configuration is read. Of a time that the clock shows twice the earlier is meant. Without it "
+                 "such a time is refused.",
       .check = check_zone },
     { "job_ttl", SETTING_DURATION, AT(job_ttl_ms), "0s", "0s", "3650d", .meaning = "A job that is older is dead. 0s: no limit." },
     { "dead", SETTING_SECTION, 0, .meaning = "Dead letters.", .section = &dead_section },

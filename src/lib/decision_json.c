@@ -36,7 +36,7 @@ const char *decision_error_code(enum verdict verdict)
 enum status decision_time_parse(const struct policy *policy, struct slice text, instant *ret_at, struct error *err)
 {
     instant at;
-    enum status status = policy && policy->zone ? instant_parse_in(text, policy->zone_ms, &at, err)
+    enum status status = policy && policy->zone ? instant_parse_in(text, &policy->zone_rules, &at, err)
                                                 : instant_parse(text, &at, err);
     if (status != STATUS_OK)
         return status;

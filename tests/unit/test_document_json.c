@@ -156,18 +156,22 @@ static void last_submission_is_optional(void **state)
 /* C-17, C-19: a policy's own zone for times that have none, and its own words for the reason. */
 static void a_policy_has_its_zone_and_words(void **state)
 {
-    static const char file[] = "destinations: { d: { preset: tiss, url: 'https://a.example', zone: '-03:00',\n"
-                               "  retry: { reason: 'Erro transiente, tentativa {n} de {max}' } } }\n";
+    static const char *const zones[] = { "-03:00", "America/Sao_Paulo" };
+    char file[256];
     static const char *const times[] = { "2025-01-12T07:40:00", "2025-01-12T07:40", "2025-01-12T07:40:00.000000",
                                          "2025-01-12T10:40:00Z", "2025-01-12T11:40:00+01:00" };
     struct insist_policy *policy = NULL;
-    char problem[256];
+    char problem[512];
     (void)state;
-    assert_int_equal(insist_policy_from_yaml(file, strlen(file), "d", &policy, problem, sizeof problem), INSIST_OK);
-    for (size_t i = 0; i < COUNT(times); i++) {
+    for (size_t i = 0; i < COUNT(zones) * COUNT(times); i++) {
+        snprintf(file, sizeof file,
+                 "destinations: { d: { preset: tiss, url: 'https://a.example', zone: '%s',\n"
+                 "  retry: { reason: 'Erro transiente, tentativa {n} de {max}' } } }\n", zones[i / COUNT(times)]);
+        assert_int_equal(insist_policy_from_yaml(file, strlen(file), "d", &policy, problem, sizeof problem), INSIST_OK);
         char question[200];
         snprintf(question, sizeof question,
-                 "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT\",\"retryCount\":1,\"now\":\"%s\"}", times[i]);
+                 "{\"claimId\":\"CLM-2025-001\",\"submissionError\":\"TIMEOUT\",\"retryCount\":1,\"now\":\"%s\"}",
+                 times[i % COUNT(times)]);
         json_t *answer = asked(policy, question);
         instant next_at;
         assert_int_equal(instant_parse((struct slice){ json_string_value(json_object_get(answer, "nextRetryTime")), 24 },
@@ -175,8 +179,18 @@ static void a_policy_has_its_zone_and_words(void **state)
         assert_int_equal(next_at - json_integer_value(json_object_get(answer, "backoffMs")), now_ms);
         assert_string_equal(json_string_value(json_object_get(answer, "retryReason")), "Erro transiente, tentativa 2 de 5");
         json_decref(answer);
+        insist_policy_free(policy);
     }
-    insist_policy_free(policy);
+    static const struct { const char *zone, *says; } wrong[] = {
+        { "America/Nowhere", "there is no \"America/Nowhere\" in the tz database" }, { "../etc/passwd", "must be UTC, an offset" },
+        { "America", "in the tz database" }, { "tzdata.zi", "must be UTC, an offset" }, { "+25:00", "must be UTC, an offset" },
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        snprintf(file, sizeof file, "destinations: { d: { preset: tiss, url: 'https://a.example', zone: '%s' } }\n", wrong[i].zone);
+        assert_int_not_equal(insist_policy_from_yaml(file, strlen(file), "d", &policy, problem, sizeof problem), INSIST_OK);
+        if (!strstr(problem, wrong[i].says))
+            fail_msg("%s: %s", wrong[i].zone, problem);
+    }
 }
 
 /* S0-130, S1-106, C-22: 2 seconds are allowed for one decision; here a thousand have one. */

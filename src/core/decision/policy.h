@@ -6,6 +6,7 @@
 #define CORE_DECISION_POLICY_H
 
 #include "base/pattern.h"
+#include "base/zone.h"
 #include "core/decision/classify.h"
 #include "core/decision/job.h"
 
@@ -54,7 +55,7 @@ struct policy {
     struct pattern *id_pattern; /* NULL: any id */
     const char *id_pattern_text;
     const char *zone;         /* of times that have none; NULL: they are refused */
-    int64_t zone_ms;          /* its offset */
+    struct zone zone_rules;   /* of that */
     const char *retry_reason; /* "Retry {n} of {max}": the words of retryReason; NULL: our own */
 };
 
