@@ -50,7 +50,8 @@ static struct arena_chunk *chunk_with_room(struct arena *arena, size_t size)
 static void *take(struct arena *arena, size_t size)
 {
     size_t align = alignof(max_align_t);
-    if (size > arena->limit_bytes - arena->used_bytes || size > SIZE_MAX / 2)
+    size_t limit = arena->limit_bytes ? arena->limit_bytes : SIZE_MAX;
+    if (size > limit - arena->used_bytes || size > SIZE_MAX / 2)
         return NULL;
     size_t rounded = (size + align - 1) / align * align;
     struct arena_chunk *chunk = chunk_with_room(arena, rounded);

@@ -13,9 +13,10 @@ struct arena_chunk;
 struct arena {
     struct arena_chunk *chunk;
     size_t used_bytes;  /* handed out in all */
-    size_t limit_bytes; /* refuse beyond */
+    size_t limit_bytes; /* refuse beyond; 0: the machine's memory is the limit */
 };
 
+/* For one with a limit; a zeroed arena is ready and has none. */
 void arena_init(struct arena *arena, size_t limit_bytes);
 void arena_release(struct arena *arena);
 

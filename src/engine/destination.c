@@ -320,11 +320,10 @@ static void dest_restore(struct engine *engine, struct dest *dest, struct slice 
 /* What an earlier process, or an earlier configuration, left of it: dest->saved.text. Nothing when there is no store yet. */
 static enum status read_saved(const struct engine *engine, struct dest *dest, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct slice state;
     if (dest->saved.is_read || !engine->reader)
         return STATUS_OK;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status =
         engine->reader->ops->reader_saved(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
     if (status == STATUS_OK) {
@@ -342,9 +341,8 @@ static enum status read_saved(const struct engine *engine, struct dest *dest, st
 /* After dests_configure: what is kept is read by the rules. All are restored, whatever fails. */
 static enum status restore_saved(struct engine *engine, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     enum status failed = STATUS_OK;
-    arena_init(&memory, SIZE_MAX / 2);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         if (!dest->saved.is_read || dest->saved.restored)
             continue;

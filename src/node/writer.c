@@ -162,7 +162,6 @@ enum status notice_of(const struct store_op *ops, size_t count, instant now, str
     struct notice *notice = calloc(1, sizeof *notice);
     if (!notice)
         return STATUS_NO_MEMORY;
-    arena_init(&notice->memory, SIZE_MAX / 2);
     notice->lanes = arena_alloc_array(&notice->memory, changes, sizeof *notice->lanes);
     struct map lanes;
     map_init(&lanes, 0);
@@ -265,8 +264,6 @@ static void commit_group(struct writer *writer)
     instant now = writer->settings.now(writer->settings.context);
     struct error error = { .status = STATUS_OK };
     struct batch_group *group = calloc(1, sizeof *group);
-    if (group)
-        arena_init(&group->memory, SIZE_MAX / 2);
 
     atomic_store(&writer->busy, true);
     atomic_store(&writer->progressed_at, now);
@@ -345,9 +342,8 @@ static void tell_clock(struct writer *writer, instant now)
               FIELD_CSTR("advice", "the system's clock went back; the daemon goes on by its own until it is started again"));
     snprintf(note, sizeof note, "{\"note\":\"clock_put_back\",\"ms\":%lld}", (long long)ahead_ms);
     struct store_op op = { .kind = OP_NOTE, .data = slice_from(note) };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = writer->settings.store->ops->apply(writer->settings.store, now, &op, 1, &memory, &error);
     arena_release(&memory);
     writer->unsynced = writer->unsynced || status == STATUS_OK;

@@ -181,10 +181,9 @@ static enum status read_jobs(struct store_reader *reader, struct reading *readin
 {
     struct job_filter filter = { .destination = slice_from(reading->backlog->destination) };
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct job *jobs;
         size_t count;
-        arena_init(&memory, SIZE_MAX / 2);
         enum status status = reader->ops->reader_jobs(reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count,
                                                       &filter.before_seq, err);
         for (size_t i = 0; status == STATUS_OK && i < count; i++)
@@ -302,8 +301,6 @@ enum status backlog_read(struct store_reader *reader, struct slice wanted, size_
 {
     struct backlog backlog = { 0 };
     struct choice choice = { 0 };
-    arena_init(&backlog.memory, SIZE_MAX / 2);
-    arena_init(&choice.memory, SIZE_MAX / 2);
     map_init(&choice.by_name, 0);
     enum status status = store_each_lane(reader, choice_add, &choice, err);
     if (status == STATUS_OK)
@@ -398,8 +395,7 @@ static enum status restore_one(const struct backlog *backlog, size_t number, str
             .deadline = job->deadline,
         },
     };
-    struct arena memory;
-    arena_init(&memory, SIZE_MAX / 2);
+    struct arena memory = { 0 };
     enum status status = apply_one(store, job->created_at, &insert, &memory, err);
     *ret_seq = status == STATUS_OK && insert.status == STATUS_OK ? insert.insert.ret_seq : 0;
     if (status == STATUS_OK && insert.status != STATUS_OK && insert.status != STATUS_FULL)
@@ -417,8 +413,7 @@ enum status backlog_restore(const struct backlog *backlog, struct store *store, 
     if (backlog->state) {
         struct store_op op = { .kind = OP_DESTINATION,
                                .save = { .name = slice_from(destination), .value = slice_from(backlog->state) } };
-        struct arena memory;
-        arena_init(&memory, SIZE_MAX / 2);
+        struct arena memory = { 0 };
         status = apply_one(store, now, &op, &memory, err);
         arena_release(&memory);
     }

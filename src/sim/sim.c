@@ -309,9 +309,8 @@ static void arrive(struct sim *sim)
     const struct destination_config *destination = sim->settings->destination;
     struct arrival arrival = load_arrival(&sim->settings->load, sim->next_arrival);
     char tenant[TENANT_BYTES], id[NAME_BYTES];
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
-    arena_init(&memory, SIZE_MAX / 2);
     tenant_name(sim, arrival.tenant, tenant, sizeof tenant);
     snprintf(id, sizeof id, "SIM-2025-%" PRId64, sim->next_arrival + 1);
     struct store_op op = {
@@ -429,11 +428,10 @@ static enum status find_expired(struct sim *sim, struct error *err)
     struct ledger *ledger = sim->ledger;
     for (int64_t i = 0; i < sim->job_max; i++) {
         struct job job;
-        struct arena memory;
+        struct arena memory = { 0 };
         int64_t number = sim->job_of_seq[i];
         if (number < 0 || ledger->jobs[number].end != END_OPEN)
             continue;
-        arena_init(&memory, SIZE_MAX / 2);
         enum status status = sim->reader->ops->reader_job_seq(sim->reader, i + 1, false, &memory, &job, err);
         bool gone = status == STATUS_NOT_FOUND; /* the dead letter's time to live ended too */
         if (gone || (status == STATUS_OK && job.state == STATE_DEAD))

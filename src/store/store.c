@@ -63,9 +63,8 @@ enum status store_each_lane(struct store_reader *reader, enum status (*visit)(vo
     int64_t after = 0;
     size_t count;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 2);
         status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
         for (size_t i = 0; status == STATUS_OK && i < count; i++) {
             status = visited(visit(context, &lanes[i]), err);
@@ -84,9 +83,8 @@ enum status store_each_saved(struct store_reader *reader, struct slice space,
     size_t count;
     buffer_init(&before, SIZE_MAX / 4);
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct saved *saved;
-        arena_init(&memory, SIZE_MAX / 2);
         status = reader->ops->reader_saved_list(reader, space, buffer_slice(&before), STORE_PAGE_MAX, &memory, &saved,
                                                 &count,
                                                err);

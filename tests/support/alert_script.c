@@ -44,7 +44,7 @@ size_t alert_notes(struct world *world, struct slice space, struct slice *ret_fi
     struct saved *saved;
     struct error error;
     size_t count;
-    arena_init(memory, SIZE_MAX / 4);
+    *memory = (struct arena){ 0 };
     assert_int_equal(world->reader->ops->reader_saved_list(world->reader, space, SLICE(""), STORE_PAGE_MAX, memory, &saved, &count, &error),
                      STATUS_OK);
     if (count > 0 && ret_first)
@@ -70,13 +70,12 @@ size_t alert_cleared(struct world *world)
 
 size_t alert_events(struct world *world, const char *note)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *list;
     struct error error;
     size_t count, found = 0;
     int64_t after = 0;
     do {
-        arena_init(&memory, SIZE_MAX / 4);
         assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &list, &count, &error), STATUS_OK);
         for (size_t i = 0; i < count; i++) {
             found += list[i].type == EVENT_TYPE_NOTE && slice_search(list[i].data, slice_from(note)) < list[i].data.len;

@@ -36,10 +36,9 @@ void events_each(struct world *world, void (*see)(void *context, const struct ev
     int64_t after = 0;
     size_t count;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct event *events;
         struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
         assert_int_equal(world->reader->ops->reader_events(world->reader, after, STORE_PAGE_MAX, &memory, &events, &count,
                                                            &error),
                          STATUS_OK);

@@ -281,7 +281,7 @@ static enum status plan_check(struct plan *plan, int number, struct error *err)
 
 enum status script_apply(struct script *script, struct store *store, int number, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     memset(big, 'x', sizeof big);
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan)
@@ -293,7 +293,6 @@ enum status script_apply(struct script *script, struct store *store, int number,
     else
         plan_late(plan, number);
     add_note(plan); /* no batch leaves the store as it was */
-    arena_init(&memory, SIZE_MAX);
     uint64_t seed = store->seed;
     store->seed = SCRIPT_SEED; /* ids that the store makes depend on it, and equal runs must give equal ids */
     enum status status = store->ops->apply(store, plan->now, plan->ops, plan->count, &memory, err);
@@ -307,10 +306,9 @@ enum status script_apply(struct script *script, struct store *store, int number,
 
 enum status script_learn(struct script *script, struct store *store, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct store_op op = { .kind = OP_ORPHANS, .orphans = { .until = INSTANT_MAX, .max = SCRIPT_SEQ_MAX } };
     *script = (struct script){ { 0 } };
-    arena_init(&memory, SIZE_MAX);
     enum status status = store->ops->apply(store, script_now(0), &op, 1, &memory, err);
     if (status == STATUS_OK)
         tokens_from(script, op.orphans.ret_jobs, op.orphans.ret_count);

@@ -119,7 +119,6 @@ void world_begin(struct world *world, const char *yaml, instant now)
     world->destination = destination;
     world->health = health;
     world->now = now;
-    arena_init(&shown, SIZE_MAX / 4);
     buffer_init(&problems, 64 * 1024);
     if (config_parse(slice_from(yaml), "test.yaml", &world->config, &problems) != STATUS_OK)
         fail_msg("%s", problems.data);
@@ -327,11 +326,10 @@ struct job world_job(struct world *world, const char *tenant, const char *id)
 struct lane_counts world_counts(struct world *world, const char *destination)
 {
     struct lane_counts sum = { 0 };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *lanes;
     size_t count;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->reader->ops->reader_lanes(world->reader, 0, STORE_PAGE_MAX, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         if (!slice_equal(lanes[i].destination, slice_from(destination)))

@@ -280,10 +280,9 @@ static void check_events(const struct chaos *chaos, struct store_reader *reader)
     int64_t number = 0;
     size_t count;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct event *events;
         struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
         check(reader->ops->reader_events(reader, number, PAGE, &memory, &events, &count, &error) == STATUS_OK, "%s", error.text);
         for (size_t i = 0; i < count; i++) {
             struct event again = events[i];
@@ -326,11 +325,10 @@ static void check_jobs(const struct chaos *chaos, struct store_reader *reader)
     int64_t completed = 0, dead = 0;
     int seen = 0;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct job *jobs;
         struct error error;
         size_t count;
-        arena_init(&memory, SIZE_MAX / 4);
         check(reader->ops->reader_jobs(reader, &filter, PAGE, false, &memory, &jobs, &count, &filter.before_seq, &error) == STATUS_OK,
               "%s", error.text);
         for (size_t i = 0; i < count; i++) {

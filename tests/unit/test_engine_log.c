@@ -150,7 +150,7 @@ static void a_decision_is_on_record(void **state)
         { "CLM-1-3", "INVALID_PATIENT_DATA", "PERMANENT", "Permanent error, not retried", 0, 0, 0, true },
     };
     struct world world = { .destination = fails_as_told };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count;
@@ -160,7 +160,6 @@ static void a_decision_is_on_record(void **state)
         if (i == 0 || strcmp(cases[i].claim, cases[i - 1].claim) != 0)
             world_add(&world, "d", "t", cases[i].claim, cases[i].error);
     world_run_for(&world, 6 * HOUR_MS);
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct event *found = NULL;

@@ -38,7 +38,7 @@ static int64_t names_somebody(struct world *world, const struct send *send, stru
 static void nobody_is_named(void **state)
 {
     struct world world = { .destination = names_somebody };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count, told = 0;
@@ -53,7 +53,6 @@ static void nobody_is_named(void **state)
     char *said = said_end();
     log_set_level(LOG_INFO);
     assert_int_equal(world_counts(&world, "d").dead, COUNT_OF(answers));
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         check(!strstr(said, answers[i].hidden), "the log tells %s", answers[i].hidden);

@@ -473,7 +473,7 @@ static void tiss_is_asked_every_five_minutes(void **state)
     struct bad_times outage = { .from = began + 60 * 1000, .until = began + 60 * 1000 + INT64_C(3600) * 1000 };
     struct world world = { .destination = is_away_at_times, .health = says_how_it_is, .context = &outage };
     struct engine_measures measures;
-    struct arena memory;
+    struct arena memory = { 0 };
     instant tried = 0;
     (void)state;
     world_begin(&world, "destinations: { d: { preset: tiss, url: 'http://127.0.0.1:1/', allow_private: true, "
@@ -487,7 +487,6 @@ static void tiss_is_asked_every_five_minutes(void **state)
     world_run_until(&world, outage.until);
     assert_int_equal(world.probe_count - asked, 12);
     assert_string_equal(standing(&world).mode, "normal");
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(engine_measures(world.engine, &memory, &measures), STATUS_OK);
     assert_true(measures.items[0].checked && !measures.items[0].up);
     arena_release(&memory);

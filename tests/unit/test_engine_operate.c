@@ -185,11 +185,10 @@ static void a_parked_tenant_does_not_wait_for_the_clock(void **state)
 /* The wait, and the factor, that the last failure of a job tells. */
 static void last_wait(struct world *world, const char *id, int64_t *ret_ms, double *ret_factor)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     size_t count;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->reader->ops->reader_history(world->reader, SLICE("t"), slice_from(id), STORE_PAGE_MAX, &memory,
                                                         &events, &count, &error),
                      STATUS_OK);
@@ -506,10 +505,9 @@ static size_t events_of(struct world *world, const char *id)
     size_t count = 0, read;
     int64_t after = 0;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct event *events;
         struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
         assert_int_equal(world->reader->ops->reader_events(world->reader, after, 500, &memory, &events, &read, &error), STATUS_OK);
         for (size_t i = 0; i < read; i++) {
             after = events[i].number;

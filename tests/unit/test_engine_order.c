@@ -25,7 +25,7 @@ static void answers_are_recorded_as_they_came(void **state)
 {
     struct answered answered = { .count = 0 };
     struct world world = { .destination = notes, .context = &answered };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     struct error error;
     char id[8];
@@ -39,7 +39,6 @@ static void answers_are_recorded_as_they_came(void **state)
     }
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(answered.count, JOBS);
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world.reader->ops->reader_events(world.reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         if (events[i].state != STATE_COMPLETED)

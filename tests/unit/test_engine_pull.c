@@ -78,11 +78,10 @@ static struct settlement nack(struct worker *worker, const struct job *job, cons
 {
     struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(code), .text = slice_from(text),
                                                        .retry_after_ms = retry_after_ms } };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct store_op op;
     struct settlement settlement;
     const struct policy *policy;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(engine_nack(worker->world->engine, &nack, &memory, &op, &settlement, &policy), STATUS_OK);
     world_apply(worker->world, &op);
     engine_nacked(worker->world->engine, &nack, &op, &settlement);
@@ -132,13 +131,12 @@ static void a_nack_acts_when_the_store_has_it(void **state)
     static struct settlement settlements[NACKS];
     struct world world = { 0 };
     struct worker worker = { .world = &world };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     int taken = 0;
     (void)state;
     world_begin(&world, "destinations: { d: { transport: pull, retry: { max_retries: 3 }, "
                         "breaker: { window: 1m, min_calls: 5, failure_rate: 0.5, open: 1m } } }\n", began);
-    arena_init(&memory, SIZE_MAX / 4);
     world_add(&world, "d", "t", "a", "x");
     world_run_for(&world, 1000);
     ask(&worker, 1);

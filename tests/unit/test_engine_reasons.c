@@ -60,11 +60,10 @@ static void a_reason_is_kept_whole(void **state)
 /* How many events tell of that change with that reason. */
 static size_t events_of(const struct world *world, const char *change, const char *reason)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     struct error error;
     size_t count, found = 0;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->reader->ops->reader_events(world->reader, 0, 500, &memory, &events, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         json_t *data = json_loadb(events[i].data.data, events[i].data.len, 0, NULL);

@@ -49,11 +49,10 @@ static int64_t says_how_it_is(struct world *world, const struct probe *probe, st
 /* All changes of the destination that were told, as "contingency(signal,timeout) recovering(checked) ...". */
 static void read_told(struct world *world, char *text, size_t size)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     size_t count, len = 0;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->reader->ops->reader_events(world->reader, 0, 1000, &memory, &events, &count, &error), STATUS_OK);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {

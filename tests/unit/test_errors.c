@@ -24,10 +24,9 @@ static struct fingerprint numbered(size_t number)
 
 static size_t count_of(const struct errors *errors, const char *destination)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     const struct known_error **list;
     size_t count;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(errors_list(errors, slice_from(destination), SIZE_MAX, &memory, &list, &count), STATUS_OK);
     arena_release(&memory);
     return count;
@@ -35,11 +34,10 @@ static size_t count_of(const struct errors *errors, const char *destination)
 
 static bool has(const struct errors *errors, const char *destination, const struct fingerprint *fingerprint)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     const struct known_error **list;
     size_t count;
     bool found = false;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(errors_list(errors, slice_from(destination), SIZE_MAX, &memory, &list, &count), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         found = found || strcmp(list[i]->fingerprint.text, fingerprint->text) == 0;
@@ -206,7 +204,6 @@ static struct error_report *reports_of(struct world *world, size_t *ret_count)
 {
     struct error_report *reports;
     arena_release(&listed);
-    arena_init(&listed, SIZE_MAX / 4);
     assert_int_equal(engine_errors(world->engine, SLICE(""), 100, &listed, &reports, ret_count), STATUS_OK);
     return reports;
 }
@@ -395,7 +392,7 @@ static void what_is_forgotten_stays_forgotten(void **state)
 static void all_pages_are_read(void **state)
 {
     struct world world = { .destination = by_script };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     static struct store_op ops[STORE_PAGE_MAX + 7];
     char name[32];
@@ -403,7 +400,6 @@ static void all_pages_are_read(void **state)
     struct error_report *reports;
     (void)state;
     world_begin(&world, TO(""), began);
-    arena_init(&memory, SIZE_MAX / 4);
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
         snprintf(name, sizeof name, "d%zu/%016zx", i % 2, i);
         ops[i].kind = OP_SAVE;

@@ -30,7 +30,7 @@ static struct read read_records(struct world *world)
     struct read read = { .count = 0 };
     struct saved *saved;
     struct error error;
-    arena_init(&read.memory, SIZE_MAX / 4);
+    read.memory = (struct arena){ 0 };
     assert_int_equal(world->reader->ops->reader_saved_list(world->reader, SPACE_INCIDENT, SLICE(""), RECORDS_MAX, &read.memory,
                                                           &saved, &read.count, &error),
                      STATUS_OK);
@@ -450,7 +450,7 @@ static void old_ones_are_deleted_with_their_lessons(void **state)
     struct bad_times never = { .from = INSTANT_MAX, .until = INSTANT_MAX };
     struct world world = { .destination = is_away_at_times, .context = &never };
     struct store_op lesson = { .kind = OP_SAVE };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     struct saved *saved;
     size_t count;
@@ -464,7 +464,6 @@ static void old_ones_are_deleted_with_their_lessons(void **state)
     world_run_for(&world, MINUTE_MS);
     struct read read = read_records(&world);
     assert_int_equal(read.count, 2);
-    arena_init(&memory, SIZE_MAX / 4);
     lesson.save = (struct op_save){ SPACE_INCIDENT_LESSONS, slice_from(read.ids[1]), SLICE("{}") };
     assert_int_equal(world.store->ops->apply(world.store, world.now, &lesson, 1, &memory, &error), STATUS_OK);
     arena_release(&read.memory);
@@ -509,7 +508,7 @@ static void what_is_written_is_read(void **state)
     };
     struct incident_record back;
     struct buffer first, second;
-    struct arena memory;
+    struct arena memory = { 0 };
     (void)state;
     for (int i = 0; i < 100; i++)
         incident_record_change(&record, (struct incident_change){ i, i % 2 ? MODE_RECOVERING : MODE_CONTINGENCY, CAUSE_RELAPSE,
@@ -519,7 +518,6 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(record.changes[INCIDENT_CHANGES_FIRST - 1].at, INCIDENT_CHANGES_FIRST - 1);
     assert_int_equal(record.changes[INCIDENT_CHANGES_MAX - 1].at, 99);
     assert_int_equal(record.changes[INCIDENT_CHANGES_FIRST].at, 100 - INCIDENT_CHANGES_MAX + INCIDENT_CHANGES_FIRST);
-    arena_init(&memory, SIZE_MAX / 4);
     buffer_init(&first, INCIDENT_RECORD_BYTES_MAX);
     buffer_init(&second, INCIDENT_RECORD_BYTES_MAX);
     incident_record_write(&first, &record);
@@ -543,8 +541,7 @@ static void what_is_no_record_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct incident_record record;
-        struct arena memory;
-        arena_init(&memory, SIZE_MAX / 4);
+        struct arena memory = { 0 };
         check(incident_record_read(slice_from(texts[i]), &memory, &record) == STATUS_INVALID, "%s", texts[i]);
         arena_release(&memory);
     }

@@ -70,12 +70,11 @@ static size_t known(const struct world *world)
 /* By the store's number of it. */
 static int64_t lane_id(const struct world *world, const char *tenant)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *lanes;
     struct error error;
     size_t count;
     int64_t id = 0;
-    arena_init(&memory, SIZE_MAX / 2);
     struct store_reader *reader = world->engine->reader;
     assert_int_equal(reader->ops->reader_lanes(reader, 0, 1000, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++)

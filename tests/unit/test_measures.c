@@ -42,7 +42,7 @@ static void begin(struct world *world, struct arena *memory, const char *setting
     snprintf(yaml, sizeof yaml,
              "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
              "  breaker: { min_calls: 100000 }, %s } }\n", settings);
-    arena_init(memory, SIZE_MAX / 4);
+    *memory = (struct arena){ 0 };
     world_begin(world, yaml, began);
 }
 

@@ -66,11 +66,10 @@ static struct lane_counts counts_of(struct store *store)
 {
     struct lane_counts sum = { 0 };
     struct store_reader *reader;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *lanes;
     struct error error;
     size_t count;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(store->ops->reader(store, &reader, &error), STATUS_OK);
     assert_int_equal(reader->ops->reader_lanes(reader, 0, STORE_PAGE_MAX, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {

@@ -45,9 +45,8 @@ struct added {
 
 static struct op_insert add(struct store *store, const struct added *added, int number)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     char id[32];
-    arena_init(&memory, SIZE_MAX / 4);
     snprintf(id, sizeof id, "job-%d", number);
     struct store_op op = {
         .kind = OP_INSERT,
@@ -64,8 +63,7 @@ static struct op_insert add(struct store *store, const struct added *added, int 
 /* Claims the first of a lane; with `event` it is settled so. */
 static void try_first(struct store *store, int64_t lane, instant at, enum job_event event, int64_t retries, instant run_at)
 {
-    struct arena memory;
-    arena_init(&memory, SIZE_MAX / 4);
+    struct arena memory = { 0 };
     struct store_op claim = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = at + 60000, .owner = SLICE("engine") } };
     apply(store, at, &claim, &memory);
     assert_int_equal(claim.claim.ret_count, 1);
@@ -86,7 +84,7 @@ static void try_first(struct store *store, int64_t lane, instant at, enum job_ev
 static struct store *store_filled(void)
 {
     struct store *store = store_new();
-    struct arena memory;
+    struct arena memory = { 0 };
     static const struct added jobs[] = {
         { "claims", "small", PRIORITY_CRITICAL, 1000, INSTANT_NONE, INSTANT_NONE, 5 },
         { "claims", "running", PRIORITY_NORMAL, 2000, INSTANT_NONE, INSTANT_NONE, 10 },
@@ -109,7 +107,6 @@ static struct store *store_filled(void)
         if (i == 2)
             try_first(store, inserted.ret_lane, began + 7000, EVENT_GIVE_UP, 0, 0);
     }
-    arena_init(&memory, SIZE_MAX / 4);
     struct store_op op = { .kind = OP_DESTINATION, .save = { .name = SLICE("claims"), .value = SLICE("{\"mode\":\"normal\"}") } };
     apply(store, began, &op, &memory);
     arena_release(&memory);

@@ -27,7 +27,6 @@ static struct store_op apply(struct store *store, instant now, struct store_op o
     static struct arena memory;
     struct error err = { STATUS_OK, "" };
     arena_release(&memory);
-    arena_init(&memory, SIZE_MAX / 2);
     if (store->ops->apply(store, now, &op, 1, &memory, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(op.status, STATUS_OK);
@@ -45,11 +44,10 @@ static struct store_op insert(struct store *store, const char *id, instant run_a
 static instant saved_at(struct store *store, const char *space, const char *name)
 {
     struct store_reader *reader;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error err;
     struct slice value;
     instant at = INSTANT_NONE;
-    arena_init(&memory, SIZE_MAX / 2);
     assert_int_equal(store->ops->reader(store, &reader, &err), STATUS_OK);
     assert_int_equal(reader->ops->reader_saved(reader, slice_from(space), slice_from(name), &memory, &value, &err), STATUS_OK);
     size_t quote = slice_find(value, '2');

@@ -131,12 +131,11 @@ static void a_store_is_made_only_where_one_is_meant(void **state)
 static enum status add(struct store *store, int number, struct error *err)
 {
     char id[16];
-    struct arena memory;
+    struct arena memory = { 0 };
     snprintf(id, sizeof id, "job-%d", number);
     struct store_op op = { .kind = OP_INSERT,
                            .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = slice_from(id),
                                        .run_at = start, .deadline = INSTANT_NONE, .payload = SLICE("{}") } };
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = store->ops->apply(store, start, &op, 1, &memory, err);
     arena_release(&memory);
     return status;

@@ -127,7 +127,7 @@ static int setup(void **state)
     if (!mkdtemp(f->folder))
         return -1;
     snprintf(f->path, sizeof f->path, "%s/data/store.db", f->folder);
-    arena_init(&f->memory, SIZE_MAX);
+    f->memory = (struct arena){ 0 };
     *state = f;
     return 0;
 }
@@ -367,8 +367,7 @@ static _Noreturn void child_insert(const char *path, int fd)
     if (open_at(path, NULL, &store, NULL) != STATUS_OK)
         _exit(1);
     for (;;) {
-        struct arena memory;
-        arena_init(&memory, SIZE_MAX);
+        struct arena memory = { 0 };
         for (size_t i = 0; i < 16; i++)
             ops[i] = insert_of("");
         if (store->ops->apply(store, start, ops, 16, &memory, NULL) != STATUS_OK || write(fd, "x", 1) != 1)

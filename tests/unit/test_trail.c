@@ -42,9 +42,8 @@ static struct store *open_store(const char *path, const char *key)
 
 static void apply(struct store *store, instant now, struct store_op op)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error err = { STATUS_OK, "" };
-    arena_init(&memory, SIZE_MAX / 2);
     if (store->ops->apply(store, now, &op, 1, &memory, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     arena_release(&memory);

@@ -55,10 +55,9 @@ static void new_generation(struct shadow *shadow)
 /* Invariant 5: a dead letter says what it died of. */
 static void check_dead_letter(struct world *world, const struct event *event)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job job;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     if (world->eye->ops->reader_job(world->eye, event->tenant, event->job, false, &memory, &job, &error) != STATUS_OK)
         violated(world, INVARIANT_SILENCE, "the dead letter %.*s is not there: %s", SLICE_ARG(event->job), error.text);
     struct shadow *shadow = world_job(world, event->job);
@@ -152,10 +151,9 @@ static void read_events(struct world *world)
 {
     size_t count;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct event *events;
         struct error error;
-        arena_init(&memory, SIZE_MAX / 4);
         assert_int_equal(world->eye->ops->reader_events(world->eye, world->event_number, PAGE, &memory, &events, &count, &error),
                          STATUS_OK);
         for (size_t i = 0; i < count; i++)
@@ -393,11 +391,10 @@ static void note_full(const struct world *world, bool full, int64_t *full_mono)
 
 static void look_at_lanes(struct world *world)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *lanes;
     size_t count;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     assert_true(count <= LANES_MAX);
     int64_t dead[DESTS] = { 0 };
@@ -476,11 +473,10 @@ struct recount {
 
 static void check_counts(struct world *world, const struct recount *recount)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *lanes;
     size_t count;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         const struct lane_counts *told = &lanes[i].counts;
@@ -527,11 +523,10 @@ void check_jobs(struct world *world)
     struct job_filter filter = { 0 };
     struct recount recount = { 0 };
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct job *jobs;
         struct error error;
         size_t count;
-        arena_init(&memory, SIZE_MAX / 4);
         assert_int_equal(world->eye->ops->reader_jobs(world->eye, &filter, PAGE, false, &memory, &jobs, &count,
                                                       &filter.before_seq, &error), STATUS_OK);
         for (size_t i = 0; i < count; i++)

@@ -226,11 +226,10 @@ void alerts_applied(struct world *world, const struct store_op *ops, size_t coun
 
 void check_alerts_kept(struct world *world)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct saved *saved;
     size_t count, standing = 0;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->eye->ops->reader_saved_list(world->eye, SPACE_ALERT, SLICE(""), KEPT_MAX, &memory, &saved, &count, &error),
                      STATUS_OK);
     for (const struct alert_view *view = world->alerts; view; view = view->next)

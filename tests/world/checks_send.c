@@ -565,12 +565,11 @@ static void check_ended(struct world *world, int number)
 {
     const struct shadow *shadow = &world->jobs[number];
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job job;
     struct error error;
     if (shadow->gone || (shadow->state != STATE_PENDING && shadow->state != STATE_RUNNING && shadow->state != STATE_WAITING))
         return;
-    arena_init(&memory, SIZE_MAX / 4);
     assert_int_equal(world->eye->ops->reader_job_seq(world->eye, shadow->seq, false, &memory, &job, &error), STATUS_OK);
     violated(world, INVARIANT_PROGRESS,
              "job %d of %s is still %s, due %" PRId64 " ms ago, lease over %" PRId64 " ms ago; the destination is %s, held by %s, "

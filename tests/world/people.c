@@ -31,7 +31,7 @@ static void insert(struct world *world, int number)
     struct shadow *shadow = &world->jobs[number];
     const struct destination_config *config = world_dest(world, shadow->dest);
     char tenant[TENANT_BYTES], payload[PAYLOAD_BYTES];
-    struct arena memory;
+    struct arena memory = { 0 };
     instant now = world_now(world);
     enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
     bool later = once_in(world, 8), limited = once_in(world, 6);
@@ -52,7 +52,6 @@ static void insert(struct world *world, int number)
             .payload = slice_from(payload),
         },
     };
-    arena_init(&memory, SIZE_MAX / 4);
     shadow->deadline = op.insert.deadline;
     if (world_apply(world, &op, &memory) && op.status == STATUS_OK) {
         shadow->acknowledged = true;
@@ -94,7 +93,7 @@ static void operate_job(struct world *world)
         return;
     int number = (int)below(world, (size_t)world->job_count);
     char tenant[TENANT_BYTES];
-    struct arena memory;
+    struct arena memory = { 0 };
     tenant_name(world->jobs[number].tenant, tenant);
     enum priority priority = (enum priority)below(world, PRIORITY_COUNT);
     struct store_op op = {
@@ -102,7 +101,6 @@ static void operate_job(struct world *world)
         .job = { .tenant = slice_from(tenant), .id = slice_from(world->jobs[number].id), .priority = priority,
                  .rank = rank_of(priority, world_now(world), HOUR_MS), .forget_at = world_now(world) + DAY_MS },
     };
-    arena_init(&memory, SIZE_MAX / 4);
     note(world, "operator, job", number, op.kind);
     if (world_apply(world, &op, &memory))
         injected(world, FAULT_OPERATOR);
@@ -115,12 +113,11 @@ void purge_dead(struct world *world, int dest)
     for (int i = 0; i < world->job_count; i++) {
         const struct shadow *shadow = &world->jobs[i];
         char tenant[TENANT_BYTES];
-        struct arena memory;
+        struct arena memory = { 0 };
         if (shadow->dest != dest || shadow->state != STATE_DEAD || shadow->gone)
             continue;
         tenant_name(shadow->tenant, tenant);
         struct store_op op = { .kind = OP_PURGE, .job = { .tenant = slice_from(tenant), .id = slice_from(shadow->id) } };
-        arena_init(&memory, SIZE_MAX / 4);
         world_apply(world, &op, &memory);
         arena_release(&memory);
     }

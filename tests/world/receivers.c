@@ -222,13 +222,12 @@ static bool task_apply(struct world *world, const struct job *job, struct store_
 /* What the API does with a worker's word. */
 static void task_ack(struct world *world, const struct job *job)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct store_op op = {
         .kind = OP_SETTLE,
         .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_DELIVER, .retry_count = job->retry_count,
                     .outcome = OUTCOME_DELIVERED, .forget_at = world_now(world) + DAY_MS },
     };
-    arena_init(&memory, SIZE_MAX / 4);
     world_job(world, job->id)->may_complete = true;
     (void)task_apply(world, job, &op, &memory);
     arena_release(&memory);
@@ -240,11 +239,10 @@ static void task_nack(struct world *world, const struct job *job)
     struct lease_nack nack = { .job = job, .answer = { .attempted = true, .code = slice_from(reply->code),
                                                        .text = slice_from(reply->text), .retry_after_ms = -1 } };
     const struct policy *policy;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct settlement settlement;
     struct store_op op;
     injected(world, FAULT_WORKER);
-    arena_init(&memory, SIZE_MAX / 4);
     if (job->lease_token == world_job(world, job->id)->token)
         check_nack(world, world_job(world, job->id), job, &nack.answer);
     if (engine_nack(world->engine, &nack, &memory, &op, &settlement, &policy) == STATUS_OK &&
@@ -257,7 +255,7 @@ static void task_nack(struct world *world, const struct job *job)
 /* It goes back as if it had never been taken. */
 static void task_return(struct world *world, const struct job *job)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct store_op op = {
         .kind = OP_SETTLE,
         .settle = { .seq = job->seq, .token = job->lease_token, .event = EVENT_RELEASE, .step = job->step,
@@ -265,7 +263,6 @@ static void task_return(struct world *world, const struct job *job)
                     .step_count = job->step_count, .doubted = job->doubted, .attempt_undone = job->step == STEP_SEND,
                     .outcome = OUTCOME_WAIT, .forget_at = INSTANT_NONE },
     };
-    arena_init(&memory, SIZE_MAX / 4);
     seen(world, FEATURE_RETURNED);
     engine_lease_returned(world->engine, job->seq, job->lease_token);
     (void)task_apply(world, job, &op, &memory);
@@ -275,11 +272,10 @@ static void task_return(struct world *world, const struct job *job)
 /* Whether the worker has it for longer. */
 static bool task_extend(struct world *world, const struct job *job)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     int64_t current = world_job(world, job->id)->token;
     struct store_op op = { .kind = OP_EXTEND, .extend = { .seq = job->seq, .token = job->lease_token,
                                                           .lease_until = world_now(world) + WORKER_LEASE_MS } };
-    arena_init(&memory, SIZE_MAX / 4);
     bool extended = world_apply(world, &op, &memory) && op.status == STATUS_OK;
     if (extended && job->lease_token != current)
         violated(world, INVARIANT_LEASE, "the lease of %.*s was over, and was prolonged", SLICE_ARG(job->id));
@@ -292,10 +288,9 @@ static bool task_extend(struct world *world, const struct job *job)
 static void task_fire(struct world *world, struct timer *timer)
 {
     struct task *task = (struct task *)timer;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job job;
     struct error error;
-    arena_init(&memory, SIZE_MAX / 4);
     bool found = world->eye->ops->reader_job_seq(world->eye, task->seq, false, &memory, &job, &error) == STATUS_OK;
     bool vanishes = !world->healthy && once_in(world, 10);
     if (vanishes)

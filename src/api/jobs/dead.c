@@ -131,11 +131,10 @@ static void answer(struct call *call)
 static enum status count_page(struct call *call, struct summary *summary, bool *ret_done, struct error *err)
 {
     struct store_reader *reader = call->api->reader;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
     int64_t next;
-    arena_init(&memory, SIZE_MAX / 4);
     enum status status =
         reader->ops->reader_jobs(reader, &summary->filter, JOBS_A_TURN, false, &memory, &jobs, &count, &next, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
@@ -200,12 +199,11 @@ static enum piece export_next(struct call *call, struct buffer *out)
 {
     struct job_filter *filter = call->context;
     struct store_reader *reader = call->api->reader;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     struct job *jobs;
     size_t count;
     int64_t next;
-    arena_init(&memory, SIZE_MAX / 4);
     enum status status =
         reader->ops->reader_jobs(reader, filter, EXPORT_JOBS_AT_ONCE, true, &memory, &jobs, &count, &next, &error);
     if (status == STATUS_OK) {

@@ -65,13 +65,12 @@ static enum status note(struct map *map, const struct job *job, instant now)
 enum status dead_ages_look(struct dead_ages *ages, struct store_reader *reader, instant now, struct error *err)
 {
     const struct job_filter filter = { .state = STATE_DEAD, .before_seq = ages->before_seq };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
     int64_t next = 0;
     if (ages->before_seq == 0)
         map_empty(&ages->counting);
-    arena_init(&memory, SIZE_MAX / 4);
     enum status status =
         reader->ops->reader_jobs(reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count, &next, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)

@@ -82,10 +82,9 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 /* Whether there are events behind that number. */
 static enum status has_more(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     size_t count = 0;
-    arena_init(&memory, SIZE_MAX / 4);
     enum status status = reader->ops->reader_events(reader, after, 1, &memory, &events, &count, err);
     *ret_more = count > 0;
     arena_release(&memory);
@@ -135,14 +134,13 @@ static enum status skip_old(struct store_reader *reader, struct follower *follow
 static enum status read_piece(struct store_reader *reader, struct follower *follower, struct buffer *out, bool *ret_all,
                               struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
     size_t count, i = 0;
     size_t max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
     enum status status = follower->newest > 0 ? skip_old(reader, follower, out, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    arena_init(&memory, SIZE_MAX / 4);
     status = reader->ops->reader_events(reader, follower->after, max, &memory, &events, &count, err);
     for (; status == STATUS_OK && i < count && out->len < PIECE_BYTES_MAX; i++) {
         if (event_filter_takes(&follower->filter, &events[i]))

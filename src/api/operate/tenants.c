@@ -41,9 +41,8 @@ static enum status read_page(struct call *call, struct tenant_page *page, size_t
     struct slice destination = call_query(call, "destination");
     size_t count;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct lane *lanes;
-        arena_init(&memory, SIZE_MAX / 4);
         enum status status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
         for (size_t i = 0; status == STATUS_OK && i < count && page->count < limit; i++) {
             after = lanes[i].id;

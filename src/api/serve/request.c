@@ -78,7 +78,6 @@ static struct call *call_new(struct api *api, struct client *client, const struc
     call->body = body;
     call->who = SLICE("");
     call->began_ns = clock_ticks_ns();
-    arena_init(&call->memory, SIZE_MAX / 4);
     buffer_init(&call->answer_headers, ANSWER_HEADERS_BYTES_MAX);
     api->calls++;
     client_watch(client, on_client_gone, NULL, call);

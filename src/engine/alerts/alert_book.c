@@ -528,10 +528,9 @@ static void take_id_at(struct alert_book *book, struct slice id)
 
 static enum status load_last_cleared(struct engine *engine, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct saved *last = NULL;
     size_t count = 0;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_saved_list(engine->reader, SPACE_ALERT_CLEARED, SLICE(""), 1, &memory,
                                                                &last, &count, err);
     if (status == STATUS_OK && count > 0)
@@ -544,8 +543,7 @@ static enum status load_alert(void *context, const struct saved *saved)
 {
     struct engine *engine = context;
     struct alert_record record = { 0 };
-    struct arena memory;
-    arena_init(&memory, SIZE_MAX / 2);
+    struct arena memory = { 0 };
     enum status status = alert_record_read(saved->name, saved->value, &memory, &record);
     struct alert_subject subject = { .kind = record.kind };
     bool fits = status == STATUS_OK && record.id.len < ALERT_ID_BYTES && record.incident.len < INCIDENT_ID_BYTES;

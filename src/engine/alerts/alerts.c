@@ -431,11 +431,10 @@ static void end_walk(struct engine *engine, instant now)
 /* One page of the lanes; what was counted counts when all have been read. */
 static void walk_lanes(struct engine *engine, instant now)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     struct lane *lanes = NULL;
     size_t count = 0;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_lanes(engine->reader, engine->alerts.walk.after, ALERTS_PAGE, &memory,
                                                            &lanes, &count, &error);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)

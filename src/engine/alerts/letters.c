@@ -35,7 +35,6 @@ static void tell(struct engine *engine, const struct notify_config *notify, cons
     struct letter *letter = calloc(1, sizeof *letter);
     enum status status = STATUS_NO_MEMORY;
     if (letter) {
-        arena_init(&letter->memory, SIZE_MAX / 2);
         letter->op.kind = OP_INSERT;
         status = letter_job(engine->config, notify, dead, engine_now(engine), &letter->memory, &letter->op.insert);
     }

@@ -234,7 +234,6 @@ struct attempt *attempt_new(struct engine *engine, const struct claim *claim, co
     attempt->lane = claim->lane;
     attempt->side = attempt_side(dest, claim->gate);
     attempt->by_turn = claim->by_turn;
-    arena_init(&attempt->memory, SIZE_MAX / 2);
     attempt->send = (struct send){ .destination = dest->config, .job = &attempt->job, .done = on_send_done,
                                    .use_fallback = claim->gate == &dest->fallback };
     attempt_link(engine, attempt);

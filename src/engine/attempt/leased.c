@@ -126,10 +126,9 @@ enum status leases_restore(struct engine *engine, struct error *err)
     struct job_filter filter = { .state = STATE_RUNNING };
     enum status status;
     do {
-        struct arena memory;
+        struct arena memory = { 0 };
         struct job *jobs;
         size_t count = 0;
-        arena_init(&memory, SIZE_MAX / 2);
         status = engine->reader->ops->reader_jobs(engine->reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count,
                                                   &filter.before_seq, err);
         for (size_t i = 0; i < count && status == STATUS_OK; i++)

@@ -114,9 +114,8 @@ static struct incident_stock *stock_of(struct dest *dest)
 static enum status read_stock(struct engine *engine, struct error *err)
 {
     struct destination_total *totals;
-    struct arena memory;
+    struct arena memory = { 0 };
     size_t count = 0;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_totals(engine->reader, 0, &memory, &totals, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         const struct lane_counts *counts = &totals[i].counts;

@@ -120,13 +120,12 @@ static void look_again(struct look *look, int64_t before_seq, bool trial)
 
 static enum status look_at_page(struct engine *engine, struct look *look, bool trial, struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
     int64_t next_seq;
     const struct job_filter filter = { .state = STATE_DEAD, .destination = slice_from(look->dest->name),
                                        .code = SLICE("MAX_RETRIES_EXCEEDED"), .before_seq = look->dest->redrive.before_seq };
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, REDRIVE_LOOK_MAX, false, &memory, &jobs,
                                                           &count, &next_seq, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {

@@ -237,11 +237,10 @@ static enum status release_page(struct engine *engine, struct dest *dest, struct
     struct block_release *release = &dest->block.release;
     const struct job_filter filter = { .state = STATE_WAITING, .destination = slice_from(dest->name),
                                        .before_seq = release->before_seq };
-    struct arena memory;
+    struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
     int64_t next_seq;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, RELEASE_PAGE, false, &memory, &jobs,
                                                           &count, &next_seq, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)

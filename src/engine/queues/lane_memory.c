@@ -87,13 +87,12 @@ void lanes_tick(struct engine *engine)
 struct lane_state *lane_recall(struct engine *engine, int64_t id)
 {
     struct lane_state *lane = lane_find(engine, id);
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane *stored;
     struct error error = { .status = STATUS_OK };
     size_t count = 0;
     if (lane)
         return lane;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status = engine->reader->ops->reader_lanes(engine->reader, id - 1, 1, &memory, &stored, &count, &error);
     if (status == STATUS_OK && count == 1 && stored->id == id)
         status = lane_get(engine, id, stored->destination, stored->tenant, &lane);
@@ -137,12 +136,11 @@ void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant)
 {
     struct lane_state *lane = NULL;
-    struct arena memory;
+    struct arena memory = { 0 };
     struct lane stored;
     struct error error = { 0 };
     if (!engine->reader)
         return NULL;
-    arena_init(&memory, SIZE_MAX / 2);
     enum status status =
         engine->reader->ops->reader_lane(engine->reader, slice_from(dest->name), tenant, &memory, &stored, &error);
     if (status == STATUS_OK)

@@ -30,14 +30,13 @@ void saved_trim(struct engine *engine, struct slice space, instant *trim_at,
     instant now = engine_now(engine);
     int64_t keep_ms = engine->config->retention_audit_ms;
     char stamp[INSTANT_STAMP_BYTES + 1];
-    struct arena memory;
+    struct arena memory = { 0 };
     struct error error;
     struct saved *old = NULL;
     size_t count = 0;
     if (keep_ms <= 0 || now < *trim_at || engine_must_wait(engine))
         return;
     instant_stamp(now - keep_ms, stamp);
-    arena_init(&memory, SIZE_MAX / 2);
     if (engine->reader->ops->reader_saved_list(engine->reader, space, slice_from(stamp), TRIM_NOTES_MAX, &memory, &old,
                                               &count, &error) != STATUS_OK)
         log_event(LOG_ERROR, "trim_failed", FIELD_TEXT("space", space), FIELD_CSTR("error", error.text));

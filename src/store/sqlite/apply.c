@@ -107,7 +107,6 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
     if (status == STATUS_OK)
         status = sqlite_log_reserve(store, batch.err);
     if (status == STATUS_OK) {
-        arena_init(&batch.scratch, SIZE_MAX);
         status = batch_run(&batch, ops, count);
         if (status != STATUS_OK)
             batch_rollback(&batch);

@@ -81,7 +81,6 @@ enum status sqlite_trail_note(struct sqlite_store *store, instant now, const cha
 {
     struct sqlite_batch batch = { .store = store, .now = now, .err = err };
     struct sqlite_progress saved = store->progress;
-    arena_init(&batch.scratch, SIZE_MAX);
     enum status status = sqlite_run(&batch, STATEMENT_BEGIN);
     if (status == STATUS_OK && sql)
         status = sqlite_exec(store->db, sql, err);

@@ -84,9 +84,8 @@ static enum status follow_event(struct following *following, const struct event 
 static enum status follow_page(struct following *following, struct store_reader *reader, size_t *ret_count,
                                struct error *err)
 {
-    struct arena memory;
+    struct arena memory = { 0 };
     struct event *events;
-    arena_init(&memory, SIZE_MAX / 4);
     enum status status = sqlite_reader_events(reader, following->check.at.number, VERIFY_PAGE_EVENTS, &memory, &events,
                                               ret_count, err);
     for (size_t i = 0; status == STATUS_OK && i < *ret_count; i++)

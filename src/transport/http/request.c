@@ -392,7 +392,6 @@ enum status http_request_make(const struct send *send, instant now, struct http_
     buffer_init(&request.url, URL_BYTES_MAX);
     buffer_init(&request.text, QUERY_BODY_BYTES_MAX);
     buffer_init(&request.left_out, LEFT_OUT_BYTES_MAX);
-    arena_init(&request.memory, SIZE_MAX / 4);
     enum status status = choose_target(send, &request, err);
     if (status == STATUS_OK)
         status = add_headers(&request, send, now, err);
