@@ -5,7 +5,9 @@
 #include "api/http/client.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +38,11 @@ struct slice call_header(const struct call *call, struct slice name)
 
 void call_add_header(struct call *call, const char *name, const char *value)
 {
-    buffer_append_text(&call->answer_headers, name);
-    buffer_append_text(&call->answer_headers, ": ");
-    buffer_append_text(&call->answer_headers, value);
-    buffer_append_text(&call->answer_headers, "\r\n");
-    call->answer_cached = call->answer_cached || strcmp(name, "Cache-Control") == 0;
+    buffer_append_text(&call->answer.headers, name);
+    buffer_append_text(&call->answer.headers, ": ");
+    buffer_append_text(&call->answer.headers, value);
+    buffer_append_text(&call->answer.headers, "\r\n");
+    call->answer.cached = call->answer.cached || strcmp(name, "Cache-Control") == 0;
 }
 
 bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant)
@@ -61,8 +63,10 @@ bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant
 void call_free(struct call *call)
 {
     struct api *api = call->api;
+    if (call->forget)
+        call->forget(call);
     batch_free(call->batch);
-    buffer_release(&call->answer_headers);
+    buffer_release(&call->answer.headers);
     buffer_release(&call->request);
     arena_release(&call->memory);
     free(call);
@@ -102,8 +106,8 @@ void call_begin_answer(struct call *call, int status, const char *content_type, 
     const struct answer_form form = {
         .status = status,
         .content_type = content_type,
-        .headers = buffer_slice(&call->answer_headers),
-        .cached = call->answer_cached,
+        .headers = buffer_slice(&call->answer.headers),
+        .cached = call->answer.cached,
         .closes = client_closes(call->client),
         .old = call->head.old,
         .length = length,
@@ -201,6 +205,34 @@ void call_store_problem(struct call *call, enum status status, const struct erro
         call_problem(call, 503, "store_full", "%s; nothing was changed, try again later", err->text);
     else
         call_problem(call, 503, "store_failed", "the store failed: %s; nothing was acknowledged", err->text);
+}
+
+static void read_on(struct call *call)
+{
+    struct error error = { 0 };
+    struct call_reading *reading = &call->reading;
+    reading->more = false;
+    reading->status = reading->read(call, call->api->reader, &error);
+    if (reading->status != STATUS_OK && reading->status != STATUS_NOT_FOUND)
+        call_store_problem(call, reading->status, &error);
+    else if (!reading->more)
+        reading->done(call);
+    else if (call->client && !call->api->stopping)
+        rota_add(&call->api->http.rota, &reading->turn);
+    else /* or nobody is there any more, which the answering takes care of */
+        call_problem(call, 503, "stopping", "the daemon is stopping; try again");
+}
+
+static void on_read_turn(struct rota_entry *entry)
+{
+    read_on((struct call *)(void *)((char *)entry - offsetof(struct call, reading.turn)));
+}
+
+void call_read(struct call *call, call_reader *read, void (*done)(struct call *call))
+{
+    assert(!call->reading.turn.link); /* one after the other */
+    call->reading = (struct call_reading){ .turn.run = on_read_turn, .read = read, .done = done };
+    read_on(call);
 }
 
 static void on_applied(struct batch *batch)

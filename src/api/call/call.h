@@ -10,6 +10,7 @@
 #include "api/call/standings.h"
 #include "api/http/auth.h"
 #include "api/http/head.h"
+#include "api/http/rota.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/text_place.h"
@@ -35,13 +36,29 @@ struct call_parameter {
     struct slice value; /* decoded */
 };
 
+/*
+ * Reads the store, and touches nothing but the reader and what is the call's own. Sets call->reading.more after a piece
+ * of some milliseconds to be called again in its turn.
+ */
+typedef enum status call_reader(struct call *call, struct store_reader *reader, struct error *err);
+
+struct call_reading {
+    struct rota_entry turn;
+    call_reader *read;
+    void (*done)(struct call *call);
+    bool more;
+    enum status status; /* STATUS_OK, or STATUS_NOT_FOUND as `read` said */
+};
+
 struct call {
     struct message message; /* for the way to the engine's thread and back */
     struct api *api;
     struct client *client; /* NULL: it is gone */
     struct buffer request; /* what head and body point into, once the client is gone */
-    struct buffer answer_headers;
-    bool answer_cached; /* they say for how long */
+    struct {
+        struct buffer headers;
+        bool cached; /* they say for how long */
+    } answer;
     const struct route *route;
     struct arena memory;
     struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
@@ -54,6 +71,8 @@ struct call {
     struct slice who; /* the token's name; "loopback": no tokens are needed */
     struct batch *batch; /* freed with the call */
     void *context;       /* the handler's, in `memory` */
+    void (*forget)(struct call *call); /* releases what `context` has outside of `memory`; NULL: nothing */
+    struct call_reading reading;
     struct stream *stream; /* the answer in pieces that is under way */
     bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
     struct standings standings; /* what the engine said */
@@ -88,6 +107,12 @@ void *call_alloc(struct call *call, size_t size);
 /* The problem that a failed store gives. */
 void call_store_problem(struct call *call, enum status status, const struct error *err);
 
+/*
+ * The one door to the store for what a call reads: `read`, then `done` in the API's thread; a failure but
+ * STATUS_NOT_FOUND is answered. A store on this machine is read at once, so `done` may have run when this returns; one
+ * across a network would be read by a thread of its own.
+ */
+void call_read(struct call *call, call_reader *read, void (*done)(struct call *call));
 /* Submits call->batch; `then` runs in the API's thread when it is durable. */
 void call_submit(struct call *call, void (*then)(struct call *call));
 /* Runs `run` in the engine's thread; once that has called call_return, `then` runs in the API's. */

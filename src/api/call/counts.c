@@ -13,10 +13,10 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Those that the store knows and those that are configured, each once. */
-static enum status list_all(struct call *call, size_t largest_max, struct counts *counts, struct error *err)
+static enum status list_all(struct call *call, struct store_reader *reader, size_t largest_max, struct counts *counts,
+                            struct error *err)
 {
     const struct config *config = call->api->config;
-    struct store_reader *reader = call->api->reader;
     struct destination_total *totals;
     size_t known, configured = config_destination_total(config);
     enum status status = reader->ops->reader_totals(reader, largest_max, &call->memory, &totals, &known, err);
@@ -42,9 +42,8 @@ static enum status list_all(struct call *call, size_t largest_max, struct counts
 }
 
 /* Leaves the tenant's own counts; a destination that is neither configured nor has them is not told of. */
-static enum status leave_tenant(struct call *call, struct counts *counts, struct error *err)
+static enum status leave_tenant(struct call *call, struct store_reader *reader, struct counts *counts, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
     size_t saved = 0;
     for (size_t i = 0; i < counts->count; i++) {
         struct slice name = counts->items[i].destination;
@@ -62,26 +61,18 @@ static enum status leave_tenant(struct call *call, struct counts *counts, struct
     return STATUS_OK;
 }
 
-enum status counts_list(struct call *call, size_t largest_max, struct counts *ret_counts, struct error *err)
+enum status counts_list(struct call *call, struct store_reader *reader, size_t largest_max, struct counts *ret_counts,
+                        struct error *err)
 {
     struct counts counts = { 0 };
-    enum status status = list_all(call, largest_max, &counts, err);
+    enum status status = list_all(call, reader, largest_max, &counts, err);
     if (status == STATUS_OK && call->tenant_bound.data)
-        status = leave_tenant(call, &counts, err);
+        status = leave_tenant(call, reader, &counts, err);
     for (size_t i = 0; i < counts.count; i++)
         lane_counts_add(&counts.total, &counts.items[i].counts);
     if (status == STATUS_OK)
         *ret_counts = counts;
     return status;
-}
-
-bool counts_read(struct call *call, struct counts *ret_counts)
-{
-    struct error error = { 0 };
-    enum status status = counts_list(call, 0, ret_counts, &error);
-    if (status != STATUS_OK)
-        call_store_problem(call, status, &error);
-    return status == STATUS_OK;
 }
 
 const struct destination_total *counts_find(const struct counts *counts, struct slice name)
@@ -92,23 +83,44 @@ const struct destination_total *counts_find(const struct counts *counts, struct 
     return NULL;
 }
 
-bool destination_is_not_misspelt(struct call *call, struct slice name)
+/* A configured name that `name`, which is not configured, is nearly like; NULL: there is none. */
+static const char *nearest_destination(const struct call *call, struct slice name)
+{
+    const struct config *config = call->api->config;
+    struct nearest nearest = { .wanted = name };
+    if (name.len == 0 || config_destination(config, name))
+        return NULL;
+    for (size_t i = 0; i < config->destination_count; i++)
+        nearest_offer(&nearest, config->destinations[i].name);
+    return nearest.name;
+}
+
+static enum status look_for_destination(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct counts counts;
-    struct nearest nearest = { .wanted = name };
-    if (config_destination(call->api->config, name))
-        return true;
-    for (size_t i = 0; i < call->api->config->destination_count; i++)
-        nearest_offer(&nearest, call->api->config->destinations[i].name);
-    if (!nearest.name)
-        return true;
-    if (!counts_read(call, &counts))
-        return false;
-    if (counts_find(&counts, name))
-        return true;
-    call_problem(call, 422, "unknown_destination", "there is no destination \"%s\"; did you mean \"%s\"?",
-                 quote(name).text, nearest.name);
-    return false;
+    enum status status = counts_list(call, reader, 0, &counts, err);
+    if (status != STATUS_OK)
+        return status;
+    return counts_find(&counts, call_query(call, "destination")) ? STATUS_OK : STATUS_NOT_FOUND;
+}
+
+static void destination_looked_for(struct call *call)
+{
+    struct slice name = call_query(call, "destination");
+    if (call->reading.status == STATUS_OK)
+        call->then(call);
+    else
+        call_problem(call, 422, "unknown_destination", "there is no destination \"%s\"; did you mean \"%s\"?",
+                     quote(name).text, nearest_destination(call, name));
+}
+
+void destination_check(struct call *call, void (*then)(struct call *call))
+{
+    call->then = then;
+    if (nearest_destination(call, call_query(call, "destination")))
+        call_read(call, look_for_destination, destination_looked_for);
+    else
+        then(call);
 }
 
 void counts_write(struct json_writer *json, const struct lane_counts *counts)

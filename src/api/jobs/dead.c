@@ -1,9 +1,10 @@
 /*
  * The dead letters: exported line by line, whatever their number; and counted by what they have in common.
  *
- * For the summary all of them are looked at, some in each turn of the loop, so that other calls are answered in between.
+ * For the summary all of them are looked at, some at a time, so that other calls are answered in between.
  * The groups are bounded: what is not among the first GROUPS_MAX is counted as `others`.
  */
+#include "api/call/counts.h"
 #include "api/jobs/jobs.h"
 #include "api/jobs/job_json.h"
 #include "base/log.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum {
-    JOBS_A_TURN = 100,
+    JOBS_A_PIECE = 100,
     GROUPS_MAX = 1000,
     EXPORT_JOBS_AT_ONCE = 16, /* with their payloads in memory */
 };
@@ -27,8 +28,6 @@ struct dead_group {
 };
 
 struct summary {
-    struct rota_entry turn; /* first */
-    struct call *call;
     const char *by; /* a row of `keys` */
     struct job_filter filter;
     struct map groups; /* key -> struct dead_group, all in the call's memory */
@@ -104,7 +103,6 @@ static void answer(struct call *call)
     size_t count = 0, cursor = 0;
     const struct dead_group **sorted = arena_alloc_array(&call->memory, summary->groups.count + 1, sizeof *sorted);
     if (!sorted) {
-        map_release(&summary->groups);
         call_no_memory(call);
         return;
     }
@@ -123,49 +121,37 @@ static void answer(struct call *call)
     json_member_int(&json, "dead", summary->counted);
     json_member_int(&json, "others", summary->others);
     json_object_end(&json);
-    map_release(&summary->groups);
     call_json(call, 200, &body);
 }
 
-/* *ret_done: all were looked at. */
-static enum status count_page(struct call *call, struct summary *summary, bool *ret_done, struct error *err)
+static enum status count_piece(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct summary *summary = call->context;
     struct arena memory = { 0 };
     struct job *jobs;
     size_t count;
     int64_t next;
     enum status status =
-        reader->ops->reader_jobs(reader, &summary->filter, JOBS_A_TURN, false, &memory, &jobs, &count, &next, err);
+        reader->ops->reader_jobs(reader, &summary->filter, JOBS_A_PIECE, false, &memory, &jobs, &count, &next, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         count_job(call, summary, &jobs[i]);
-    if (status == STATUS_OK) {
-        summary->filter.before_seq = next;
-        *ret_done = next == 0;
-    }
     arena_release(&memory);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    summary->filter.before_seq = next;
+    call->reading.more = next != 0;
+    return STATUS_OK;
 }
 
-static void on_turn(struct rota_entry *entry)
+static void forget_summary(struct call *call)
 {
-    struct summary *summary = (struct summary *)entry;
-    struct call *call = summary->call;
-    struct error error;
-    bool done = false;
-    enum status status = count_page(call, summary, &done, &error);
-    if (status == STATUS_OK && !done && call->client && !call->api->stopping) {
-        rota_add(&call->api->http.rota, entry);
-        return;
-    }
-    if (status == STATUS_OK && !done && call->api->stopping)
-        status = error_set(&error, STATUS_IO, "the daemon is stopping");
-    if (status == STATUS_OK) {
-        answer(call); /* or nobody is there any more, which it takes care of */
-        return;
-    }
+    struct summary *summary = call->context;
     map_release(&summary->groups);
-    call_store_problem(call, status, &error);
+}
+
+static void read_summary(struct call *call)
+{
+    call_read(call, count_piece, answer);
 }
 
 void handle_dead_summary(struct call *call)
@@ -188,9 +174,8 @@ void handle_dead_summary(struct call *call)
     summary->filter.before_seq = 0;
     call->context = summary;
     map_init(&summary->groups, call->api->settings.seed);
-    summary->turn = (struct rota_entry){ .run = on_turn };
-    summary->call = call;
-    rota_add(&call->api->http.rota, &summary->turn);
+    call->forget = forget_summary;
+    destination_check(call, read_summary);
 }
 
 /* ---- the export ---- */
@@ -219,6 +204,11 @@ static enum piece export_next(struct call *call, struct buffer *out)
     return next > 0 ? PIECE_MORE : PIECE_LAST;
 }
 
+static void begin_export(struct call *call)
+{
+    call_stream(call, "application/x-ndjson", export_next);
+}
+
 void handle_dead_export(struct call *call)
 {
     struct job_filter *filter = call_alloc(call, sizeof *filter);
@@ -228,5 +218,5 @@ void handle_dead_export(struct call *call)
         return;
     filter->state = STATE_DEAD;
     call->context = filter;
-    call_stream(call, "application/x-ndjson", export_next);
+    destination_check(call, begin_export);
 }

@@ -49,16 +49,6 @@ static bool insert_problem(const struct store_op *op, struct problem *ret_proble
 
 /* --- one --------------------------------------------------------------------------------------- */
 
-static const char *state_of_existing(struct call *call, const struct op_insert *insert)
-{
-    struct job job;
-    struct error error;
-    struct store_reader *reader = call->api->reader;
-    if (reader->ops->reader_job(reader, insert->tenant, insert->ret_id, false, &call->memory, &job, &error) != STATUS_OK)
-        return NULL; /* it was forgotten in between */
-    return job_state_name(job.state);
-}
-
 static void write_warning(struct json_writer *json, const struct call *call, const struct outlook *outlooks, size_t count)
 {
     struct buffer warning;
@@ -68,11 +58,9 @@ static void write_warning(struct json_writer *json, const struct call *call, con
     buffer_release(&warning);
 }
 
-static void answer_inserted(struct call *call)
+static void write_inserted(struct call *call, const char *state)
 {
     const struct store_op *op = &call->batch->ops[0];
-    bool existed = op->insert.ret_existed;
-    const char *state = existed ? state_of_existing(call, &op->insert) : job_state_name(STATE_PENDING);
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
@@ -81,10 +69,31 @@ static void answer_inserted(struct call *call)
     json_member_string(&json, "destination", op->insert.destination);
     if (state)
         json_member_text(&json, "state", state);
-    json_member_bool(&json, "created", !existed);
-    write_warning(&json, call, call->context, call->context ? 1 : 0);
+    json_member_bool(&json, "created", !op->insert.ret_existed);
+    if (!op->insert.ret_existed)
+        write_warning(&json, call, call->context, call->context ? 1 : 0);
     json_object_end(&json);
-    call_json(call, existed ? 200 : 201, &body);
+    call_json(call, op->insert.ret_existed ? 200 : 201, &body);
+}
+
+static void answer_new(struct call *call)
+{
+    write_inserted(call, job_state_name(STATE_PENDING));
+}
+
+/* How the job is that was there already; one that cannot be read is taken all the same. */
+static enum status read_existing(struct call *call, struct store_reader *reader, struct error *err)
+{
+    const struct op_insert *insert = &call->batch->ops[0].insert;
+    struct job job;
+    enum status status = reader->ops->reader_job(reader, insert->tenant, insert->ret_id, false, &call->memory, &job, err);
+    call->context = status == STATUS_OK ? (void *)(uintptr_t)job_state_name(job.state) : NULL;
+    return STATUS_OK;
+}
+
+static void answer_existing(struct call *call)
+{
+    write_inserted(call, call->context); /* NULL: it was forgotten in between */
 }
 
 static void answer_insert(struct call *call)
@@ -104,12 +113,14 @@ static void answer_insert(struct call *call)
     }
     struct outlook *saved = outlook_of(call, &op->insert, &outlook) ? arena_alloc(&call->memory, sizeof *saved) : NULL;
     call->context = saved;
-    if (!saved) {
-        answer_inserted(call);
-        return;
+    if (op->insert.ret_existed) {
+        call_read(call, read_existing, answer_existing);
+    } else if (saved) {
+        *saved = outlook;
+        outlooks_ask(call, saved, 1, answer_new);
+    } else {
+        answer_new(call);
     }
-    *saved = outlook;
-    outlooks_ask(call, saved, 1, answer_inserted);
 }
 
 void handle_jobs_post(struct call *call)

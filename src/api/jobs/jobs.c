@@ -17,6 +17,8 @@
 enum {
     ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX,
     PAYLOADS_MAX = 50, /* of one page; its cursor goes on from there */
+    PIECES_MAX = 40,   /* that are read for one page, however little they give */
+    LANES_A_PIECE = 100,
 };
 
 /* --- what several handlers need ------------------------------------------------------------------ */
@@ -40,35 +42,64 @@ static bool read_payload_wish(struct call *call, bool *ret_wanted)
     return false;
 }
 
-/* The job that the path names. False: answered already. */
-static bool find_job(struct call *call, bool with_payload, struct job *ret_job)
-{
-    struct error error;
+/* What somebody wants to be done with a job. */
+struct job_action {
+    enum op_kind kind;
+    enum priority priority;
+    bool resend;
+    struct payload_members payload;
+};
+
+/* The job that the path names, and what is to become of it. */
+struct one_job {
     struct slice tenant;
-    struct store_reader *reader = call->api->reader;
-    if (!call_tenant(call, call_query(call, "tenant"), &tenant))
-        return false;
-    enum status status =
-        reader->ops->reader_job(reader, tenant, call->parameters[0], with_payload, &call->memory, ret_job, &error);
-    if (status == STATUS_OK)
-        return true;
-    if (status != STATUS_NOT_FOUND)
-        call_store_problem(call, status, &error);
-    else if (tenant.len > 0)
-        call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(tenant),
+    bool with_payload;
+    void (*found)(struct call *call);
+    struct job job;
+    struct job_view view;
+    bool waits;
+    struct why_place place;
+    struct job_action action;
+};
+
+static enum status read_job(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct one_job *one = call->context;
+    return reader->ops->reader_job(reader, one->tenant, call->parameters[0], one->with_payload, &call->memory, &one->job,
+                                   err);
+}
+
+static void job_was_read(struct call *call)
+{
+    const struct one_job *one = call->context;
+    if (call->reading.status == STATUS_OK)
+        one->found(call);
+    else if (one->tenant.len > 0)
+        call_problem(call, 404, "job_not_found", "tenant \"%.*s\" has no job \"%.*s\"", SLICE_ARG(one->tenant),
                      SLICE_ARG(call->parameters[0]));
     else
         call_problem(
             call, 404, "job_not_found",
             "there is no job \"%.*s\" without a tenant; name its tenant with ?tenant=NAME, or find it with GET /v1/jobs?id=",
             SLICE_ARG(call->parameters[0]));
-    return false;
 }
 
-struct one_job {
-    struct job job;
-    struct job_view view;
-};
+/* Its memory as the call's context. NULL: answered already. */
+static struct one_job *one_job_of(struct call *call)
+{
+    struct one_job *one = call_alloc(call, sizeof *one);
+    call->context = one;
+    return one && call_tenant(call, call_query(call, "tenant"), &one->tenant) ? one : NULL;
+}
+
+/* Goes on with `found`, or answers that there is none. */
+static void find_job(struct call *call, bool with_payload, void (*found)(struct call *call))
+{
+    struct one_job *one = call->context;
+    one->with_payload = with_payload;
+    one->found = found;
+    call_read(call, read_job, job_was_read);
+}
 
 static void answer_one(struct call *call)
 {
@@ -81,46 +112,45 @@ static void answer_one(struct call *call)
     call_json(call, 200, &body);
 }
 
-static void show_job(struct call *call, bool with_payload, void (*answer)(struct call *call))
+static enum status read_attempts(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct error error;
-    struct event *events;
-    struct store_reader *reader = call->api->reader;
-    struct one_job *one = call_alloc(call, sizeof *one);
-    if (!one)
-        return;
-    if (!find_job(call, with_payload, &one->job))
-        return;
-    one->view = (struct job_view){ .payload = with_payload, .attempts = true };
+    struct one_job *one = call->context;
+    struct event *events = NULL;
+    one->view = (struct job_view){ .payload = one->with_payload, .attempts = true };
     enum status status = reader->ops->reader_history(reader, one->job.tenant, one->job.id, ATTEMPTS_EVENTS_MAX,
-                                                     &call->memory, &events, &one->view.event_count, &error);
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return;
-    }
+                                                     &call->memory, &events, &one->view.event_count, err);
     one->view.events = events;
-    call->context = one;
-    call_standing_add(call, one->job.destination);
-    call_lane_add(call, one->job.lane);
-    call_standings(call, answer);
+    return status;
+}
+
+static void add_standing(struct call *call, const struct job *job)
+{
+    call_standing_add(call, job->destination);
+    call_lane_add(call, job->lane);
+}
+
+static void ask_about_one(struct call *call)
+{
+    const struct one_job *one = call->context;
+    add_standing(call, &one->job);
+    call_standings(call, answer_one);
+}
+
+static void show_job(struct call *call)
+{
+    call_read(call, read_attempts, ask_about_one);
 }
 
 void handle_job_get(struct call *call)
 {
     bool with_payload;
-    if (read_payload_wish(call, &with_payload))
-        show_job(call, with_payload, answer_one);
+    if (read_payload_wish(call, &with_payload) && one_job_of(call))
+        find_job(call, with_payload, show_job);
 }
-
-struct why_call {
-    struct job job;
-    bool waits;
-    struct why_place place;
-};
 
 static void answer_why(struct call *call)
 {
-    const struct why_call *why = call->context;
+    const struct one_job *why = call->context;
     struct buffer body = call_buffer();
     why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
               call_standing(call, why->job.destination), call_lane_hold(call, why->job.lane),
@@ -130,7 +160,7 @@ static void answer_why(struct call *call)
 
 static void find_place(struct call *call, struct engine *engine)
 {
-    struct why_call *why = call->context;
+    struct one_job *why = call->context;
     why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
     if (call->tenant_bound.data)
         place_confine(&why->place.queue, why->place.ahead);
@@ -142,38 +172,44 @@ static void ask_standing(struct call *call)
     call_standings(call, answer_why);
 }
 
+static enum status count_ahead(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct one_job *why = call->context;
+    return reader->ops->reader_ahead(reader, why->job.lane, why->job.rank, why->job.seq, WHY_AHEAD_MAX, &why->place.ahead,
+                                     err);
+}
+
+static void ask_place(struct call *call)
+{
+    call_engine(call, find_place, ask_standing);
+}
+
+static void explain(struct call *call)
+{
+    struct one_job *why = call->context;
+    add_standing(call, &why->job);
+    why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
+    if (why->waits)
+        call_read(call, count_ahead, ask_place);
+    else
+        ask_standing(call);
+}
+
 void handle_job_why(struct call *call)
 {
-    struct error error;
-    struct store_reader *reader = call->api->reader;
-    struct why_call *why = call_alloc(call, sizeof *why);
-    if (!why)
-        return;
-    *why = (struct why_call){ 0 };
-    if (!find_job(call, false, &why->job))
-        return;
-    call->context = why;
-    call_standing_add(call, why->job.destination);
-    call_lane_add(call, why->job.lane);
-    why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
-    if (!why->waits) {
-        ask_standing(call);
-        return;
-    }
-    enum status status = reader->ops->reader_ahead(reader, why->job.lane, why->job.rank, why->job.seq, WHY_AHEAD_MAX,
-                                                   &why->place.ahead, &error);
-    if (status == STATUS_OK)
-        call_engine(call, find_place, ask_standing);
-    else
-        call_store_problem(call, status, &error);
+    if (one_job_of(call))
+        find_job(call, false, explain);
 }
 
 /* --- lists -------------------------------------------------------------------------------------- */
 
 struct job_page {
+    struct job_filter filter;
+    size_t limit;
     struct job *jobs;
     size_t count;
     int64_t next;
+    size_t pieces; /* that were read */
     bool payload;
     const char *name; /* of the array: jobs or dead */
 };
@@ -203,8 +239,6 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
     struct slice state = call_query(call, "state");
     if (!call_tenant(call, call_query(call, "tenant"), &filter.tenant))
         return false;
-    if (filter.destination.len > 0 && !destination_is_not_misspelt(call, filter.destination))
-        return false;
     if (state.len > 0) {
         filter.state = job_state_from_name(state);
         if (filter.state == STATE_NONE) {
@@ -220,10 +254,10 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
 }
 
 /* One tenant's job of that id, if it is what the filter wants. */
-static enum status take_by_id(struct call *call, const struct job_filter *filter, const struct lane *lane,
-                              struct job_page *page, struct error *err)
+static enum status take_by_id(struct call *call, struct store_reader *reader, const struct lane *lane, struct job_page *page,
+                              struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    const struct job_filter *filter = &page->filter;
     struct job *job = &page->jobs[page->count];
     enum status status =
         reader->ops->reader_job(reader, lane->tenant, call_query(call, "id"), page->payload, &call->memory, job, err);
@@ -238,68 +272,82 @@ static enum status take_by_id(struct call *call, const struct job_filter *filter
     return STATUS_OK;
 }
 
-/* In every tenant that the caller may see. A store has no other way to a job than by both: as many are asked as one call
- * may. */
-static enum status find_by_id(struct call *call, const struct job_filter *filter, size_t limit, struct job_page *page,
-                              struct error *err)
+/*
+ * In every tenant that the caller may see. A store has no other way to a job than by both: as many are asked as one call
+ * may, in pieces.
+ */
+static enum status find_by_id(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct job_page *page = call->context;
+    struct arena memory = { 0 };
     struct lane *lanes;
-    size_t count;
-    page->jobs = arena_alloc_array(&call->memory, limit, sizeof *page->jobs);
-    if (!page->jobs)
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
+    size_t count, i = 0;
     enum status status =
-        reader->ops->reader_lanes(reader, filter->before_seq, STORE_PAGE_MAX, &call->memory, &lanes, &count, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        if (page->count == limit) {
-            page->next = lanes[i - 1].id;
-            return STATUS_OK;
-        }
-        if (filter->tenant.len == 0 || slice_equal(filter->tenant, lanes[i].tenant))
-            status = take_by_id(call, filter, &lanes[i], page, err);
+        reader->ops->reader_lanes(reader, page->filter.before_seq, LANES_A_PIECE, &memory, &lanes, &count, err);
+    for (; status == STATUS_OK && i < count && page->count < page->limit; i++) {
+        page->filter.before_seq = lanes[i].id;
+        if (page->filter.tenant.len == 0 || slice_equal(page->filter.tenant, lanes[i].tenant))
+            status = take_by_id(call, reader, &lanes[i], page, err);
     }
-    if (status == STATUS_OK && count == STORE_PAGE_MAX)
-        page->next = lanes[count - 1].id;
+    arena_release(&memory);
+    bool more = status == STATUS_OK && (count == LANES_A_PIECE || i < count);
+    page->next = more ? page->filter.before_seq : 0;
+    call->reading.more = more && page->count < page->limit && ++page->pieces < STORE_PAGE_MAX / LANES_A_PIECE;
     return status;
 }
 
-static void list_jobs(struct call *call, const char *name, enum job_state state)
+/* Where few of many rows are wanted, a piece finds few or none, and the next goes on. */
+static enum status read_jobs(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct job_filter filter;
-    struct error error;
-    size_t limit;
-    struct store_reader *reader = call->api->reader;
-    struct job_page *page = call_alloc(call, sizeof *page);
-    if (!page)
-        return;
-    if (!job_filter_read(call, &filter) || !call_limit(call, &limit) || !read_payload_wish(call, &page->payload))
-        return;
-    if (state != STATE_NONE)
-        filter.state = state;
-    page->name = name;
-    if (page->payload && limit > PAYLOADS_MAX)
-        limit = PAYLOADS_MAX;
-    enum status status =
-        call_query(call, "id").len > 0
-            ? find_by_id(call, &filter, limit, page, &error)
-            : reader->ops->reader_jobs(reader, &filter, limit, page->payload, &call->memory, &page->jobs, &page->count,
-                                       &page->next, &error);
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return;
-    }
-    call->context = page;
-    for (size_t i = 0; i < page->count; i++) {
-        if (page->jobs[i].state != STATE_PENDING && page->jobs[i].state != STATE_WAITING)
-            continue;
-        call_standing_add(call, page->jobs[i].destination);
-        call_lane_add(call, page->jobs[i].lane);
-    }
+    struct job_page *page = call->context;
+    struct job *jobs;
+    size_t count;
+    enum status status = reader->ops->reader_jobs(reader, &page->filter, page->limit - page->count, page->payload,
+                                                  &call->memory, &jobs, &count, &page->next, err);
+    if (status != STATUS_OK)
+        return status;
+    if (count > 0)
+        memcpy(page->jobs + page->count, jobs, count * sizeof *jobs);
+    page->count += count;
+    page->filter.before_seq = page->next;
+    call->reading.more = page->next != 0 && page->count < page->limit && ++page->pieces < PIECES_MAX;
+    return STATUS_OK;
+}
+
+static void ask_about_page(struct call *call)
+{
+    const struct job_page *page = call->context;
+    for (size_t i = 0; i < page->count; i++)
+        if (page->jobs[i].state == STATE_PENDING || page->jobs[i].state == STATE_WAITING)
+            add_standing(call, &page->jobs[i]);
     if (call->standings.count > 0)
         call_standings(call, answer_page);
     else
         answer_page(call);
+}
+
+static void read_list(struct call *call)
+{
+    call_read(call, call_query(call, "id").len > 0 ? find_by_id : read_jobs, ask_about_page);
+}
+
+static void list_jobs(struct call *call, const char *name, enum job_state state)
+{
+    struct job_page *page = call_alloc(call, sizeof *page);
+    if (!page || !job_filter_read(call, &page->filter) || !call_limit(call, &page->limit) ||
+        !read_payload_wish(call, &page->payload))
+        return;
+    if (state != STATE_NONE)
+        page->filter.state = state;
+    page->name = name;
+    if (page->payload && page->limit > PAYLOADS_MAX)
+        page->limit = PAYLOADS_MAX;
+    page->jobs = arena_alloc_array(&call->memory, page->limit, sizeof *page->jobs);
+    call->context = page;
+    if (page->jobs)
+        destination_check(call, read_list);
+    else
+        call_no_memory(call);
 }
 
 void handle_jobs_list(struct call *call)
@@ -334,25 +382,7 @@ static void answer_action(struct call *call)
     else if (op->status != STATUS_OK)
         call_problem(call, 422, "refused", "the store refused it: %s", status_name(op->status));
     else
-        show_job(call, false, answer_one);
-}
-
-/* An operation on the job that the path names; NULL: answered already. */
-static struct store_op *action_on(struct call *call, enum op_kind kind, struct job *ret_job)
-{
-    if (!find_job(call, false, ret_job))
-        return NULL;
-    call->batch = batch_new(1, SIZE_MAX / 4);
-    if (!call->batch) {
-        call_no_memory(call);
-        return NULL;
-    }
-    struct store_op *op = &call->batch->ops[0];
-    op->kind = kind;
-    op->job.tenant = ret_job->tenant; /* in the call's memory, which outlives the batch */
-    op->job.id = ret_job->id;
-    call->batch->count = 1;
-    return op;
+        find_job(call, false, show_job);
 }
 
 /* As a job of that class which came at `since`; a deadline that is only the destination's time to live hurries nobody. */
@@ -401,21 +431,61 @@ static void submit_action(struct call *call, struct store_op *op)
         call_no_memory(call);
 }
 
+static void act(struct call *call)
+{
+    const struct one_job *one = call->context;
+    const struct job_action *action = &one->action;
+    const struct job *job = &one->job;
+    instant now = api_now(call->api);
+    int64_t keep_ms = call->api->config->retention_completed_ms;
+    const struct destination_config *destination = config_destination(call->api->config, job->destination);
+    struct problem problem;
+    if (action->payload.given && destination && !payload_check(destination, job, call->body, &action->payload, &problem)) {
+        body_problem(call, &problem);
+        return;
+    }
+    call->batch = batch_new(1, SIZE_MAX / 4);
+    if (!call->batch) {
+        call_no_memory(call);
+        return;
+    }
+    struct store_op *op = &call->batch->ops[0];
+    call->batch->count = 1;
+    op->kind = action->kind;
+    op->job = (struct op_job){
+        .tenant = job->tenant, /* in the call's memory, which outlives the batch */
+        .id = job->id,
+        .resend = action->resend,
+        .priority = action->priority,
+        .payload_given = action->payload.given,
+        .payload = action->payload.payload,
+    };
+    if (action->kind == OP_CANCEL)
+        op->job.forget_at = keep_ms > 0 ? instant_add(now, keep_ms) : INSTANT_NONE;
+    else if (action->kind == OP_PRIORITIZE)
+        op->job.rank = rank_from(call, job, action->priority, job->created_at);
+    else
+        op->job.rank = rank_from(call, job, job->priority, now);
+    submit_action(call, op);
+}
+
+static void act_on(struct call *call, const struct job_action *action)
+{
+    struct one_job *one = one_job_of(call);
+    if (!one)
+        return;
+    one->action = *action;
+    find_job(call, false, act);
+}
+
 void handle_job_cancel(struct call *call)
 {
-    struct job job;
-    int64_t keep_ms = call->api->config->retention_completed_ms;
-    struct store_op *op = action_on(call, OP_CANCEL, &job);
-    if (!op)
-        return;
-    op->job.forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
-    submit_action(call, op);
+    act_on(call, &(struct job_action){ .kind = OP_CANCEL });
 }
 
 void handle_job_patch(struct call *call)
 {
     static const char *const names[] = { "priority", NULL };
-    struct job job;
     enum priority priority;
     struct slice word;
     char number[2] = "";
@@ -428,64 +498,38 @@ void handle_job_patch(struct call *call)
     word = json_is_string(value) ? slice_from(json_string_value(value)) : slice_from(number);
     bool known = priority_from_name(word, &priority);
     json_decref(body);
-    if (!known) {
+    if (!known)
         call_problem(call, 422, "invalid_priority", "priority must be critical, high or normal, or 1 to 3");
-        return;
-    }
-    if (priority < call->priority_max) {
+    else if (priority < call->priority_max)
         call_problem(call, 403, "forbidden_priority", "this token may give priority %s at most, not %s",
                      priority_name(call->priority_max), priority_name(priority));
-        return;
-    }
-    struct store_op *op = action_on(call, OP_PRIORITIZE, &job);
-    if (!op)
-        return;
-    op->job.priority = priority;
-    op->job.rank = rank_from(call, &job, priority, job.created_at);
-    submit_action(call, op);
+    else
+        act_on(call, &(struct job_action){ .kind = OP_PRIORITIZE, .priority = priority });
 }
 
 void handle_job_retry(struct call *call)
 {
     static const char *const names[] = { "payload", "payload_base64", NULL };
-    struct job job;
-    struct payload_members payload;
+    struct job_action action = { .kind = OP_REDRIVE };
     struct problem problem;
     json_t *body = body_object(call, names);
     if (!body)
         return;
-    bool read = payload_read(call->body, body, call->api->config->payload_bytes_max, &call->memory, &payload, &problem);
+    int64_t bytes_max = call->api->config->payload_bytes_max;
+    bool read = payload_read(call->body, body, bytes_max, &call->memory, &action.payload, &problem);
     json_decref(body);
-    if (!read) {
+    if (read)
+        act_on(call, &action);
+    else
         body_problem(call, &problem);
-        return;
-    }
-    struct store_op *op = action_on(call, OP_REDRIVE, &job);
-    if (!op)
-        return;
-    const struct destination_config *destination = config_destination(call->api->config, job.destination);
-    if (payload.given && destination && !payload_check(destination, &job, call->body, &payload, &problem)) {
-        body_problem(call, &problem);
-        return;
-    }
-    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
-    op->job.payload_given = payload.given;
-    op->job.payload = payload.payload;
-    submit_action(call, op);
 }
 
 void handle_job_resend(struct call *call)
 {
     static const char *const names[] = { NULL };
-    struct job job;
     json_t *body = body_object(call, names);
     if (!body)
         return;
     json_decref(body);
-    struct store_op *op = action_on(call, OP_REDRIVE, &job);
-    if (!op)
-        return;
-    op->job.resend = true;
-    op->job.rank = rank_from(call, &job, job.priority, api_now(call->api));
-    submit_action(call, op);
+    act_on(call, &(struct job_action){ .kind = OP_REDRIVE, .resend = true });
 }

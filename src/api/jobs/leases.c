@@ -436,19 +436,19 @@ static void after_ack(struct call *call)
 }
 
 /* Reads the jobs that failed before, as they are leased. What cannot be read is acknowledged all the same. */
-static void read_retried(struct call *call, struct lease_list *list)
+static enum status read_retried(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct lease_list *list = call->context;
     for (size_t i = 0; i < list->count; i++) {
-        struct error error;
         if (list->leases[i].retry_count == 0)
             continue;
         if (!list->retried)
             list->retried = arena_alloc_array(&call->memory, list->count, sizeof *list->retried);
         struct job *job = list->retried ? arena_alloc(&call->memory, sizeof *job) : NULL;
-        if (job && reader->ops->reader_job_seq(reader, list->leases[i].seq, false, &call->memory, job, &error) == STATUS_OK)
+        if (job && reader->ops->reader_job_seq(reader, list->leases[i].seq, false, &call->memory, job, err) == STATUS_OK)
             list->retried[i] = job;
     }
+    return STATUS_OK;
 }
 
 /* The list as the call's context; false: answered already. */
@@ -463,18 +463,9 @@ static bool take_leases(struct call *call, const json_t *body)
     return read_leases(call, body, list) && batch_for(call, list->count);
 }
 
-void handle_leases_ack(struct call *call)
+static void acknowledge(struct call *call)
 {
-    static const char *const names[] = { "leases", "lease", NULL };
-    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
-    if (!body)
-        return;
-    bool taken = take_leases(call, body);
-    json_decref(body);
-    if (!taken)
-        return;
-    struct lease_list *list = call->context;
-    read_retried(call, list);
+    const struct lease_list *list = call->context;
     int64_t keep_ms = call->api->config->retention_completed_ms;
     instant forget_at = keep_ms > 0 ? instant_add(api_now(call->api), keep_ms) : INSTANT_NONE;
     for (size_t i = 0; i < list->count; i++) {
@@ -488,6 +479,18 @@ void handle_leases_ack(struct call *call)
         };
     }
     call_submit(call, after_ack);
+}
+
+void handle_leases_ack(struct call *call)
+{
+    static const char *const names[] = { "leases", "lease", NULL };
+    json_t *body = may_lease(call) ? body_object(call, names) : NULL;
+    if (!body)
+        return;
+    bool taken = take_leases(call, body);
+    json_decref(body);
+    if (taken)
+        call_read(call, read_retried, acknowledge);
 }
 
 static void answer_extended(struct call *call)
@@ -520,6 +523,7 @@ void handle_leases_extend(struct call *call)
 /* --- saying that it failed ------------------------------------------------------------------------ */
 
 struct nack {
+    int64_t seq, token; /* of the lease */
     struct job job;
     struct lease_nack lease;
     struct settlement settlement;
@@ -584,19 +588,19 @@ static void decide_nack(struct call *call, struct engine *engine)
     call_return(call);
 }
 
-/* The leased job. False: answered already. */
-static bool find_leased(struct call *call, const struct lease *lease, struct job *ret_job)
+static enum status read_leased(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct error error;
-    struct store_reader *reader = call->api->reader;
-    enum status status = reader->ops->reader_job_seq(reader, lease->seq, false, &call->memory, ret_job, &error);
-    if (status == STATUS_OK && ret_job->state == STATE_RUNNING && ret_job->lease_token == lease->token)
-        return true;
-    if (status == STATUS_OK || status == STATUS_NOT_FOUND)
+    struct nack *nack = call->context;
+    return reader->ops->reader_job_seq(reader, nack->seq, false, &call->memory, &nack->job, err);
+}
+
+static void decide_leased(struct call *call)
+{
+    const struct nack *nack = call->context;
+    if (call->reading.status == STATUS_NOT_FOUND || nack->job.state != STATE_RUNNING || nack->job.lease_token != nack->token)
         call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
-    else
-        call_store_problem(call, status, &error);
-    return false;
+    else if (batch_for(call, 1))
+        call_engine(call, decide_nack, after_decision);
 }
 
 /* Seconds, whole or not. */
@@ -644,7 +648,9 @@ static bool read_nack(struct call *call, const json_t *body, struct nack *nack)
         call_problem(call, 422, "invalid_error", "error is missing or blank; say what the try ended with");
         return false;
     }
-    return find_leased(call, &list.leases[0], &nack->job);
+    nack->seq = list.leases[0].seq;
+    nack->token = list.leases[0].token;
+    return true;
 }
 
 void handle_leases_nack(struct call *call)
@@ -659,8 +665,6 @@ void handle_leases_nack(struct call *call)
         call_no_memory(call);
     bool read = nack && read_nack(call, body, nack);
     json_decref(body);
-    if (!read)
-        return;
-    if (batch_for(call, 1))
-        call_engine(call, decide_nack, after_decision);
+    if (read)
+        call_read(call, read_leased, decide_leased);
 }

@@ -52,28 +52,42 @@ static void asked(struct call *call)
     question->then(call);
 }
 
+/* The job is durable: not to know how it will fare is no failure of taking it. */
+static enum status read_ahead(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct outlook_question *question = call->context;
+    size_t count = question->count, known = 0;
+    for (; known < count; known++) {
+        struct outlook *outlook = &question->outlooks[known];
+        size_t ahead;
+        if (reader->ops->reader_ahead(reader, outlook->lane, outlook->rank, outlook->seq, STORE_PAGE_MAX, &ahead, err) !=
+            STATUS_OK)
+            break;
+        outlook->ahead = ahead == STORE_PAGE_MAX && goes_last(call, outlook) ? -1 : (int64_t)ahead;
+    }
+    question->count = known;
+    return STATUS_OK;
+}
+
+static void ask_engine(struct call *call)
+{
+    const struct outlook_question *question = call->context;
+    if (question->count > 0)
+        call_engine(call, ask_places, asked);
+    else
+        asked(call);
+}
+
 void outlooks_ask(struct call *call, struct outlook *outlooks, size_t count, void (*then)(struct call *call))
 {
-    struct store_reader *reader = call->api->reader;
     struct outlook_question *question = arena_alloc(&call->memory, sizeof *question);
-    size_t saved = 0;
-    for (size_t i = 0; i < count && question; i++) {
-        struct outlook *outlook = &outlooks[i];
-        struct error error;
-        size_t ahead;
-        if (reader->ops->reader_ahead(reader, outlook->lane, outlook->rank, outlook->seq, STORE_PAGE_MAX, &ahead, &error) !=
-            STATUS_OK)
-            break; /* the job is durable: not to know how it will fare is no failure of taking it */
-        outlook->ahead = ahead == STORE_PAGE_MAX && goes_last(call, outlook) ? -1 : (int64_t)ahead;
-        saved++;
-    }
-    if (saved == 0) {
+    if (!question) {
         then(call);
         return;
     }
-    *question = (struct outlook_question){ call->context, outlooks, saved, then };
+    *question = (struct outlook_question){ call->context, outlooks, count, then };
     call->context = question;
-    call_engine(call, ask_places, asked);
+    call_read(call, read_ahead, ask_engine);
 }
 
 static bool is_late(const struct outlook *outlook, instant now)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEAD_LETTERS_A_LOOK = STORE_PAGE_MAX / DEAD_AGES_LOOKS };
+
 const struct histogram_bounds measured_age = {
     13, { MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS, DAY_MS, 2 * DAY_MS, 3 * DAY_MS,
           5 * DAY_MS, 7 * DAY_MS, 14 * DAY_MS, 30 * (int64_t)DAY_MS }
@@ -72,7 +74,7 @@ enum status dead_ages_look(struct dead_ages *ages, struct store_reader *reader, 
     if (ages->before_seq == 0)
         map_empty(&ages->counting);
     enum status status =
-        reader->ops->reader_jobs(reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count, &next, err);
+        reader->ops->reader_jobs(reader, &filter, DEAD_LETTERS_A_LOOK, false, &memory, &jobs, &count, &next, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (note(&ages->counting, &jobs[i], now) != STATUS_OK)
             status = error_set(err, STATUS_NO_MEMORY, "no memory for the ages of dead letters");

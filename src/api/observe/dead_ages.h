@@ -17,6 +17,8 @@ struct dead_ages {
     int64_t before_seq;  /* where it stands; 0: none is under way */
 };
 
+enum { DEAD_AGES_LOOKS = 10 }; /* of a scrape: a thousand dead letters */
+
 extern const struct histogram_bounds measured_age;
 
 enum status dead_ages_new(uint64_t seed, struct dead_ages **ret_ages, struct error *err) MUST_CHECK;

@@ -136,7 +136,8 @@ bool event_filter_takes(const struct event_filter *filter, const struct event *e
 /* --- the list ------------------------------------------------------------------------------------- */
 
 enum {
-    EVENTS_LOOKED_AT_MAX = 5 * STORE_PAGE_MAX, /* for one answer: others wait while the trail is read */
+    EVENTS_LOOKED_AT_MAX = 5 * STORE_PAGE_MAX, /* for one answer, however few are found */
+    EVENTS_A_PIECE = 250,
     EVENTS_READ_BYTES_MAX = 64 << 20,
 };
 
@@ -149,15 +150,17 @@ struct event_question {
 
 /* An answer that grows read by read. */
 struct event_page {
+    struct event_question question;
+    struct buffer body;
     struct json_writer json;
     int64_t last; /* the newest that was looked at */
     size_t taken, looked_at;
     bool more; /* the read before had as many as it may have */
 };
 
-static void take_events(struct event_page *page, const struct event_question *question, const struct event *events,
-                        size_t count)
+static void take_events(struct event_page *page, const struct event *events, size_t count)
 {
+    const struct event_question *question = &page->question;
     for (size_t i = 0; i < count && page->taken < question->limit; i++) {
         if (events[i].number <= question->after)
             continue;
@@ -173,13 +176,14 @@ static void take_events(struct event_page *page, const struct event_question *qu
     }
 }
 
-static enum status read_once(struct call *call, const struct event_question *question, struct event_page *page,
-                             struct error *err)
+static enum status read_page(struct call *call, struct store_reader *reader, struct error *err)
 {
+    struct event_page *page = call->context;
+    const struct event_question *question = &page->question;
     const struct event_filter *filter = &question->filter;
-    struct store_reader *reader = call->api->reader;
     bool chosen = question->documents || filter->tenant.len > 0 || filter->destination.len > 0 || filter->types != 0;
-    size_t max = chosen || filter->job.len > 0 ? STORE_PAGE_MAX : question->limit;
+    size_t wanted = question->limit - page->taken;
+    size_t max = filter->job.len > 0 ? STORE_PAGE_MAX : chosen || wanted > EVENTS_A_PIECE ? EVENTS_A_PIECE : wanted;
     struct event *events;
     size_t count;
     enum status status;
@@ -190,10 +194,12 @@ static enum status read_once(struct call *call, const struct event_question *que
     else
         status = reader->ops->reader_events(reader, page->last, max, &memory, &events, &count, err);
     if (status == STATUS_OK) {
-        take_events(page, question, events, count);
+        take_events(page, events, count);
         page->more = filter->job.len == 0 && count == max;
     }
     arena_release(&memory);
+    call->reading.more = status == STATUS_OK && page->more && page->taken < question->limit &&
+                         page->looked_at < EVENTS_LOOKED_AT_MAX;
     return status;
 }
 
@@ -207,31 +213,37 @@ static bool read_format(struct call *call, bool *ret_documents)
     return false;
 }
 
+static void answer_page(struct call *call)
+{
+    struct event_page *page = call->context;
+    json_array_end(&page->json);
+    json_member_cursor(&page->json, page->more || page->taken == page->question.limit ? page->last : 0);
+    json_member_int(&page->json, "last", page->last);
+    json_object_end(&page->json);
+    call_json(call, 200, &page->body);
+}
+
+static void forget_page(struct call *call)
+{
+    struct event_page *page = call->context;
+    buffer_release(&page->body);
+}
+
 void handle_events_list(struct call *call)
 {
-    struct event_question question;
-    struct error error;
     const char *from = call_query(call, "cursor").len > 0 ? "cursor" : "after";
-    if (!event_filter_read(call, &question.filter) || !call_cursor(call, from, &question.after) ||
-        !call_limit(call, &question.limit) || !read_format(call, &question.documents))
+    struct event_page *page = call_alloc(call, sizeof *page);
+    struct event_question *question = page ? &page->question : NULL;
+    if (!page || !event_filter_read(call, &question->filter) || !call_cursor(call, from, &question->after) ||
+        !call_limit(call, &question->limit) || !read_format(call, &question->documents))
         return;
-    struct buffer body = call_buffer();
-    struct event_page page = { .json = json_writer(&body), .last = question.after };
-    json_object_begin(&page.json);
-    json_name(&page.json, "events");
-    json_array_begin(&page.json);
-    enum status status;
-    do
-        status = read_once(call, &question, &page, &error);
-    while (status == STATUS_OK && page.more && page.taken < question.limit && page.looked_at < EVENTS_LOOKED_AT_MAX);
-    if (status != STATUS_OK) {
-        buffer_release(&body);
-        call_store_problem(call, status, &error);
-        return;
-    }
-    json_array_end(&page.json);
-    json_member_cursor(&page.json, page.more || page.taken == question.limit ? page.last : 0);
-    json_member_int(&page.json, "last", page.last);
-    json_object_end(&page.json);
-    call_json(call, 200, &body);
+    page->body = call_buffer();
+    page->json = json_writer(&page->body);
+    page->last = question->after;
+    call->context = page;
+    call->forget = forget_page;
+    json_object_begin(&page->json);
+    json_name(&page->json, "events");
+    json_array_begin(&page->json);
+    call_read(call, read_page, answer_page);
 }

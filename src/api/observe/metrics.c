@@ -78,9 +78,9 @@ static void ask(struct call *call, struct engine *engine)
 }
 
 /* Whether there are events above that number. */
-static enum status events_above(struct call *call, int64_t number, bool *ret_some, struct error *err)
+static enum status events_above(struct call *call, struct store_reader *reader, int64_t number, bool *ret_some,
+                                struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
     struct event *events;
     size_t count;
     enum status status = reader->ops->reader_events(reader, number, 1, &call->memory, &events, &count, err);
@@ -89,22 +89,22 @@ static enum status events_above(struct call *call, int64_t number, bool *ret_som
 }
 
 /* The number of the newest event, from the last one known on: in steps that double, then by halves. */
-static enum status find_last_event(struct call *call, int64_t *last, struct error *err)
+static enum status find_last_event(struct call *call, struct store_reader *reader, int64_t *last, struct error *err)
 {
     int64_t low = *last, step = 1;
     bool some;
-    enum status status = events_above(call, low, &some, err);
+    enum status status = events_above(call, reader, low, &some, err);
     if (status != STATUS_OK || !some)
         return status;
     int64_t high = low + step;
-    while ((status = events_above(call, high, &some, err)) == STATUS_OK && some) {
+    while ((status = events_above(call, reader, high, &some, err)) == STATUS_OK && some) {
         low = high;
         step *= 2;
         high = low + step;
     }
     while (status == STATUS_OK && high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        status = events_above(call, middle, &some, err);
+        status = events_above(call, reader, middle, &some, err);
         *(some ? &low : &high) = middle;
     }
     if (status == STATUS_OK)
@@ -112,28 +112,45 @@ static enum status find_last_event(struct call *call, int64_t *last, struct erro
     return status;
 }
 
-static enum status read_store(struct call *call, struct metrics_scene *scene, struct error *err)
+/* Counts first, then the ages of some dead letters, a piece at a time, then the newest event. */
+static enum status read_store(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct api *api = call->api;
+    struct metrics_scene *scene = call->context;
     int64_t dead = 0;
-    enum status status = metrics_gather(call, scene, err);
+    enum status status = scene->items ? STATUS_OK : metrics_gather(call, reader, scene, err);
     for (size_t i = 0; i < scene->count; i++)
         dead += scene->items[i].counts.dead;
     if (status == STATUS_OK && dead == 0)
         dead_ages_none(api->dead_ages);
     else if (status == STATUS_OK)
-        status = dead_ages_look(api->dead_ages, api->reader, scene->now, err);
-    for (size_t i = 0; i < scene->count; i++)
-        scene->items[i].dead_ages = dead_ages_of(api->dead_ages, scene->items[i].name);
+        status = dead_ages_look(api->dead_ages, reader, scene->now, err);
+    if (status == STATUS_OK && api->dead_ages->before_seq != 0 && ++scene->looks < DEAD_AGES_LOOKS) {
+        call->reading.more = true;
+        return STATUS_OK;
+    }
     if (status == STATUS_OK)
-        status = find_last_event(call, &api->last_event, err);
+        status = find_last_event(call, reader, &api->last_event, err);
     scene->last_event = api->last_event;
     return status;
 }
 
+/* What is known of ages may be another call's to change while the engine is asked, so it is copied. */
+static void ask_engine(struct call *call)
+{
+    struct metrics_scene *scene = call->context;
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct histogram *ages = dead_ages_of(call->api->dead_ages, scene->items[i].name);
+        struct histogram *copy = ages ? arena_alloc(&call->memory, sizeof *copy) : NULL;
+        if (copy)
+            *copy = *ages;
+        scene->items[i].dead_ages = copy;
+    }
+    call_engine(call, ask, answer_metrics);
+}
+
 void handle_metrics(struct call *call)
 {
-    struct error error;
     if (call->tenant_bound.data) {
         call_problem(call, 403, "forbidden_tenant",
                      "metrics are of all tenants, and this token is confined to tenant \"%.*s\"; use GET /v1/stats, or a "
@@ -146,9 +163,5 @@ void handle_metrics(struct call *call)
         return;
     *scene = (struct metrics_scene){ .api = call->api, .now = api_now(call->api) };
     call->context = scene;
-    enum status status = read_store(call, scene, &error);
-    if (status != STATUS_OK)
-        call_store_problem(call, status, &error);
-    else
-        call_engine(call, ask, answer_metrics);
+    call_read(call, read_store, ask_engine);
 }

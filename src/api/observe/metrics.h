@@ -51,6 +51,7 @@ struct metrics_scene {
     struct engine_measures engine;
     struct engine_figures figures;
     struct writer_measures writer;
+    size_t looks;       /* at dead letters */
     enum status status; /* of asking the engine */
     int64_t last_event;
 };
@@ -90,7 +91,8 @@ struct metric_row {
 extern const struct metric_row metric_rows[]; /* family.name NULL ends */
 
 /* metrics_scene.c: destinations and their tenants from the store; all in the call's memory. */
-enum status metrics_gather(struct call *call, struct metrics_scene *scene, struct error *err) MUST_CHECK;
+enum status metrics_gather(struct call *call, struct store_reader *reader, struct metrics_scene *scene,
+                           struct error *err) MUST_CHECK;
 /* What the engine said, put to its place. In the engine's thread. */
 enum status metrics_attach(struct call *call, struct metrics_scene *scene, struct engine *engine) MUST_CHECK;
 

@@ -28,10 +28,11 @@ static void pick_largest(struct metrics_destination *destination, const struct d
     }
 }
 
-enum status metrics_gather(struct call *call, struct metrics_scene *scene, struct error *err)
+enum status metrics_gather(struct call *call, struct store_reader *reader, struct metrics_scene *scene,
+                           struct error *err)
 {
     struct counts counts;
-    enum status status = counts_list(call, METRICS_LARGEST_MAX + 1, &counts, err); /* one may be called "other" */
+    enum status status = counts_list(call, reader, METRICS_LARGEST_MAX + 1, &counts, err); /* one may be called "other" */
     if (status != STATUS_OK)
         return status;
     scene->items = arena_alloc_array(&call->memory, counts.count + 1, sizeof *scene->items);

@@ -169,17 +169,24 @@ static void answer_stats(struct call *call)
     call_json(call, 200, &body);
 }
 
-void handle_stats(struct call *call)
+static enum status read_counts(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct counts *counts = call_alloc(call, sizeof *counts);
-    if (!counts)
-        return;
-    if (!counts_read(call, counts))
-        return;
-    call->context = counts;
+    return counts_list(call, reader, 0, call->context, err);
+}
+
+static void ask_standings(struct call *call)
+{
+    const struct counts *counts = call->context;
     for (size_t i = 0; i < counts->count; i++)
         call_standing_add(call, counts->items[i].destination);
     call_standings(call, answer_stats);
+}
+
+void handle_stats(struct call *call)
+{
+    call->context = call_alloc(call, sizeof(struct counts));
+    if (call->context)
+        call_read(call, read_counts, ask_standings);
 }
 
 /* --- what it is ----------------------------------------------------------------------------------- */

@@ -23,6 +23,9 @@ struct alert_page {
     size_t limit, written, looked_at;
     struct slice last; /* id of the last one that was looked at; empty: none */
     bool more;         /* in this space */
+    bool in_cleared;   /* which it is */
+    struct buffer body;
+    struct json_writer json;
 };
 
 static bool is_text(const json_t *root, const char *name, struct slice wanted)
@@ -43,10 +46,9 @@ static bool is_wanted(const struct alert_page *page, struct slice value)
     return wanted;
 }
 
-static enum status write_some(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
-                              struct error *err)
+static enum status write_some(struct call *call, struct store_reader *reader, struct alert_page *page, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct slice space = page->in_cleared ? SPACE_ALERT_CLEARED : SPACE_ALERT;
     struct saved *saved;
     size_t count;
     size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
@@ -61,68 +63,73 @@ static enum status write_some(struct call *call, struct alert_page *page, struct
         page->looked_at++;
         if (!is_wanted(page, saved[i].value))
             continue;
-        json_put_raw(json, saved[i].value);
+        json_put_raw(&page->json, saved[i].value);
         page->written++;
     }
     return status;
 }
 
-static enum status write_space(struct call *call, struct alert_page *page, struct slice space, struct json_writer *json,
-                               struct error *err)
+/* A piece is a read of one space; behind those that stand come those that are over. */
+static enum status read_page(struct call *call, struct store_reader *reader, struct error *err)
 {
-    enum status status = STATUS_OK;
-    page->more = true;
-    while (status == STATUS_OK && page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX)
-        status = write_some(call, page, space, json, err);
-    return status;
+    struct alert_page *page = call->context;
+    enum status status = write_some(call, reader, page, err);
+    if (status != STATUS_OK)
+        return status;
+    bool full = page->written == page->limit || page->looked_at >= LOOKED_AT_MAX;
+    call->reading.more = page->more && !full;
+    if (!page->more && !page->in_cleared && page->cleared) {
+        page->in_cleared = page->more = call->reading.more = true;
+        page->last = SLICE("");
+    }
+    return STATUS_OK;
 }
 
 /* "cleared/ID" goes on among those that are over. */
 static const struct slice cleared_mark = { "cleared/", 8 };
 
-static void write_next(const struct alert_page *page, bool in_cleared, struct json_writer *json)
+static void write_next(struct alert_page *page)
 {
     struct buffer next;
-    json_name(json, "next");
+    json_name(&page->json, "next");
     if (!page->more) {
-        json_put_null(json);
+        json_put_null(&page->json);
         return;
     }
     buffer_init(&next, 2 * ALERT_ID_BYTES);
-    if (in_cleared)
+    if (page->in_cleared)
         buffer_append(&next, cleared_mark);
     buffer_append(&next, page->last);
-    json_put_string(json, buffer_slice(&next));
+    json_put_string(&page->json, buffer_slice(&next));
     buffer_release(&next);
 }
 
-static void answer_page(struct call *call, struct alert_page *page)
+static void answer_page(struct call *call)
 {
-    struct error error;
-    enum status status = STATUS_OK;
-    bool in_cleared = !page->standing;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "alerts");
-    json_array_begin(&json);
-    if (page->standing)
-        status = write_space(call, page, SPACE_ALERT, &json, &error);
-    if (status == STATUS_OK && page->cleared && !(page->standing && page->more)) {
-        if (page->standing)
-            page->last = SLICE("");
-        in_cleared = true;
-        status = write_space(call, page, SPACE_ALERT_CLEARED, &json, &error);
-    }
-    json_array_end(&json);
-    write_next(page, in_cleared, &json);
-    json_object_end(&json);
-    if (status == STATUS_OK) {
-        call_json(call, 200, &body);
-        return;
-    }
-    buffer_release(&body);
-    call_store_problem(call, status, &error);
+    struct alert_page *page = call->context;
+    json_array_end(&page->json);
+    write_next(page);
+    json_object_end(&page->json);
+    call_json(call, 200, &page->body);
+}
+
+static void forget_page(struct call *call)
+{
+    struct alert_page *page = call->context;
+    buffer_release(&page->body);
+}
+
+static void begin_page(struct call *call)
+{
+    struct alert_page *page = call->context;
+    page->body = call_buffer();
+    page->json = json_writer(&page->body);
+    page->in_cleared = !page->standing;
+    call->forget = forget_page;
+    json_object_begin(&page->json);
+    json_name(&page->json, "alerts");
+    json_array_begin(&page->json);
+    call_read(call, read_page, answer_page);
 }
 
 /* A list of what nothing is called would be empty, and look like good news. False: answered already. */
@@ -143,7 +150,7 @@ static bool filter_is_known(struct call *call, const struct alert_page *page)
                      nearest.name ? "; did you mean \"" : "", nearest.name ? nearest.name : "", nearest.name ? "\"?" : "");
         return false;
     }
-    return page->destination.len == 0 || destination_is_not_misspelt(call, page->destination);
+    return true;
 }
 
 /* --- acknowledging ------------------------------------------------------------------------------ */
@@ -158,22 +165,28 @@ struct ack_order {
 };
 
 /* As it is kept now: among those that stand, or, ended by this, among the others. */
+static enum status read_acked(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct slice *value = call->context;
+    enum status status = reader->ops->reader_saved(reader, SPACE_ALERT, call->parameters[0], &call->memory, value, err);
+    if (status == STATUS_NOT_FOUND)
+        status = reader->ops->reader_saved(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, value, err);
+    return status == STATUS_NOT_FOUND ? error_set(err, STATUS_IO, "the alert is gone") : status;
+}
+
+static void write_acked(struct call *call)
+{
+    const struct slice *value = call->context;
+    struct buffer body = call_buffer();
+    buffer_append(&body, *value);
+    call_json(call, 200, &body);
+}
+
 static void answer_acked(struct call *call)
 {
-    struct store_reader *reader = call->api->reader;
-    struct slice value;
-    struct error error;
-    enum status status =
-        reader->ops->reader_saved(reader, SPACE_ALERT, call->parameters[0], &call->memory, &value, &error);
-    if (status == STATUS_NOT_FOUND)
-        status = reader->ops->reader_saved(reader, SPACE_ALERT_CLEARED, call->parameters[0], &call->memory, &value, &error);
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return;
-    }
-    struct buffer body = call_buffer();
-    buffer_append(&body, value);
-    call_json(call, 200, &body);
+    call->context = call_alloc(call, sizeof(struct slice));
+    if (call->context)
+        call_read(call, read_acked, write_acked);
 }
 
 static void after_ack(struct call *call)
@@ -226,19 +239,23 @@ void handle_alert_ack(struct call *call)
 void handle_alerts_list(struct call *call)
 {
     struct slice state = call_query(call, "state"), cursor = call_query(call, "cursor");
-    struct alert_page page = { .destination = call_query(call, "destination"), .severity = call_query(call, "severity"),
-                               .name = call_query(call, "alert"), .tenant = call->tenant_bound, .last = cursor };
+    struct alert_page *page = call_alloc(call, sizeof *page);
+    if (!page)
+        return;
+    *page = (struct alert_page){ .destination = call_query(call, "destination"), .severity = call_query(call, "severity"),
+                                 .name = call_query(call, "alert"), .tenant = call->tenant_bound, .last = cursor };
+    call->context = page;
     bool all = slice_equal(state, SLICE("all"));
-    page.cleared = all || slice_equal(state, SLICE("cleared"));
-    page.standing = all || state.len == 0 || slice_equal(state, SLICE("standing"));
-    if (!page.standing && !page.cleared) {
+    page->cleared = all || slice_equal(state, SLICE("cleared"));
+    page->standing = all || state.len == 0 || slice_equal(state, SLICE("standing"));
+    if (!page->standing && !page->cleared) {
         call_problem(call, 422, "invalid_state", "state must be standing, cleared or all");
         return;
     }
     if (slice_has_prefix(cursor, cleared_mark)) {
-        page.standing = false;
-        page.last = slice_from_offset(cursor, cleared_mark.len);
+        page->standing = false;
+        page->last = slice_from_offset(cursor, cleared_mark.len);
     }
-    if (filter_is_known(call, &page) && call_limit(call, &page.limit))
-        answer_page(call, &page);
+    if (filter_is_known(call, page) && call_limit(call, &page->limit))
+        destination_check(call, begin_page);
 }

@@ -138,7 +138,7 @@ static void write_destination(struct json_writer *json, const struct call *call,
 
 struct destination_page {
     struct counts counts;
-    size_t first, end;
+    size_t limit, first, end;
 };
 
 static void answer_list(struct call *call)
@@ -170,20 +170,30 @@ static size_t first_after(const struct counts *counts, struct slice cursor)
     return first;
 }
 
-void handle_destinations_list(struct call *call)
+static enum status read_list(struct call *call, struct store_reader *reader, struct error *err)
 {
-    size_t limit;
-    struct destination_page *page = call_alloc(call, sizeof *page);
-    if (!page)
-        return;
-    if (!call_limit(call, &limit) || !counts_read(call, &page->counts))
-        return;
+    struct destination_page *page = call->context;
+    return counts_list(call, reader, 0, &page->counts, err);
+}
+
+static void ask_list(struct call *call)
+{
+    struct destination_page *page = call->context;
     page->first = first_after(&page->counts, call_query(call, "cursor"));
-    page->end = page->counts.count - page->first < limit ? page->counts.count : page->first + limit;
-    call->context = page;
+    page->end = page->counts.count - page->first < page->limit ? page->counts.count : page->first + page->limit;
     for (size_t i = page->first; i < page->end; i++)
         call_standing_add(call, page->counts.items[i].destination);
     call_standings(call, answer_list);
+}
+
+void handle_destinations_list(struct call *call)
+{
+    struct destination_page *page = call_alloc(call, sizeof *page);
+    if (!page)
+        return;
+    call->context = page;
+    if (call_limit(call, &page->limit))
+        call_read(call, read_list, ask_list);
 }
 
 /* --- one ---------------------------------------------------------------------------------------- */
@@ -201,20 +211,30 @@ static void not_found(struct call *call, struct slice name)
                      quote(name).text);
 }
 
-static void answer_destination(struct call *call)
+static enum status read_one(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct counts counts;
-    if (!counts_read(call, &counts))
-        return;
-    const struct destination_total *found = counts_find(&counts, call->parameters[0]);
-    if (!found) {
+    enum status status = counts_list(call, reader, 0, &counts, err);
+    const struct destination_total *found = status == STATUS_OK ? counts_find(&counts, call->parameters[0]) : NULL;
+    call->context = (void *)(uintptr_t)found;
+    return status == STATUS_OK && !found ? STATUS_NOT_FOUND : status;
+}
+
+static void write_one(struct call *call)
+{
+    if (call->reading.status == STATUS_NOT_FOUND) {
         not_found(call, call->parameters[0]);
         return;
     }
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
-    write_destination(&json, call, found);
+    write_destination(&json, call, call->context);
     call_json(call, 200, &body);
+}
+
+static void answer_destination(struct call *call)
+{
+    call_read(call, read_one, write_one);
 }
 
 void handle_destination_get(struct call *call)

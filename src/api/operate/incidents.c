@@ -22,19 +22,17 @@ enum {
 
 /* ---- what is shown of one ---- */
 
-/* While it lasts the jobs are counted now; *counts is read once for all. False: answered already. */
-static bool take_stock(struct call *call, struct counts **counts, struct incident_view *view)
+/* While it lasts the jobs are counted now; *counts is read once for all. */
+static enum status take_stock(struct call *call, struct store_reader *reader, struct counts *counts,
+                              struct incident_view *view, struct error *err)
 {
     view->stock = view->record.last;
     if (view->confined || view->record.mode == MODE_NORMAL)
-        return true;
-    if (!*counts) {
-        struct counts *read = call_alloc(call, sizeof *read);
-        if (!read || !counts_read(call, read))
-            return false;
-        *counts = read;
-    }
-    const struct destination_total *found = counts_find(*counts, view->record.destination);
+        return STATUS_OK;
+    enum status status = counts->items ? STATUS_OK : counts_list(call, reader, 0, counts, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct destination_total *found = counts_find(counts, view->record.destination);
     view->stock.known = true;
     if (found)
         view->stock = (struct incident_stock){
@@ -43,7 +41,7 @@ static bool take_stock(struct call *call, struct counts **counts, struct inciden
             .completed = found->counts.completed,
             .dead = found->counts.dead,
         };
-    return true;
+    return STATUS_OK;
 }
 
 static struct incident_view view_of(const struct call *call, struct slice id, const struct incident_record *record)
@@ -69,14 +67,15 @@ struct incident_page {
     size_t limit, written, looked_at;
     struct slice last; /* id of the last one that was looked at; empty: none */
     bool more;
-    struct counts *counts;
+    struct counts counts;
+    struct buffer body;
+    struct json_writer json;
 };
 
-/* STATUS_OK; *answered: the call is, with a problem. */
-static enum status write_page(struct call *call, struct incident_page *page, struct json_writer *json, bool *answered,
-                              struct error *err)
+/* A piece is one read of them. */
+static enum status read_page(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct incident_page *page = call->context;
     struct saved *saved;
     size_t count;
     size_t max = page->limit > ROWS_AT_ONCE_MIN ? page->limit : ROWS_AT_ONCE_MIN;
@@ -96,52 +95,57 @@ static enum status write_page(struct call *call, struct incident_page *page, str
         if (page->destination.len > 0 && !slice_equal(page->destination, record.destination))
             continue;
         struct incident_view view = view_of(call, saved[i].name, &record);
-        *answered = !take_stock(call, &page->counts, &view);
-        if (*answered)
-            return STATUS_OK;
-        incident_json(json, &view, false);
+        status = take_stock(call, reader, &page->counts, &view, err);
+        if (status != STATUS_OK)
+            return status;
+        incident_json(&page->json, &view, false);
         page->written++;
     }
+    call->reading.more = page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX;
     return status;
+}
+
+static void answer_page(struct call *call)
+{
+    struct incident_page *page = call->context;
+    json_array_end(&page->json);
+    json_name(&page->json, "next");
+    if (page->more)
+        json_put_string(&page->json, page->last);
+    else
+        json_put_null(&page->json);
+    json_object_end(&page->json);
+    call_json(call, 200, &page->body);
+}
+
+static void forget_page(struct call *call)
+{
+    struct incident_page *page = call->context;
+    buffer_release(&page->body);
 }
 
 void handle_incidents_list(struct call *call)
 {
-    struct incident_page page = { .destination = call_query(call, "destination"), .last = call_query(call, "cursor"),
-                                  .more = true };
-    struct error error;
-    enum status status = STATUS_OK;
-    bool answered = false;
-    if (!call_limit(call, &page.limit))
+    struct incident_page *page = call_alloc(call, sizeof *page);
+    if (!page || !call_limit(call, &page->limit))
         return;
-    struct buffer body = call_buffer();
-    struct json_writer json = json_writer(&body);
-    json_object_begin(&json);
-    json_name(&json, "incidents");
-    json_array_begin(&json);
-    while (status == STATUS_OK && !answered && page.more && page.written < page.limit && page.looked_at < LOOKED_AT_MAX)
-        status = write_page(call, &page, &json, &answered, &error);
-    json_array_end(&json);
-    json_name(&json, "next");
-    if (page.more)
-        json_put_string(&json, page.last);
-    else
-        json_put_null(&json);
-    json_object_end(&json);
-    if (!answered && status == STATUS_OK) {
-        call_json(call, 200, &body);
-        return;
-    }
-    buffer_release(&body);
-    if (!answered)
-        call_store_problem(call, status, &error);
+    page->destination = call_query(call, "destination");
+    page->last = call_query(call, "cursor");
+    page->body = call_buffer();
+    page->json = json_writer(&page->body);
+    call->context = page;
+    call->forget = forget_page;
+    json_object_begin(&page->json);
+    json_name(&page->json, "incidents");
+    json_array_begin(&page->json);
+    call_read(call, read_page, answer_page);
 }
 
 /* ---- one ---- */
 
-static enum status read_lessons(struct call *call, struct incident_view *view, struct error *err)
+static enum status read_lessons(struct call *call, struct store_reader *reader, struct incident_view *view,
+                                struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
     struct slice value;
     enum status status =
         reader->ops->reader_saved(reader, SPACE_INCIDENT_LESSONS, view->id, &call->memory, &value, err);
@@ -157,58 +161,70 @@ static enum status read_lessons(struct call *call, struct incident_view *view, s
     return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
 }
 
-/* The one that the path names. False: answered already. */
-static bool find_incident(struct call *call, struct incident_view *ret_view)
+/* The one that the path names. */
+struct one_incident {
+    struct incident_view view;
+    void (*found)(struct call *call);
+    struct slice lessons; /* that are to be written */
+};
+
+static enum status read_incident(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct one_incident *one = call->context;
     struct slice id = call->parameters[0], value;
     struct incident_record record;
-    struct counts *counts = NULL;
-    struct error error;
-    enum status status = reader->ops->reader_saved(reader, SPACE_INCIDENT, id, &call->memory, &value, &error);
+    struct counts counts = { 0 };
+    enum status status = reader->ops->reader_saved(reader, SPACE_INCIDENT, id, &call->memory, &value, err);
     if (status == STATUS_OK)
         status = incident_record_read(value, &call->memory, &record);
-    if (status == STATUS_NOT_FOUND || status == STATUS_INVALID) {
+    if (status == STATUS_INVALID)
+        return STATUS_NOT_FOUND;
+    if (status != STATUS_OK)
+        return status == STATUS_NO_MEMORY ? error_set(err, status, "no memory for the answer") : status;
+    one->view = view_of(call, id, &record);
+    status = take_stock(call, reader, &counts, &one->view, err);
+    return status != STATUS_OK || one->view.confined ? status : read_lessons(call, reader, &one->view, err);
+}
+
+static void incident_was_read(struct call *call)
+{
+    const struct one_incident *one = call->context;
+    if (call->reading.status == STATUS_OK)
+        one->found(call);
+    else
         call_problem(call, 404, "incident_not_found", "there is no incident of this id; GET /v1/incidents lists them");
-        return false;
-    }
-    if (status == STATUS_NO_MEMORY) {
-        call_no_memory(call);
-        return false;
-    }
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return false;
-    }
-    *ret_view = view_of(call, id, &record);
-    if (!take_stock(call, &counts, ret_view))
-        return false;
-    status = ret_view->confined ? STATUS_OK : read_lessons(call, ret_view, &error);
-    if (status == STATUS_OK)
-        return true;
-    call_store_problem(call, status, &error);
-    return false;
+}
+
+static void find_incident(struct call *call, void (*found)(struct call *call))
+{
+    struct one_incident *one = call->context ? call->context : call_alloc(call, sizeof *one);
+    call->context = one;
+    if (!one)
+        return;
+    one->found = found;
+    call_read(call, read_incident, incident_was_read);
 }
 
 static void answer_json(struct call *call)
 {
-    struct incident_view view;
-    if (!find_incident(call, &view))
-        return;
+    const struct one_incident *one = call->context;
     struct buffer body = call_buffer();
     struct json_writer json = json_writer(&body);
-    incident_json(&json, &view, true);
+    incident_json(&json, &one->view, true);
     call_json(call, 200, &body);
+}
+
+static void answer_report(struct call *call)
+{
+    const struct one_incident *one = call->context;
+    struct buffer body = call_buffer();
+    incident_report(&body, &one->view);
+    call_send(call, 200, "text/markdown; charset=utf-8", &body);
 }
 
 void handle_incident_report(struct call *call)
 {
-    struct incident_view view;
-    if (!find_incident(call, &view))
-        return;
-    struct buffer body = call_buffer();
-    incident_report(&body, &view);
-    call_send(call, 200, "text/markdown; charset=utf-8", &body);
+    find_incident(call, answer_report);
 }
 
 static bool wants_markdown(const struct call *call)
@@ -219,10 +235,7 @@ static bool wants_markdown(const struct call *call)
 
 void handle_incident_get(struct call *call)
 {
-    if (wants_markdown(call))
-        handle_incident_report(call);
-    else
-        answer_json(call);
+    find_incident(call, wants_markdown(call) ? answer_report : answer_json);
 }
 
 /* ---- what was learned ---- */
@@ -237,7 +250,7 @@ static void after_lessons(struct call *call)
     else if (status != STATUS_OK)
         call_problem(call, 422, "refused", "the store refused it: %s", status_name(status));
     else
-        answer_json(call);
+        find_incident(call, answer_json);
 }
 
 /* The text itself is kept beside the incident; the trail says who wrote when. */
@@ -272,11 +285,22 @@ static bool fill(struct call *call, struct slice id, struct slice text)
     return whole && ops[0].save.value.data && ops[1].data.data;
 }
 
+static void write_lessons(struct call *call)
+{
+    const struct one_incident *one = call->context;
+    call->batch = batch_new(2, SIZE_MAX / 4);
+    if (call->batch && fill(call, one->view.id, one->lessons))
+        call_submit(call, after_lessons);
+    else
+        call_no_memory(call);
+}
+
 void handle_incident_patch(struct call *call)
 {
     static const char *const names[] = { "lessons_learned", NULL };
-    struct incident_view view;
-    struct slice text;
+    struct one_incident *one = call_alloc(call, sizeof *one);
+    if (!one)
+        return;
     if (call->tenant_bound.data) {
         call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; an incident concerns all of them");
         return;
@@ -285,16 +309,11 @@ void handle_incident_patch(struct call *call)
     if (!body)
         return;
     bool given = member_get(body, "lessons_learned") != NULL;
-    bool read = given && body_text(call, body, "lessons_learned", LESSONS_BYTES_MAX, &text);
+    bool read = given && body_text(call, body, "lessons_learned", LESSONS_BYTES_MAX, &one->lessons);
     json_decref(body);
+    call->context = one;
     if (!given)
         call_problem(call, 422, "invalid_member", "lessons_learned must be there; an empty text takes them away");
-    if (!read || !find_incident(call, &view))
-        return;
-    call->batch = batch_new(2, SIZE_MAX / 4);
-    if (!call->batch || !fill(call, view.id, text)) {
-        call_no_memory(call);
-        return;
-    }
-    call_submit(call, after_lessons);
+    else if (read)
+        find_incident(call, write_lessons);
 }

@@ -12,7 +12,7 @@ struct tenant_row {
 
 struct tenant_page {
     struct tenant_row *rows;
-    size_t count;
+    size_t count, limit;
     int64_t next; /* cursor of the page to follow; 0: this is the last */
 };
 
@@ -34,27 +34,23 @@ static enum status keep_row(struct call *call, struct tenant_page *page, const s
     return STATUS_OK;
 }
 
-/* Reads lanes until the page is full. */
-static enum status read_page(struct call *call, struct tenant_page *page, size_t limit, int64_t after, struct error *err)
+/* A piece is a page of lanes, until this page is full. */
+static enum status read_page(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct store_reader *reader = call->api->reader;
+    struct tenant_page *page = call->context;
     struct slice destination = call_query(call, "destination");
+    struct arena memory = { 0 };
+    struct lane *lanes;
     size_t count;
-    do {
-        struct arena memory = { 0 };
-        struct lane *lanes;
-        enum status status = reader->ops->reader_lanes(reader, after, STORE_PAGE_MAX, &memory, &lanes, &count, err);
-        for (size_t i = 0; status == STATUS_OK && i < count && page->count < limit; i++) {
-            after = lanes[i].id;
-            if (lane_is_wanted(call, &lanes[i], destination))
-                status = keep_row(call, page, &lanes[i], err);
-        }
-        arena_release(&memory);
-        if (status != STATUS_OK)
-            return status;
-    } while (count == STORE_PAGE_MAX && page->count < limit);
-    page->next = page->count < limit ? 0 : after;
-    return STATUS_OK;
+    enum status status = reader->ops->reader_lanes(reader, page->next, STORE_PAGE_MAX, &memory, &lanes, &count, err);
+    for (size_t i = 0; status == STATUS_OK && i < count && page->count < page->limit; i++) {
+        page->next = lanes[i].id;
+        if (lane_is_wanted(call, &lanes[i], destination))
+            status = keep_row(call, page, &lanes[i], err);
+    }
+    arena_release(&memory);
+    call->reading.more = status == STATUS_OK && count == STORE_PAGE_MAX && page->count < page->limit;
+    return status;
 }
 
 /* The e-mail document's TenantFairnessMetrics, by its names. S2-069 */
@@ -105,27 +101,28 @@ static void ask_turns(struct call *call, struct engine *engine)
     call_return(call);
 }
 
+static void ask_engine(struct call *call)
+{
+    struct tenant_page *page = call->context;
+    page->next = page->count < page->limit ? 0 : page->next;
+    call_engine(call, ask_turns, answer_tenants);
+}
+
+static void read_tenants(struct call *call)
+{
+    call_read(call, read_page, ask_engine);
+}
+
 void handle_tenants_list(struct call *call)
 {
-    size_t limit;
-    int64_t after;
-    struct error error;
-    struct slice destination = call_query(call, "destination");
-    if (!call_limit(call, &limit) || !call_cursor(call, "cursor", &after) ||
-        (destination.len > 0 && !destination_is_not_misspelt(call, destination)))
+    struct tenant_page *page = call_alloc(call, sizeof *page);
+    if (!page || !call_limit(call, &page->limit) || !call_cursor(call, "cursor", &page->next))
         return;
-    struct tenant_page *page = arena_alloc(&call->memory, sizeof *page);
-    struct tenant_row *rows = page ? arena_alloc_array(&call->memory, limit, sizeof *rows) : NULL;
-    if (!rows) {
-        call_no_memory(call);
-        return;
-    }
-    *page = (struct tenant_page){ .rows = rows };
-    enum status status = read_page(call, page, limit, after, &error);
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return;
-    }
+    page->count = 0;
+    page->rows = arena_alloc_array(&call->memory, page->limit, sizeof *page->rows);
     call->context = page;
-    call_engine(call, ask_turns, answer_tenants);
+    if (page->rows)
+        destination_check(call, read_tenants);
+    else
+        call_no_memory(call);
 }

@@ -78,7 +78,7 @@ static struct call *call_new(struct api *api, struct client *client, const struc
     call->body = body;
     call->who = SLICE("");
     call->began_ns = clock_ticks_ns();
-    buffer_init(&call->answer_headers, ANSWER_HEADERS_BYTES_MAX);
+    buffer_init(&call->answer.headers, ANSWER_HEADERS_BYTES_MAX);
     api->calls++;
     client_watch(client, on_client_gone, NULL, call);
     return call;
