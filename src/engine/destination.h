@@ -95,7 +95,10 @@ struct dest {
     struct lane_holds holds;
     struct dead_count dead;
     struct dest_ahead ahead;
-    struct { struct lease_request *first, **last; } workers; /* that wait for jobs */
+    struct {
+        struct lease_request *first, **last; /* that wait for jobs, */
+        bool crowded;                        /* and not for work, but for memory for the answer */
+    } workers;
 };
 
 struct dest *dest_find(const struct engine *engine, struct slice name);

@@ -47,7 +47,6 @@ struct engine {
     bool started, stopping;
     struct map leased; /* what pull workers hold: leased.c */
     atomic_int_least64_t lease_bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
-    bool leases_crowded;              /* somebody waits for that */
     struct decided *decided; /* measures of policies that are no destinations (measures.c) */
     int64_t pending_max; /* of the store, which was opened with it */
     instant redrive_at; /* no look for dead letters before */

@@ -318,14 +318,16 @@ static void a_lost_lease_is_told_when_it_is_kept(void **state)
     world_end(&world);
 }
 
-/* Many large answers at once: they are counted when they are asked for, and who does not fit waits for the others. */
-static void answers_wait_for_memory(void **state)
+/*
+ * Many large answers at once: they are counted when they are asked for, and who does not fit waits for the others, for longer
+ * than it would wait for work: that is there.
+ */
+static void wait_for_memory(int64_t wait_ms)
 {
     enum { BYTES = 200 * 1000, WORKERS = 6, EACH = 3 };
     struct world world = { 0 };
     struct worker workers[WORKERS];
     char *payload = malloc(BYTES + 1);
-    (void)state;
     assert_non_null(payload);
     memset(payload, 'x', BYTES);
     payload[BYTES] = '\0';
@@ -336,7 +338,7 @@ static void answers_wait_for_memory(void **state)
     for (size_t i = 0; i < WORKERS; i++) {
         workers[i] = (struct worker){ .world = &world, .asking = true };
         workers[i].request = (struct lease_request){ .destination = SLICE("d"), .worker = SLICE("w"), .max = EACH,
-                                                     .lease_ms = 30 * 1000, .wait_until = world.now + 60 * 1000,
+                                                     .lease_ms = 30 * 1000, .wait_until = world.now + wait_ms,
                                                      .done = on_leased, .context = &workers[i] };
         engine_lease(world.engine, &workers[i].request);
     }
@@ -349,6 +351,13 @@ static void answers_wait_for_memory(void **state)
     }
     free(payload);
     world_end(&world);
+}
+
+static void answers_wait_for_memory(void **state)
+{
+    (void)state;
+    wait_for_memory(60 * 1000);
+    wait_for_memory(0);
 }
 
 static void how_many_is_the_workers_affair(void **state)

@@ -214,9 +214,10 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
 void dispatch_claims(struct engine *engine)
 {
     instant now = engine_now(engine);
-    engine->leases_crowded = false;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        dest->workers.crowded = false;
         ahead_send(engine, dest);
+    }
     if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {

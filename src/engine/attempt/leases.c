@@ -28,13 +28,11 @@ static int64_t answer_bytes_max(const struct dest *dest, int64_t jobs)
 }
 
 /* Counted when it is asked for, not when it is written: many at once cannot take more than limits.body_budget. */
-static bool answer_fits(struct engine *engine, const struct dest *dest, const struct lease_request *request)
+static bool answer_fits(const struct engine *engine, const struct dest *dest, const struct lease_request *request)
 {
     int64_t jobs = (int64_t)request->max < dest->queue.ready ? (int64_t)request->max : dest->queue.ready;
     int64_t out = atomic_load(&engine->lease_bytes);
-    bool fits = out == 0 || out + answer_bytes_max(dest, jobs) <= engine->config->body_budget_bytes;
-    engine->leases_crowded |= !fits;
-    return fits;
+    return out == 0 || out + answer_bytes_max(dest, jobs) <= engine->config->body_budget_bytes;
 }
 
 static void answer_count(struct lease_request *request, int64_t bytes)
@@ -313,7 +311,8 @@ void leases_serve(struct engine *engine, struct dest *dest)
     while (dest->workers.first && dest_front(engine, dest, now, &turn_max)) {
         struct lease_request *request = dest->workers.first;
         int64_t room = dest_ask(&dest->gate, &dest->rate.limiter, now).room;
-        if (room == 0 || !answer_fits(engine, dest, request))
+        dest->workers.crowded = room > 0 && !answer_fits(engine, dest, request);
+        if (room == 0 || dest->workers.crowded)
             return;
         struct batch *batch = claims_for(engine, dest, request, room, now);
         if (!batch || batch->count == 0) {
@@ -369,13 +368,13 @@ void lease_release(struct lease_request *request)
         answer_count(request, 0);
 }
 
-/* Answers, empty, everybody whose time is up, or everybody. */
+/* Answers, empty, everybody whose time is up, or everybody. Who waits for memory only does not go away empty. */
 static void end_waiting(struct engine *engine, instant now, bool all)
 {
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         for (struct lease_request *request = dest->workers.first, *next; request; request = next) {
             next = request->next;
-            if (!all && request->wait_until > now)
+            if (!all && (request->wait_until > now || dest->workers.crowded))
                 continue;
             unlink_request(dest, request);
             request->done(request, STATUS_OK, NULL, 0);
@@ -395,9 +394,9 @@ void leases_end(struct engine *engine)
 
 instant leases_next(const struct engine *engine)
 {
-    instant next = engine->leases_crowded ? instant_add(engine_now(engine), LEASES_AGAIN_MS) : INSTANT_NONE;
+    instant next = INSTANT_NONE, again = instant_add(engine_now(engine), LEASES_AGAIN_MS);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         for (const struct lease_request *request = dest->workers.first; request; request = request->next)
-            next = instant_earlier(next, request->wait_until);
+            next = instant_earlier(next, dest->workers.crowded ? again : request->wait_until);
     return next;
 }
