@@ -88,7 +88,8 @@ library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c src/*/*/*.c))
 library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
 api_files := src/api/openapi.json $(filter-out %.c %.h %.md,$(wildcard src/api/page/*))
-program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o
+help_pages := $(sort $(wildcard src/cli/help/*.txt))
+program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o $(B)/obj/gen/help.o
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
 world_support := check configs store_faulty
@@ -126,6 +127,11 @@ $(B)/gen/presets.list: always
 $(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
 	$(say) EMBED presets
 	$(run)tools/embed presets $(presets) > $@.part && mv $@.part $@
+
+$(B)/gen/help.c: $(help_pages) tools/embed
+	@mkdir -p $(@D)
+	$(say) EMBED help
+	$(run)tools/embed help $(help_pages) > $@.part && mv $@.part $@
 
 $(B)/gen/api.c: $(api_files) tools/embed
 	@mkdir -p $(@D)

@@ -15,5 +15,6 @@ struct embedded_file {
 
 extern const struct embedded_file embedded_presets[]; /* presets/, by file name */
 extern const struct embedded_file embedded_api[];     /* the API's description, and the page */
+extern const struct embedded_file embedded_help[];    /* src/cli/help, a page a command */
 
 #endif

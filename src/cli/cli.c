@@ -93,17 +93,17 @@ int cli_read_stdin(struct buffer *ret_text)
 
 const struct command *command_find(struct slice name)
 {
-    for (size_t i = 0; commands[i]; i++)
-        if (slice_equal(name, slice_from(commands[i]->name)))
-            return commands[i];
+    for (const struct command *command = commands; command->name; command++)
+        if (slice_equal(name, slice_from(command->name)))
+            return command;
     return NULL;
 }
 
 static int unknown_command(const char *name)
 {
     struct nearest nearest = { .wanted = slice_from(name) };
-    for (size_t i = 0; commands[i]; i++)
-        nearest_offer(&nearest, commands[i]->name);
+    for (size_t i = 0; commands[i].name; i++)
+        nearest_offer(&nearest, commands[i].name);
     if (nearest.name)
         return cli_usage(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name, nearest.name);
     return cli_usage(NULL, "there is no command \"%s\"", name);
@@ -122,7 +122,8 @@ static int run_alone(struct cli *cli, const char *name)
     char word[32];
     snprintf(word, sizeof word, "%s", name);
     char *argv[] = { word, NULL };
-    return command_find(slice_from(name))->run(cli, 1, argv);
+    cli->command = command_find(slice_from(name));
+    return cli->command->run(cli, 1, argv);
 }
 
 /* COLUMNS where it is given, else what the terminal says. */
@@ -156,12 +157,12 @@ int cli_main(int argc, char **argv)
         return run_alone(&cli, "help");
     if (first == argc)
         return cli_usage(NULL, "no command is given");
-    const struct command *command = command_find(slice_from(argv[first]));
-    if (!command)
+    cli.command = command_find(slice_from(argv[first]));
+    if (!cli.command)
         return unknown_command(argv[first]);
-    if (command != &command_serve)
+    if (cli.command->run != command_serve)
         daemon_let_reload(); /* no daemon: it ends by it, as everything does */
-    return command->run(&cli, argc - first, argv + first);
+    return cli.command->run(&cli, argc - first, argv + first);
 }
 
 const char *cli_config_path(void)

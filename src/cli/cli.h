@@ -1,8 +1,8 @@
 /*
  * cli.h - what all commands share: the options before the command, messages, exit codes.
  *
- * A command is one file that defines one `struct command`, and one row of the table in
- * commands.c. Help, suggestions and dispatch read that table.
+ * A command is a function, a row of the table in commands.c and a page of text in help/. Help, suggestions and dispatch
+ * read that table.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -32,20 +32,21 @@ struct cli {
     size_t width;       /* of that terminal, in characters; 0: there is none, and nothing is cut */
     bool help;
     bool version;
+    const struct command *command; /* that runs */
 };
 
 struct command {
     const char *name;
     const char *summary; /* one line of the list */
-    const char *help;    /* usage, options, examples */
-    /* argv[0] is the command's name. Returns an exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };
 
-/* All commands in the order of the list; NULL ends. */
-extern const struct command *const commands[];
+/* All commands in the order of the list; a NULL name ends. */
+extern const struct command commands[];
 /* NULL when there is none of that name. */
 const struct command *command_find(struct slice name);
+/* Prints the page of that command: usage, options, examples. */
+int help_print(const struct command *command);
 
 /* The whole program: options, dispatch, messages. */
 int cli_main(int argc, char **argv);

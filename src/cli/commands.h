@@ -1,41 +1,42 @@
 /*
- * commands.h - one row a command: each is defined in the file of its name.
+ * commands.h - what every command is done by: one function a row of the table in commands.c. argv[0] is the command's name;
+ * it returns an exit code.
  */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
 #include "cli/cli.h"
 
-extern const struct command command_serve;
-extern const struct command command_demo;
-extern const struct command command_add;
-extern const struct command command_jobs;
-extern const struct command command_job;
-extern const struct command command_why;
-extern const struct command command_retry;
-extern const struct command command_resend;
-extern const struct command command_cancel;
-extern const struct command command_prioritize;
-extern const struct command command_dead;
-extern const struct command command_dest;
-extern const struct command command_alerts;
-extern const struct command command_incidents;
-extern const struct command command_tenants;
-extern const struct command command_stats;
-extern const struct command command_errors;
-extern const struct command command_events;
-extern const struct command command_audit;
-extern const struct command command_backup;
-extern const struct command command_doctor;
-extern const struct command command_token;
-extern const struct command command_decide;
-extern const struct command command_classify;
-extern const struct command command_backoff;
-extern const struct command command_check;
-extern const struct command command_simulate;
-extern const struct command command_listen;
-extern const struct command command_presets;
-extern const struct command command_version;
-extern const struct command command_help;
+int command_serve(struct cli *cli, int argc, char **argv);
+int command_demo(struct cli *cli, int argc, char **argv);
+int command_add(struct cli *cli, int argc, char **argv);
+int command_jobs(struct cli *cli, int argc, char **argv);
+int command_job(struct cli *cli, int argc, char **argv);
+int command_why(struct cli *cli, int argc, char **argv);
+int command_retry(struct cli *cli, int argc, char **argv);
+int command_resend(struct cli *cli, int argc, char **argv);
+int command_cancel(struct cli *cli, int argc, char **argv);
+int command_prioritize(struct cli *cli, int argc, char **argv);
+int command_dead(struct cli *cli, int argc, char **argv);
+int command_dest(struct cli *cli, int argc, char **argv);
+int command_alerts(struct cli *cli, int argc, char **argv);
+int command_incidents(struct cli *cli, int argc, char **argv);
+int command_tenants(struct cli *cli, int argc, char **argv);
+int command_stats(struct cli *cli, int argc, char **argv);
+int command_errors(struct cli *cli, int argc, char **argv);
+int command_events(struct cli *cli, int argc, char **argv);
+int command_audit(struct cli *cli, int argc, char **argv);
+int command_backup(struct cli *cli, int argc, char **argv);
+int command_doctor(struct cli *cli, int argc, char **argv);
+int command_token(struct cli *cli, int argc, char **argv);
+int command_listen(struct cli *cli, int argc, char **argv);
+int command_decide(struct cli *cli, int argc, char **argv);
+int command_classify(struct cli *cli, int argc, char **argv);
+int command_backoff(struct cli *cli, int argc, char **argv);
+int command_check(struct cli *cli, int argc, char **argv);
+int command_simulate(struct cli *cli, int argc, char **argv);
+int command_presets(struct cli *cli, int argc, char **argv);
+int command_version(struct cli *cli, int argc, char **argv);
+int command_help(struct cli *cli, int argc, char **argv);
 
 #endif

@@ -1,13 +1,17 @@
+#include "base/embedded.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+
+#include <assert.h>
+#include <string.h>
 
 static void append_list(struct buffer *out)
 {
     buffer_append_text(out, "usage: insist [--server URL] [--token T] [--output table|json] COMMAND ...\n\n"
                             "Delivers work to services that fail: stores it, sends it, decides, waits, and says why.\n\n"
                             "Commands:\n");
-    for (size_t i = 0; commands[i]; i++)
-        buffer_printf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; commands[i].name; i++)
+        buffer_printf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     buffer_append_text(out, "\nOptions of every command:\n"
                             "  --server URL           the daemon to talk to (INSIST_SERVER; http://127.0.0.1:7878)\n"
                             "  --token T              the token to show it (INSIST_TOKEN)\n"
@@ -19,39 +23,36 @@ static void append_list(struct buffer *out)
                             "`insist help COMMAND` shows a command's options and examples.\n");
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int help_print(const struct command *command)
 {
-    struct arguments arguments;
+    const struct embedded_file *page = embedded_help;
+    while (page->name && strcmp(page->stem, command->name) != 0)
+        page++;
+    assert(page->name);
     struct buffer out;
-    int code;
-    cli->help = cli->help && argc > 1; /* `insist --help` comes here and wants the list */
-    /* Of `help dead list` the first word counts: one text has all that the command can do. */
-    if (!command_options(cli, &command_help, NULL, argc, argv, OPTIONS_ARGUMENTS_MAX, &arguments, &code))
-        return code;
-
-    const struct command *command = NULL;
-    if (arguments.count > 0) {
-        command = command_find(slice_from(arguments.items[0]));
-        if (!command)
-            return cli_usage(NULL, "there is no command \"%s\"", arguments.items[0]);
-    }
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-    if (command)
-        buffer_append_text(&out, command->help);
-    else
-        append_list(&out);
-    code = cli_print(&out, EXIT_DONE);
+    buffer_append(&out, (struct slice){ page->data, page->len });
+    int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }
 
-const struct command command_help = {
-    .name = "help",
-    .summary = "the list of commands, or one command's help",
-    .help = "usage: insist help [COMMAND [...]]\n\n"
-            "Shows the list of commands, or the options and examples of one.\n\n"
-            "Examples:\n"
-            "  insist help\n"
-            "  insist help decide\n",
-    .run = run,
-};
+int command_help(struct cli *cli, int argc, char **argv)
+{
+    struct arguments arguments;
+    int code;
+    cli->help = cli->help && argc > 1; /* `insist --help` comes here and wants the list */
+    /* Of `help dead list` the first word counts: one text has all that the command can do. */
+    if (!command_options(cli, NULL, argc, argv, OPTIONS_ARGUMENTS_MAX, &arguments, &code))
+        return code;
+    if (arguments.count > 0) {
+        const struct command *command = command_find(slice_from(arguments.items[0]));
+        return command ? help_print(command) : cli_usage(NULL, "there is no command \"%s\"", arguments.items[0]);
+    }
+    struct buffer out;
+    buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
+    append_list(&out);
+    code = cli_print(&out, EXIT_DONE);
+    buffer_release(&out);
+    return code;
+}

@@ -143,22 +143,18 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
     return check_output(cli, command);
 }
 
-bool command_options(struct cli *cli, const struct command *command, const struct option_row *rows, int argc, char **argv,
-                     size_t arguments_max, struct arguments *ret_arguments, int *ret_code)
+bool command_options(struct cli *cli, const struct option_row *rows, int argc, char **argv, size_t arguments_max,
+                     struct arguments *ret_arguments, int *ret_code)
 {
-    *ret_code = options_read(cli, command->name, rows, argc, argv, ret_arguments, NULL);
+    *ret_code = options_read(cli, cli->command->name, rows, argc, argv, ret_arguments, NULL);
     if (*ret_code != EXIT_DONE)
         return false;
     if (cli->help) {
-        struct buffer out;
-        buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-        buffer_append_text(&out, command->help);
-        *ret_code = cli_print(&out, EXIT_DONE);
-        buffer_release(&out);
+        *ret_code = help_print(cli->command);
         return false;
     }
     if (ret_arguments->count > arguments_max) {
-        *ret_code = cli_usage(command->name, "unexpected argument \"%s\"", ret_arguments->items[arguments_max]);
+        *ret_code = cli_usage(cli->command->name, "unexpected argument \"%s\"", ret_arguments->items[arguments_max]);
         return false;
     }
     return true;
@@ -169,11 +165,11 @@ const char *arguments_action(const struct arguments *arguments)
     return arguments->count > 0 ? arguments->items[0] : "list";
 }
 
-bool arguments_list_only(const struct command *command, const struct arguments *arguments, int *ret_code)
+bool arguments_list_only(const struct cli *cli, const struct arguments *arguments, int *ret_code)
 {
     if (strcmp(arguments_action(arguments), "list") == 0)
         return true;
-    *ret_code = cli_usage(command->name, "unexpected argument \"%s\"", arguments->items[0]);
+    *ret_code = cli_usage(cli->command->name, "unexpected argument \"%s\"", arguments->items[0]);
     return false;
 }
 

@@ -39,13 +39,13 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
  * What every command begins with: reads the options, answers --help, refuses more than
  * `arguments_max` arguments. False: the command is done, with *ret_code.
  */
-bool command_options(struct cli *cli, const struct command *command, const struct option_row *rows, int argc, char **argv,
-                     size_t arguments_max, struct arguments *ret_arguments, int *ret_code) MUST_CHECK;
+bool command_options(struct cli *cli, const struct option_row *rows, int argc, char **argv, size_t arguments_max,
+                     struct arguments *ret_arguments, int *ret_code) MUST_CHECK;
 
 /* What a command that lists is to do: its first argument, or "list" without one. */
 const char *arguments_action(const struct arguments *arguments);
 /* For one that can do nothing else. False: the command is done, with *ret_code. */
-bool arguments_list_only(const struct command *command, const struct arguments *arguments, int *ret_code) MUST_CHECK;
+bool arguments_list_only(const struct cli *cli, const struct arguments *arguments, int *ret_code) MUST_CHECK;
 
 /* Numbers in options: EXIT_DONE, or EXIT_USAGE after its message. A NULL text leaves the value alone. */
 int option_count(const char *command, const char *name, const char *text, int64_t low, int64_t high, int64_t *ret_value);

@@ -39,13 +39,13 @@ static void append_json(const struct library *libraries, size_t count, struct bu
     buffer_append_byte(out, '\n');
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_version(struct cli *cli, int argc, char **argv)
 {
     bool verbose = false;
     const struct option_row rows[] = { { "verbose", 'v', NULL, &verbose }, { NULL, '\0', NULL, NULL } };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_version, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
 
     char pcre2[VERSION_BYTES_MAX] = "";
@@ -71,14 +71,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&out);
     return code;
 }
-
-const struct command command_version = {
-    .name = "version",
-    .summary = "the version, and those of the libraries",
-    .help = "usage: insist version [--verbose]\n\n"
-            "Prints the version; with -v, --verbose or -o json also those of the libraries in use.\n\n"
-            "Examples:\n"
-            "  insist version\n"
-            "  insist version --verbose\n",
-    .run = run,
-};

@@ -169,7 +169,7 @@ static int read_expected(struct audit *audit, const struct arguments *arguments)
     return EXIT_DONE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_audit(struct cli *cli, int argc, char **argv)
 {
     const char *config = NULL;
     struct audit audit = { .cli = cli };
@@ -178,7 +178,7 @@ static int run(struct cli *cli, int argc, char **argv)
                                        { NULL, '\0', NULL, NULL } };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_audit, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     const char *action = arguments.count > 0 ? arguments.items[0] : "";
     bool exports = strcmp(action, "export") == 0;
@@ -202,28 +202,3 @@ static int run(struct cli *cli, int argc, char **argv)
     config_unref(audit.config);
     return code;
 }
-
-const struct command command_audit = {
-    .name = "audit",
-    .summary = "verify the trail of events, or export it",
-    .help = "usage: insist audit verify [--expect NUMBER:HASH]... [--file FILE] [-c CONFIG]\n"
-            "       insist audit export [--out FILE] [-c CONFIG]\n\n"
-            "Every event has a hash over itself and the one before. verify follows them through the store, from the\n"
-            "oldest that is kept to the end that the store keeps, and says where one is missing or is not what was\n"
-            "written. Who can write the store can also make it agree with itself: note elsewhere where the trail ends,\n"
-            "which verify and the daemon's log say, and give it with --expect; or set audit.key, a secret outside the\n"
-            "store. export writes the trail as JSON lines that verify --file reads again. The daemon may run.\n\n"
-            "Options:\n"
-            "      --expect NUMBER:HASH  an event that must be there as it was; may be repeated\n"
-            "      --file FILE           verify an exported trail, - for standard input\n"
-            "      --out FILE            write the export there; a file that is there is never overwritten\n"
-            "  -c, --config FILE         the daemon's configuration\n"
-            "  -o, --output json         a JSON object\n\n"
-            "Exit codes: 0 all is as it was written; 1 it is not, or cannot be read.\n\n"
-            "Examples:\n"
-            "  insist audit verify\n"
-            "  insist audit verify -c /etc/insist/insist.yaml -o json\n"
-            "  insist audit verify --expect 4711:0f3a...\n"
-            "  insist audit export --out trail.ndjson && insist audit verify --file trail.ndjson\n",
-    .run = run,
-};

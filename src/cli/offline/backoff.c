@@ -123,7 +123,7 @@ static int print_waits(const struct cli *cli, const struct backoff_options *opti
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_backoff(struct cli *cli, int argc, char **argv)
 {
     struct backoff_options options = { 0 };
     const struct option_row rows[] = {
@@ -135,7 +135,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct arguments arguments;
     struct policy_set policies;
     int code;
-    if (!command_options(cli, &command_backoff, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = policies_open(options.config, &policies);
     if (code != EXIT_DONE)
@@ -144,23 +144,3 @@ static int run(struct cli *cli, int argc, char **argv)
     policy_set_release(&policies);
     return code;
 }
-
-const struct command command_backoff = {
-    .name = "backoff",
-    .summary = "the table of a policy's waits",
-    .help = "usage: insist backoff --policy P [--retries N] [--id ID] [--priority P] [-c FILE]\n\n"
-            "Prints for each retry the wait before it: without the spread, the lowest and highest with it, the one\n"
-            "that ID gets, and the sums from the first failure on.\n\n"
-            "Options:\n"
-            "  -p, --policy P      a preset, or a destination of the file given with -c\n"
-            "  -c, --config FILE   a configuration\n"
-            "  -n, --retries N     how many rows, 1 to 10000 (as many as the policy allows, up to 20)\n"
-            "      --id ID         show the waits of this job\n"
-            "      --priority P    critical, high or normal (normal)\n"
-            "      --seed N        the seed of --id's waits (0)\n"
-            "  -o, --output json   as a JSON array, in milliseconds\n\n"
-            "Examples:\n"
-            "  insist backoff --policy tiss\n"
-            "  insist backoff --policy email --retries 8 --id m-1 -o json\n",
-    .run = run,
-};

@@ -57,14 +57,14 @@ static int back_up(const struct cli *cli, const char *path, const char *target)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_backup(struct cli *cli, int argc, char **argv)
 {
     const char *config = NULL;
     char *path = NULL;
     const struct option_row rows[] = { { "config", 'c', &config, NULL }, { NULL, '\0', NULL, NULL } };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_backup, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 0)
         return cli_usage("backup", "name the file to write");
@@ -74,20 +74,3 @@ static int run(struct cli *cli, int argc, char **argv)
     free(path);
     return code;
 }
-
-const struct command command_backup = {
-    .name = "backup",
-    .summary = "copy the store while the daemon runs",
-    .help = "usage: insist backup FILE [-c CONFIG]\n\n"
-            "Copies the SQLite store as of one moment, and says what is in the copy. The daemon may run and goes\n"
-            "on working. A file that is there is never overwritten; the copy is on the disk when this returns.\n"
-            "To restore, stop the daemon, put the file in the store's place and remove the old -wal and -shm files.\n\n"
-            "Options:\n"
-            "  -c, --config FILE   the daemon's configuration; without it ./insist.yaml, then\n"
-            "                      /etc/insist/insist.yaml, then the built-in defaults\n"
-            "  -o, --output json   size and counts as a JSON object\n\n"
-            "Examples:\n"
-            "  insist backup insist-$(date +%F).db\n"
-            "  insist backup /backup/insist.db -c /etc/insist/insist.yaml -o json\n",
-    .run = run,
-};

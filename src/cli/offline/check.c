@@ -123,7 +123,7 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_check(struct cli *cli, int argc, char **argv)
 {
     const char *path = NULL;
     bool reference = false;
@@ -134,7 +134,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_check, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 1 && path)
         return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, arguments.items[0]);
@@ -151,22 +151,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&out);
     return code;
 }
-
-const struct command command_check = {
-    .name = "check",
-    .summary = "validate a configuration",
-    .help = "usage: insist check [-c FILE] [--reference]\n\n"
-            "Reads a configuration as `insist serve` would and says what is wrong with it, one problem a line as\n"
-            "file:line:column; looks whether addresses, certificates and tokens can work; and warns of what is\n"
-            "allowed but probably not meant. Without -c: ./insist.yaml, then /etc/insist/insist.yaml, then the\n"
-            "built-in defaults.\n\n"
-            "Options:\n"
-            "  -c, --config FILE   the file\n"
-            "      --reference     print the reference of all settings, as Markdown\n"
-            "  -o, --output json   the summary as a JSON object\n\n"
-            "Exit codes: 0 valid; 2 not valid.\n\n"
-            "Examples:\n"
-            "  insist check -c insist.yaml\n"
-            "  insist check --reference > configuration.md\n",
-    .run = run,
-};

@@ -57,7 +57,7 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_classify(struct cli *cli, int argc, char **argv)
 {
     const char *policy_name = NULL, *config = NULL, *code_text = NULL;
     bool documents = false;
@@ -71,7 +71,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct arguments arguments;
     struct policy_set policies;
     int code;
-    if (!command_options(cli, &command_classify, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     code = policies_open(config, &policies);
     if (code != EXIT_DONE)
@@ -89,23 +89,3 @@ static int run(struct cli *cli, int argc, char **argv)
     policy_set_release(&policies);
     return code;
 }
-
-const struct command command_classify = {
-    .name = "classify",
-    .summary = "the class of an error, and the rule that says so",
-    .help = "usage: insist classify --policy P [--code C] [-c FILE] TEXT\n\n"
-            "Prints the class of an error under a policy (transient, permanent, throttled...), its label\n"
-            "(TRANSIENT, PERMANENT, UNKNOWN) and the rule that matched. TEXT may be any bytes; - reads standard\n"
-            "input, up to 1 MB.\n\n"
-            "Options:\n"
-            "  -p, --policy P      a preset, or a destination of the file given with -c\n"
-            "  -c, --config FILE   a configuration\n"
-            "      --code C        the error's code, as http:503; then TEXT may be left out\n"
-            "      --documents     only PERMANENT, TRANSIENT or UNKNOWN_TRANSIENT, as the documents' function answers\n"
-            "  -o, --output json   as a JSON object\n\n"
-            "Examples:\n"
-            "  insist classify --policy tiss 'TIMEOUT - Connection timeout after 30s'\n"
-            "  insist classify --policy email --code smtp:421 -o json\n"
-            "  tail -c 4096 error.log | insist classify --policy tiss -\n",
-    .run = run,
-};

@@ -122,7 +122,7 @@ static int decide_stream(const struct decide_options *options, struct policy_set
     return code == EXIT_DONE ? decide_batch(policy, policies, now) : code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_decide(struct cli *cli, int argc, char **argv)
 {
     struct decide_options options = { 0 };
     const struct option_row rows[] = {
@@ -147,7 +147,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct arguments arguments;
     struct policy_set policies;
     int code;
-    if (!command_options(cli, &command_decide, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = policies_open(options.config, &policies);
     if (code != EXIT_DONE)
@@ -161,41 +161,3 @@ static int run(struct cli *cli, int argc, char **argv)
     policy_set_release(&policies);
     return code;
 }
-
-const struct command command_decide = {
-    .name = "decide",
-    .summary = "what to do about an error: retry when, or give up why",
-    .help =
-        "usage: insist decide --policy P --id ID --error TEXT [options]\n"
-        "       insist decide --batch [--policy P] [--now T] [-c FILE] < questions > answers\n\n"
-        "Decides whether a failed attempt is tried again and when, and prints the decision as a JSON object.\n"
-        "The same question always has the same answer: the spread of waits comes from a hash of seed, id and retry.\n\n"
-        "Options:\n"
-        "  -p, --policy P         a preset (`insist presets`), or a destination of the file given with -c\n"
-        "  -c, --config FILE      a configuration\n"
-        "      --id ID            the job, as CLM-2025-001\n"
-        "  -e, --error TEXT       what went wrong, any bytes; - reads it from standard input (up to 1 MB)\n"
-        "      --code C           the error's code, as http:503 or smtp:421\n"
-        "  -n, --retry-count N    retries scheduled so far (0)\n"
-        "      --now T            the time to decide at, as 2025-01-12T10:40:00Z (the clock)\n"
-        "      --last T           when the last attempt was; checked only\n"
-        "      --first T          when the first attempt was, for the policy's max_elapsed\n"
-        "      --deadline T       no try after it\n"
-        "      --priority P       critical, high or normal (normal)\n"
-        "      --retry-after D    the wait that the destination asked for, as 90s\n"
-        "      --in-doubt         it was sent and no answer came\n"
-        "      --doubted          an earlier attempt was in doubt\n"
-        "      --seed N           spreads the waits otherwise (0)\n"
-        "  -b, --batch            one question a line on standard input, as a JSON object with the members claimId\n"
-        "                         or id, submissionError, retryCount, lastSubmissionTime, policy, now, code,\n"
-        "                         firstSubmissionTime, deadline, priority, retryAfterMs, inDoubt, doubted, seed;\n"
-        "                         one answer a line. Lines may have up to 4 MB.\n\n"
-        "Exit codes: 0 it is tried again, polled or complete; 10 permanent error; 11 retries, time or deadline\n"
-        "exhausted; 2 invalid input, which is answered with {\"error\":...,\"detail\":...}; 1 failed. With --batch 0\n"
-        "when every line was decided, whatever the decisions, and 2 when some line was invalid.\n\n"
-        "Examples:\n"
-        "  insist decide --policy tiss --id CLM-2025-001 --error 'TIMEOUT - Connection timeout after 30s' --retry-count 1\n"
-        "  insist decide --policy email --id m-1 --code smtp:550 --error '550 5.1.1 no such user' || echo \"exit $?\"\n"
-        "  echo '{\"claimId\":\"CLM-A-1\",\"submissionError\":\"503\",\"policy\":\"tiss\"}' | insist decide --batch\n",
-    .run = run,
-};

@@ -186,7 +186,7 @@ static int end(struct doctor *doctor)
     return cli_print(&doctor->out, code);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_doctor(struct cli *cli, int argc, char **argv)
 {
     const char *path = NULL;
     bool network = false;
@@ -197,7 +197,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_doctor, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     struct doctor doctor = { .cli = cli, .now = clock_now() };
     buffer_init(&doctor.out, CLI_OUTPUT_BYTES_MAX);
@@ -222,25 +222,3 @@ static int run(struct cli *cli, int argc, char **argv)
     config_unref(config);
     return code;
 }
-
-const struct command command_doctor = {
-    .name = "doctor",
-    .summary = "check configuration, store, machine and daemon",
-    .help = "usage: insist doctor [-c CONFIG] [--network]\n\n"
-            "Looks at everything the daemon needs and prints one line a check: ok, warn or fail, and what to do.\n"
-            "It changes nothing, and the daemon may run.\n\n"
-            "Checked are: the configuration; the store (schema, SQLite's quick check, the chain of events); room on\n"
-            "the disk; certificates, keys and the tokens file; limits; the clock; whether the daemon answers, takes\n"
-            "jobs and has this version.\n\n"
-            "Options:\n"
-            "  -c, --config FILE   the daemon's configuration; without it ./insist.yaml, then\n"
-            "                      /etc/insist/insist.yaml, then the built-in defaults\n"
-            "      --network       also connect to every destination: name, port, TLS; nothing is sent\n"
-            "  -o, --output json   one JSON object\n\n"
-            "Exit codes: 0 nothing failed; 1 a check failed.\n\n"
-            "Examples:\n"
-            "  insist doctor\n"
-            "  insist doctor -c /etc/insist/insist.yaml --network\n"
-            "  insist doctor -o json | jq '.checks[] | select(.result != \"ok\")'\n",
-    .run = run,
-};

@@ -49,13 +49,13 @@ static int append_list(const struct cli *cli, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_presets(struct cli *cli, int argc, char **argv)
 {
     struct arguments arguments;
     struct slice text;
     struct error err;
     int code;
-    if (!command_options(cli, &command_presets, NULL, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, NULL, argc, argv, 1, &arguments, &code))
         return code;
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
@@ -70,16 +70,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&out);
     return code;
 }
-
-const struct command command_presets = {
-    .name = "presets",
-    .summary = "the built-in policies, or the YAML of one",
-    .help = "usage: insist presets [NAME]\n\n"
-            "Lists the presets, or prints one as the YAML that it is: every line may stand under a destination\n"
-            "of your own and be changed there.\n\n"
-            "Examples:\n"
-            "  insist presets\n"
-            "  insist presets tiss\n"
-            "  insist presets -o json\n",
-    .run = run,
-};

@@ -48,7 +48,7 @@ static int serve(const char *path, const char *level_name, bool init)
     return cli_fail(status == STATUS_INVALID || status == STATUS_UNSUPPORTED ? EXIT_USAGE : EXIT_FAILED, "%s", error.text);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_serve(struct cli *cli, int argc, char **argv)
 {
     const char *path = NULL;
     const char *level = NULL;
@@ -61,27 +61,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_serve, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     return serve(path ? path : cli_config_path(), level, init);
 }
-
-const struct command command_serve = {
-    .name = "serve",
-    .summary = "the daemon",
-    .help = "usage: insist serve [-c FILE] [--init] [--log-level LEVEL]\n\n"
-            "Stores jobs, delivers them and answers the HTTP API until SIGTERM or SIGINT; then it takes no more work,\n"
-            "lets sends under way end (30 s at most) and stops. SIGHUP reads the configuration again: a bad file\n"
-            "changes nothing. Logs go to standard error, one JSON object a line.\n"
-            "A new store is made only in an empty folder that is there, or with --init.\n"
-            "Without -c: ./insist.yaml, then /etc/insist/insist.yaml, then the built-in defaults.\n\n"
-            "Options:\n"
-            "  -c, --config FILE       the configuration\n"
-            "      --init              make the store, and the folders to it, where there is none\n"
-            "      --log-level LEVEL   debug, info, warn or error (info)\n\n"
-            "Exit codes: 0 stopped in order; 1 it could not start, or the store failed; 2 the configuration is not valid.\n\n"
-            "Examples:\n"
-            "  insist serve -c insist.yaml\n"
-            "  insist serve --init         the first time, where ./data is to be made\n",
-    .run = run,
-};

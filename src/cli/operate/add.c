@@ -145,7 +145,7 @@ static int run_batch(const struct cli *cli, const struct wish *wish, const struc
                      arguments->count > 1 ? arguments->items[1] : "-");
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_add(struct cli *cli, int argc, char **argv)
 {
     struct wish wish = { 0 };
     bool batch = false;
@@ -165,7 +165,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_add, rows, argc, argv, 2, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
     if (batch)
         return run_batch(cli, &wish, &arguments);
@@ -178,35 +178,3 @@ static int run(struct cli *cli, int argc, char **argv)
     wish.destination = arguments.items[0];
     return add(cli, &wish, &arguments);
 }
-
-const struct command command_add = {
-    .name = "add",
-    .summary = "enqueue a job, or a batch of them",
-    .help = "usage: insist add DEST [options] [FILE | -]\n"
-            "       insist add DEST [options] --data TEXT\n"
-            "       insist add [DEST] --batch [FILE] < jobs.ndjson\n\n"
-            "Stores a job for the destination and prints its id once it is durable. The payload is sent byte for\n"
-            "byte; without FILE it comes from standard input. The same id with the same content again changes nothing and succeeds.\n\n"
-            "Options:\n"
-            "      --id ID              the job's id, unique in its tenant; without it one is made\n"
-            "  -t, --tenant T           on whose behalf\n"
-            "  -p, --priority CLASS     critical, high or normal\n"
-            "      --run-at T           not before this time: 2025-01-12T10:40:00Z, or +5m from now\n"
-            "      --deadline T         not after this time, written likewise\n"
-            "  -d, --data TEXT          the payload itself\n"
-            "      --content-type TYPE  of the payload\n"
-            "  -H, --header 'N: v'      a header to send with it; may be repeated\n"
-            "      --correlation-id ID  the caller's own mark, shown with the job\n"
-            "      --metadata JSON      an object of the caller's own facts\n"
-            "  -b, --batch              one job a line as JSON, as POST /v1/jobs takes it; lines without\n"
-            "                           a destination go to DEST\n"
-            "  -o, --output json        the daemon's answer as it is\n\n"
-            "Exit codes: 0 stored, or there already; 1 refused (the id with another content, queue full);\n"
-            "2 invalid.\n\n"
-            "Examples:\n"
-            "  insist add claims --id CLM-2025-001 --tenant hospital-7 claim.xml\n"
-            "  echo '{\"order\":7}' | insist add orders --content-type application/json -\n"
-            "  insist add orders --data hello --run-at +5m --deadline +2h -H 'X-Source: shop'\n"
-            "  insist add orders --batch < orders.ndjson\n",
-    .run = run,
-};

@@ -24,7 +24,7 @@ static int acknowledge(const struct cli *cli, const struct arguments *arguments,
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_alerts(struct cli *cli, int argc, char **argv)
 {
     static const struct shown columns[] = {
         { "SEVERITY", "severity", SHOW_TEXT },       { "ALERT", "alert", SHOW_TEXT },
@@ -50,7 +50,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_alerts, rows, argc, argv, 2, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
     if (strcmp(what, "ack") == 0)
@@ -65,31 +65,3 @@ static int run(struct cli *cli, int argc, char **argv)
     pages.query = query;
     return pages_print(cli, &pages);
 }
-
-const struct command command_alerts = {
-    .name = "alerts",
-    .summary = "what needs a person now, and what did before",
-    .help = "usage: insist alerts [list] [options]\n"
-            "       insist alerts ack ID [--note TEXT]\n\n"
-            "One line an alert, newest first: those that stand, or with --state also those that are over. What each\n"
-            "means and what to do is in docs/alerts.md. Who is told is in the configuration, under notify.\n"
-            "ack says that somebody knows: an alert about dead letters ends by it, another is marked and stands\n"
-            "while it is true. The trail has who it was.\n\n"
-            "Options:\n"
-            "  -s, --state STATE        standing, which is the default; cleared; or all\n"
-            "  -d, --destination NAME   about one destination\n"
-            "      --severity S         critical, warning or info\n"
-            "      --alert NAME         of one kind, such as contingency\n"
-            "      --note TEXT          ack: a word for who looks later\n"
-            "  -n, --limit N            how many; 100 without it\n"
-            "  -a, --all                all pages\n"
-            "      --cursor C           go on from where an earlier list ended\n"
-            "  -o, --output json        the daemon's answers as they are, one page a line\n\n"
-            "Examples:\n"
-            "  insist alerts\n"
-            "  insist alerts --severity critical\n"
-            "  insist alerts --state all --destination claims\n"
-            "  insist alerts ack 20250112T104000.060Z-permanent_error-claims --note 'told billing'\n"
-            "  insist alerts -o json | jq -r '.alerts[].summary'\n",
-    .run = run,
-};

@@ -81,7 +81,7 @@ static int summary(const struct cli *cli, const struct dead_options *options)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_dead(struct cli *cli, int argc, char **argv)
 {
     struct dead_options options = { 0 };
     struct pages pages = { .command = "dead",
@@ -101,7 +101,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_dead, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
     bool sums = strcmp(what, "summary") == 0;
@@ -115,31 +115,3 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage("dead", "%s has all; --limit, --cursor and --all go with list", sums ? "a summary" : "an export");
     return sums ? summary(cli, &options) : export(cli, &options);
 }
-
-const struct command command_dead = {
-    .name = "dead",
-    .summary = "dead letters: list, count or export them",
-    .help = "usage: insist dead [list] [options]\n"
-            "       insist dead summary [--by code|tenant|destination|fingerprint] [options]\n"
-            "       insist dead export [options] [--out FILE]\n\n"
-            "Dead letters are jobs that will not be tried again unless somebody says so: `insist retry ID`. The\n"
-            "summary counts them, most first: by the code of their last error, or by what --by says. The\n"
-            "export has them with their payloads, one JSON object a line.\n\n"
-            "Options:\n"
-            "  -d, --destination NAME   of one destination\n"
-            "  -t, --tenant T           of one tenant\n"
-            "      --code CODE          whose last or final code it is, as http:503 or MAX_RETRIES_EXCEEDED\n"
-            "      --by WHAT            summary: code, tenant, destination or fingerprint (errors that are the same\n"
-            "                           but for numbers, ids and times)\n"
-            "      --out FILE           export: write there, and only when it is whole\n"
-            "  -n, --limit N            list: how many; 100 without it\n"
-            "  -a, --all                list: all of them\n"
-            "      --cursor C           list: go on from where an earlier list ended\n"
-            "  -o, --output json        list: the daemon's answers as they are, one page a line\n\n"
-            "Examples:\n"
-            "  insist dead list --destination claims\n"
-            "  insist dead summary --by fingerprint\n"
-            "  insist dead list --code MAX_RETRIES_EXCEEDED --all -o json | jq -r '.dead[].id'\n"
-            "  insist dead export --tenant hospital-7 --out dead.ndjson\n",
-    .run = run,
-};

@@ -199,7 +199,7 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_dest(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL, *tenant = NULL;
     bool leave = false;
@@ -211,7 +211,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_dest, rows, argc, argv, 2, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
     bool pauses = strcmp(what, "pause") == 0;
@@ -237,29 +237,3 @@ static int run(struct cli *cli, int argc, char **argv)
         return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
     return show(cli, arguments.items[1]);
 }
-
-const struct command command_dest = {
-    .name = "dest",
-    .summary = "destinations: how they stand; hold them and let them go on",
-    .help = "usage: insist dest [list]\n"
-            "       insist dest show NAME\n"
-            "       insist dest pause NAME [--tenant T] [--reason TEXT]\n"
-            "       insist dest resume NAME [--tenant T]\n"
-            "       insist dest contingency NAME [--reason TEXT | --leave]\n\n"
-            "Lists the destinations with their modes and counts, shows one, or holds one: while it is paused its\n"
-            "jobs are kept, none is sent and no attempt is spent. In contingency the same, but the way back is a\n"
-            "ramp: a few jobs first, then more. Both outlive a restart.\n\n"
-            "Options:\n"
-            "  -t, --tenant T      pause, resume: only this tenant's jobs; the others go on\n"
-            "      --reason TEXT   pause, contingency: a sentence for those who ask why\n"
-            "      --leave         contingency: begin the way back\n"
-            "  -o, --output json   the daemon's answer as it is\n\n"
-            "Examples:\n"
-            "  insist dest list\n"
-            "  insist dest pause claims --reason 'certificate is being renewed'\n"
-            "  insist dest resume claims\n"
-            "  insist dest resume claims --tenant hospital-7\n"
-            "  insist dest contingency claims --reason 'they called: down until noon'\n"
-            "  insist dest contingency claims --leave\n",
-    .run = run,
-};

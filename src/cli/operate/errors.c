@@ -98,7 +98,7 @@ static int show_forgotten(const struct cli *cli, json_t *answer, struct buffer *
     return EXIT_DONE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_errors(struct cli *cli, int argc, char **argv)
 {
     const char *destination = NULL, *limit = NULL;
     const struct option_row rows[] = {
@@ -109,7 +109,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct arguments arguments;
     int64_t wanted = 0;
     int code;
-    if (!command_options(cli, &command_errors, rows, argc, argv, 2, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
     bool forgets = strcmp(what, "forget") == 0;
@@ -135,25 +135,3 @@ static int run(struct cli *cli, int argc, char **argv)
     url_release(&url);
     return code;
 }
-
-const struct command command_errors = {
-    .name = "errors",
-    .summary = "errors that no rule knows, and the rules that their past speaks for",
-    .help = "usage: insist errors [list] [options]\n"
-            "       insist errors forget FINGERPRINT [--destination NAME]\n\n"
-            "Lists the errors that no rule knows, the most often seen first. Texts that differ in numbers, ids and\n"
-            "addresses only are one error. RECOVERED are the jobs that a later try delivered, GAVE UP those that\n"
-            "died of it after a retry; RECOVERS is the chance of recovery, with the range that holds it with 90 %.\n"
-            "Where the evidence is clear, the rule to add to the configuration is shown. Nothing is changed by\n"
-            "itself: until a rule says otherwise, an unknown error is treated as the policy's `unknown` says.\n\n"
-            "Options:\n"
-            "  -d, --destination NAME   of one destination\n"
-            "  -n, --limit N            how many; 100 without it\n"
-            "  -o, --output json        the daemon's answer as it is\n\n"
-            "Examples:\n"
-            "  insist errors\n"
-            "  insist errors --destination claims\n"
-            "  insist errors -o json | jq -r '.errors[].proposal.yaml // empty'\n"
-            "  insist errors forget bbe095fcdd2cc0f7\n",
-    .run = run,
-};

@@ -249,7 +249,7 @@ static int begin(struct events *events, int64_t limit)
     return code == EXIT_DONE && !events->follow ? place_before_newest(events, newest, limit) : code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_events(struct cli *cli, int argc, char **argv)
 {
     struct events events = { .cli = cli, .after = -1 };
     const char *after = NULL, *limit_text = NULL;
@@ -261,7 +261,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct arguments arguments;
     int64_t limit = LIMIT_DEFAULT;
     int code;
-    if (!command_options(cli, &command_events, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = option_count("events", "after", after, 0, INT64_MAX, &events.after);
     if (code == EXIT_DONE)
@@ -281,22 +281,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&events.out);
     return code;
 }
-
-const struct command command_events = {
-    .name = "events",
-    .summary = "what happened, event by event; --follow goes on",
-    .help = "usage: insist events [--after N] [--job ID] [--follow] [options]\n\n"
-            "Shows the newest events, or those after a number, or those of one job; oldest first, times in UTC.\n\n"
-            "Options:\n"
-            "      --after N       only events with a higher number; 0: from the first that is kept\n"
-            "  -j, --job ID        only those of one job\n"
-            "  -t, --tenant T      only those of one tenant; of a job with a tenant, that tenant\n"
-            "  -n, --limit N       how many; 100 without it, with --follow all\n"
-            "  -f, --follow        go on and show new ones as they come, until Ctrl-C\n"
-            "  -o, --output json   the daemon's answers as they are; with --follow one event a line\n\n"
-            "Examples:\n"
-            "  insist events --follow\n"
-            "  insist events --job CLM-2025-001 --tenant hospital-7\n"
-            "  insist events --after 0 --limit 1000000 -o json > trail.json\n",
-    .run = run,
-};

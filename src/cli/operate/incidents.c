@@ -170,7 +170,7 @@ static int run_one(const struct cli *cli, const char *what, const struct argumen
     return strcmp(what, "report") == 0 ? report(cli, arguments->items[1], options->out) : show(cli, arguments->items[1]);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_incidents(struct cli *cli, int argc, char **argv)
 {
     struct incident_options options = { 0 };
     struct pages pages = { .command = "incidents", .path = "/v1/incidents", .member = "incidents" };
@@ -182,7 +182,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_incidents, rows, argc, argv, 3, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 3, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
     bool lists = strcmp(what, "list") == 0;
@@ -197,30 +197,3 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage("incidents", "unexpected argument \"%s\"", arguments.items[1]);
     return lists ? list(cli, &options, &pages) : run_one(cli, what, &arguments, &options);
 }
-
-const struct command command_incidents = {
-    .name = "incidents",
-    .summary = "contingencies: when, why, what they did to jobs; their reports",
-    .help = "usage: insist incidents [list] [options]\n"
-            "       insist incidents show ID\n"
-            "       insist incidents report ID [--out FILE]\n"
-            "       insist incidents note ID TEXT|-\n\n"
-            "An incident is one contingency of a destination from its first sign to full restore. Lists them, newest\n"
-            "first, shows one in plain words, prints its report in Markdown, or writes down what was learned from it;\n"
-            "an empty text takes that away. HELD counts the jobs that were held at most, UNSPENT the sends that failed\n"
-            "without costing a job one of its tries.\n\n"
-            "Options:\n"
-            "  -d, --destination NAME   list: of one destination\n"
-            "  -n, --limit N            list: how many; 100 without it\n"
-            "  -a, --all                list: all of them\n"
-            "      --cursor C           list: go on from where an earlier list ended\n"
-            "      --out FILE           report: into this file, which is there only when it is whole\n"
-            "  -o, --output json        list, show, note: the daemon's answers as they are\n\n"
-            "Examples:\n"
-            "  insist incidents --destination claims\n"
-            "  insist incidents show 20250112T104000.060Z-claims\n"
-            "  insist incidents report 20250112T104000.060Z-claims --out incident.md\n"
-            "  insist incidents note 20250112T104000.060Z-claims 'their status page knew it first: watch it'\n"
-            "  insist incidents note 20250112T104000.060Z-claims - <lessons.txt\n",
-    .run = run,
-};

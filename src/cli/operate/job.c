@@ -97,7 +97,7 @@ static int show_payload(const struct cli *cli, json_t *job, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_job(struct cli *cli, int argc, char **argv)
 {
     const char *tenant = NULL;
     bool payload = false;
@@ -108,7 +108,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_job, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 0)
         return cli_usage("job", "name the job");
@@ -126,19 +126,3 @@ static int run(struct cli *cli, int argc, char **argv)
     free(owner);
     return code;
 }
-
-const struct command command_job = {
-    .name = "job",
-    .summary = "one job: its facts and its attempts",
-    .help = "usage: insist job ID [--tenant T] [--payload]\n\n"
-            "Shows what is known of a job, and each attempt at delivering it. Times are UTC.\n\n"
-            "Options:\n"
-            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
-            "      --payload       print the payload's bytes instead, and nothing else\n"
-            "  -o, --output json   the daemon's answer as it is; with --payload it has the payload\n\n"
-            "Examples:\n"
-            "  insist job CLM-2025-001\n"
-            "  insist job CLM-2025-001 --tenant hospital-7 --payload > claim.xml\n"
-            "  insist job CLM-2025-001 -o json | jq '.attempts[-1].error'\n",
-    .run = run,
-};

@@ -3,7 +3,7 @@
 #include "cli/talk/pages.h"
 #include "core/decision/job.h"
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_jobs(struct cli *cli, int argc, char **argv)
 {
     const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
     struct pages pages = { .command = "jobs", .path = "/v1/jobs", .member = "jobs" };
@@ -27,8 +27,8 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_jobs, rows, argc, argv, 1, &arguments, &code) ||
-        !arguments_list_only(&command_jobs, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code) ||
+        !arguments_list_only(cli, &arguments, &code))
         return code;
     if (state && job_state_from_name(slice_from(state)) == STATE_NONE)
         return cli_usage("jobs", "--state is pending, running, waiting, completed, dead or cancelled, not \"%s\"", state);
@@ -40,24 +40,3 @@ static int run(struct cli *cli, int argc, char **argv)
     pages.column_count = sizeof columns / sizeof *columns;
     return pages_print(cli, &pages);
 }
-
-const struct command command_jobs = {
-    .name = "jobs",
-    .summary = "list jobs, newest first",
-    .help = "usage: insist jobs [list] [options]\n\n"
-            "Lists jobs, the newest first. Times are UTC.\n\n"
-            "Options:\n"
-            "  -s, --state STATE        pending, running, waiting, completed, dead or cancelled\n"
-            "  -d, --destination NAME   of one destination\n"
-            "  -t, --tenant T           of one tenant\n"
-            "      --code CODE          whose last or final code it is, as http:503\n"
-            "  -n, --limit N            how many; 100 without it\n"
-            "  -a, --all                all of them\n"
-            "      --cursor C           go on from where an earlier list ended\n"
-            "  -o, --output json        the daemon's answers as they are, one page a line\n\n"
-            "Examples:\n"
-            "  insist jobs --state waiting\n"
-            "  insist jobs --destination claims --code http:503 | head\n"
-            "  insist jobs --all -o json | jq -r '.jobs[].id'\n",
-    .run = run,
-};

@@ -5,14 +5,14 @@
 
 #include <stdio.h>
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_prioritize(struct cli *cli, int argc, char **argv)
 {
     const char *tenant = NULL;
     const struct option_row rows[] = { { "tenant", 't', &tenant, NULL }, { NULL, '\0', NULL, NULL } };
     struct arguments arguments;
     enum priority priority;
     int code;
-    if (!command_options(cli, &command_prioritize, rows, argc, argv, 2, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
     if (arguments.count < 2)
         return cli_usage("prioritize", "name the job and its class: critical, high or normal");
@@ -30,16 +30,3 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     return action_run(cli, &action);
 }
-
-const struct command command_prioritize = {
-    .name = "prioritize",
-    .summary = "give a job another priority",
-    .help = "usage: insist prioritize ID CLASS [--tenant T]\n\n"
-            "Moves a job in its tenant's queue. CLASS is critical, high or normal.\n\n"
-            "Options:\n"
-            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
-            "  -o, --output json   the job after it, as JSON\n\n"
-            "Examples:\n"
-            "  insist prioritize CLM-2025-001 critical\n",
-    .run = run,
-};

@@ -20,7 +20,7 @@ static int make_body(const char *path, struct buffer *body)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_retry(struct cli *cli, int argc, char **argv)
 {
     const char *tenant = NULL, *payload = NULL;
     const struct option_row rows[] = {
@@ -30,7 +30,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_retry, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 0)
         return cli_usage("retry", "name the job");
@@ -52,19 +52,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&body);
     return code;
 }
-
-const struct command command_retry = {
-    .name = "retry",
-    .summary = "try a dead or waiting job again now",
-    .help = "usage: insist retry ID [--payload FILE] [--tenant T]\n\n"
-            "Sends a dead job back to work: it starts anew, its history stays. A waiting job only loses its wait.\n\n"
-            "Options:\n"
-            "      --payload FILE   with this payload from now on; - reads standard input\n"
-            "  -t, --tenant T       the job's tenant; needed where several have a job of that id\n"
-            "  -o, --output json    the job after it, as JSON\n\n"
-            "Exit codes: 0 it will be tried; 1 there is no such job, or its state forbids it; 2 invalid.\n\n"
-            "Examples:\n"
-            "  insist retry CLM-2025-001\n"
-            "  insist job CLM-2025-001 --payload | sed s/old/new/ | insist retry CLM-2025-001 --payload -\n",
-    .run = run,
-};

@@ -107,7 +107,7 @@ static int print_token(const struct cli *cli, const struct new_token *token)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_token(struct cli *cli, int argc, char **argv)
 {
     struct new_token token = { 0 };
     const char *scopes = NULL;
@@ -118,7 +118,7 @@ static int run(struct cli *cli, int argc, char **argv)
     };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_token, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 0 || !*arguments.items[0])
         return cli_usage("token", "name the token, as who or what will use it");
@@ -134,21 +134,3 @@ static int run(struct cli *cli, int argc, char **argv)
     buffer_release(&token.scopes);
     return code;
 }
-
-const struct command command_token = {
-    .name = "token",
-    .summary = "make a token for a caller of the API",
-    .help = "usage: insist token NAME --scope SCOPES [--tenant T]\n\n"
-            "Makes a random token of 256 bits and prints it once, with the line for the daemon's tokens file. That\n"
-            "line has only the token's hash.\n\n"
-            "Options:\n"
-            "  -s, --scope SCOPES   what it may do, with commas: enqueue (add jobs), read (look), work (lease\n"
-            "                       jobs), operate (look, work, retry, cancel, pause), admin (all)\n"
-            "  -t, --tenant T       it sees and changes this tenant's jobs only\n"
-            "  -o, --output json    one object with name, token, sha256 and line\n\n"
-            "Examples:\n"
-            "  insist token billing --scope enqueue,read --tenant acme\n"
-            "  insist token printer --scope work\n"
-            "  insist token ops --scope admin\n",
-    .run = run,
-};

@@ -39,13 +39,13 @@ static int show(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_why(struct cli *cli, int argc, char **argv)
 {
     const char *tenant = NULL;
     const struct option_row rows[] = { { "tenant", 't', &tenant, NULL }, { NULL, '\0', NULL, NULL } };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_why, rows, argc, argv, 1, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     if (arguments.count == 0)
         return cli_usage("why", "name the job");
@@ -63,17 +63,3 @@ static int run(struct cli *cli, int argc, char **argv)
     free(owner);
     return code;
 }
-
-const struct command command_why = {
-    .name = "why",
-    .summary = "why a job is where it is, and what happens next",
-    .help = "usage: insist why ID [--tenant T]\n\n"
-            "Says in a sentence what a job waits for, since when and until when, and what comes then. Of a job\n"
-            "that waits for its turn also how many are before it, and when it will be tried as far as that is known.\n\n"
-            "Options:\n"
-            "  -t, --tenant T      the job's tenant; needed where several have a job of that id\n"
-            "  -o, --output json   the daemon's answer as it is\n\n"
-            "Examples:\n"
-            "  insist why CLM-2025-001\n",
-    .run = run,
-};

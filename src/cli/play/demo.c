@@ -347,7 +347,7 @@ static int play(struct demo *demo, int64_t port)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_demo(struct cli *cli, int argc, char **argv)
 {
     const char *for_text = NULL, *port_text = NULL;
     struct demo demo = { .cli = cli, .outage_from_ms = OUTAGE_FROM_MS, .outage_to_ms = OUTAGE_TO_MS };
@@ -361,7 +361,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct error err;
     int64_t port = 0;
     int code;
-    if (!command_options(cli, &command_demo, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = option_count("demo", "port", port_text, 0, 65535, &port);
     if (code != EXIT_DONE)
@@ -378,20 +378,3 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     return play(&demo, port);
 }
-
-const struct command command_demo = {
-    .name = "demo",
-    .summary = "a daemon with traffic, an outage and a recovery, to look at",
-    .help = "usage: insist demo [--for D] [--port N] [--keep]\n\n"
-            "Starts a daemon in a temporary folder and a receiver that misbehaves, sends jobs of three tenants,\n"
-            "lets the receiver fail for a while and come back, and says what happens. Everything is on this machine\n"
-            "only, and is removed at the end.\n\n"
-            "Options:\n"
-            "      --for D    end after this time, as 30s or 2m; without it at Ctrl-C\n"
-            "  -p, --port N   the daemon's port; a free one without it\n"
-            "      --keep     leave store, configuration and logs in their folder\n\n"
-            "Examples:\n"
-            "  insist demo\n"
-            "  insist demo --for 1m --port 7878\n",
-    .run = run,
-};

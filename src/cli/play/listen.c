@@ -218,7 +218,7 @@ static int serve(struct listener *listener, const struct flaky_settings *setting
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_listen(struct cli *cli, int argc, char **argv)
 {
     struct listen_options options = { 0 };
     const struct option_row rows[] = {
@@ -242,7 +242,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct flaky_settings settings = { .retry_after_s = -1, .body = SLICE("ok\n") };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_listen, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = read_settings(&options, &settings);
     if (code != EXIT_DONE)
@@ -254,33 +254,3 @@ static int run(struct cli *cli, int argc, char **argv)
     event_base_free(listener.loop);
     return code;
 }
-
-const struct command command_listen = {
-    .name = "listen",
-    .summary = "a local receiver that can misbehave, to send to",
-    .help = "usage: insist listen [--port N] [--status S] [--fail RATE] [--latency D] [--outage FROM..TO] ...\n\n"
-            "Answers every HTTP request on 127.0.0.1 and prints a line for each; a summary at Ctrl-C. A destination that\n"
-            "sends to it needs allow_private: true. The same requests with the same seed meet the same fates.\n\n"
-            "Options:\n"
-            "  -p, --port N         where to listen (8080); 0 takes a free port\n"
-            "      --status S       the status of an answer (200)\n"
-            "      --body TEXT      the body of an answer (ok)\n"
-            "      --latency D      wait before each answer: 250ms, 2s\n"
-            "      --jitter D       up to this much longer\n"
-            "      --fail RATE      this part of the requests fails: 0.2 or 20%\n"
-            "      --fail-status S  what a failure is answered with (503)\n"
-            "      --retry-after S  with each failure, Retry-After in seconds\n"
-            "      --outage FROM..TO  all fail between these times after the first request: 10s..40s\n"
-            "      --limit N        more than N at once fail\n"
-            "      --hang RATE      this part is never answered\n"
-            "      --reset RATE     the connection of this part is reset\n"
-            "      --seed N         other fates (0)\n"
-            "      --log            print headers and body of each request\n"
-            "  -q, --quiet          print no lines, only the summary\n\n"
-            "Examples:\n"
-            "  insist listen\n"
-            "  insist listen --fail 30% --latency 100ms --jitter 400ms\n"
-            "  insist listen --port 9000 --outage 10s..40s --retry-after 5\n"
-            "  insist listen --hang 0.05 --reset 0.05 --limit 20 --seed 7\n",
-    .run = run,
-};

@@ -198,7 +198,7 @@ static int simulate(const struct cli *cli, const struct simulate_options *option
     return code == EXIT_DONE ? show(cli, options, simulations, count) : code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+int command_simulate(struct cli *cli, int argc, char **argv)
 {
     struct simulate_options options = { 0 };
     const struct option_row rows[] = {
@@ -218,7 +218,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct backlog backlog = { 0 };
     struct arguments arguments;
     int code;
-    if (!command_options(cli, &command_simulate, rows, argc, argv, 0, &arguments, &code))
+    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
         return code;
     code = simulate(cli, &options, &arguments, simulations, &backlog);
     backlog_release(&backlog);
@@ -229,44 +229,3 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     return code;
 }
-
-const struct command command_simulate = {
-    .name = "simulate",
-    .summary = "what would happen: a policy against a load and an outage, in virtual time",
-    .help =
-        "usage: insist simulate --policy P | -c FILE [--load R] [--for T] [--outage FROM..TO] [options]\n\n"
-        "Runs the daemon's own engine in virtual time against a model of the destination, and prints the indicators\n"
-        "with their targets, what the destination had to bear, and how an outage passed. Nothing is sent. The same\n"
-        "options give the same report.\n\n"
-        "Options:\n"
-        "  -p, --policy P      a preset, or a destination of the file given with -c\n"
-        "  -c, --config FILE   a configuration\n"
-        "      --compare FILE  simulate another file's destination, or another preset, too, and show both\n"
-        "      --html FILE     write the report with its charts as one HTML page\n"
-        "      --seed N        other chances (1)\n"
-        "  -o, --output json   as JSON, with the curves\n\n"
-        "The load:\n"
-        "      --load R        a rate as 100/m, 2/s, 100000/d, or a number of jobs (100/m; with --store none)\n"
-        "      --for T         how long jobs arrive (1d); what is left then is still worked off, for up to 7 days\n"
-        "      --tenants N     of how many tenants (1; with --store those of the backlog)\n"
-        "      --skew SHARE    of the biggest tenant, as 80%; the others share the rest (all the same)\n"
-        "      --priorities S  as critical=5%,high=15% (all normal)\n"
-        "      --store FILE    start with the backlog of a daemon's SQLite store or of a backup; it is only read\n"
-        "      --now T         when it starts, as 2025-01-12T10:40:00Z (with --store the clock, else a Monday)\n\n"
-        "The destination:\n"
-        "      --outage FROM..TO[:HOW]\n"
-        "                      it is down, and answers 503 (or refuse, timeout; blocked: refuses the credentials);\n"
-        "                      may be repeated\n"
-        "      --latency T     the median of its answers (200ms)\n"
-        "      --spread N      of the latency: 0 none, 1 wild (0.5)\n"
-        "      --errors S      shares: transient, permanent, throttled, lost, blocked (transient=2%,permanent=1%)\n"
-        "      --limit R       beyond this rate it answers 429\n"
-        "      --capacity N    beyond so many requests at once it collapses\n"
-        "      --health HOW    it answers health checks truly (true), always well (lying), or is not asked (none)\n"
-        "      --attend T      how long after credentials were refused a person has resumed it (30m)\n\n"
-        "Examples:\n"
-        "  insist simulate --policy tiss --load 100000/d --outage 4h..8h --for 1d\n"
-        "  insist simulate -c insist.yaml --policy claims --compare new.yaml --html report.html\n"
-        "  insist simulate -c insist.yaml --policy claims --store insist.db --outage 0..2h\n",
-    .run = run,
-};
