@@ -129,7 +129,6 @@ static int add(const struct cli *cli, struct wish *wish, const struct arguments 
         struct url url;
         url_init(&url, "/v1/jobs");
         code = client_show(cli, &(struct request){ .method = "POST", .url = &url, .body = buffer_slice(&body) }, show_id);
-        url_release(&url);
     }
     buffer_release(&payload);
     buffer_release(&body);

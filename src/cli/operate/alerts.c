@@ -34,8 +34,7 @@ int command_alerts(struct cli *cli, int argc, char **argv)
         { "SUMMARY", "summary", SHOW_BRIEF },
     };
     const char *destination = NULL, *severity = NULL, *state = NULL, *name = NULL, *note = NULL;
-    struct pages pages = { .command = "alerts",
-                           .path = "/v1/alerts",
+    struct pages pages = { .path = "/v1/alerts",
                            .member = "alerts",
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
@@ -59,9 +58,5 @@ int command_alerts(struct cli *cli, int argc, char **argv)
         return cli_usage("alerts", "say what to do: list or ack, not %s", what);
     if (note)
         return cli_usage("alerts", "--note goes with ack");
-    const struct pages_query query[] = {
-        { "state", state }, { "destination", destination }, { "severity", severity }, { "alert", name }, { NULL, NULL },
-    };
-    pages.query = query;
-    return pages_print(cli, &pages);
+    return pages_print(cli, &pages, rows);
 }

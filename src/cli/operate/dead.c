@@ -1,13 +1,8 @@
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/talk/download.h"
 #include "cli/talk/pages.h"
 
 #include <string.h>
-
-struct dead_options {
-    const char *destination, *tenant, *code, *out, *by;
-};
 
 static const struct shown columns[] = {
     { "ID", "id", SHOW_TEXT },
@@ -20,32 +15,6 @@ static const struct shown columns[] = {
     { "CODE", "last_code", SHOW_TEXT },
     { "LAST ERROR", "last_error", SHOW_BRIEF },
 };
-
-static int list(const struct cli *cli, const struct dead_options *options, struct pages *pages)
-{
-    const struct pages_query query[] = {
-        { "destination", options->destination },
-        { "tenant", options->tenant },
-        { "code", options->code },
-        { NULL, NULL },
-    };
-    if (options->out)
-        return cli_usage("dead", "--out goes with export");
-    pages->query = query;
-    return pages_print(cli, pages);
-}
-
-static int export(const struct cli *cli, const struct dead_options *options)
-{
-    struct url url;
-    url_init(&url, "/v1/dead/export");
-    url_query(&url, "destination", options->destination);
-    url_query(&url, "tenant", options->tenant);
-    url_query(&url, "code", options->code);
-    int code = download(cli, &url, options->out);
-    url_release(&url);
-    return code;
-}
 
 static int show_summary(const struct cli *cli, json_t *answer, struct buffer *out)
 {
@@ -66,36 +35,20 @@ static int show_summary(const struct cli *cli, json_t *answer, struct buffer *ou
     return EXIT_DONE;
 }
 
-static int summary(const struct cli *cli, const struct dead_options *options)
-{
-    struct url url;
-    if (options->out)
-        return cli_usage("dead", "--out goes with export");
-    url_init(&url, "/v1/dead/summary");
-    url_query(&url, "by", options->by);
-    url_query(&url, "destination", options->destination);
-    url_query(&url, "tenant", options->tenant);
-    url_query(&url, "code", options->code);
-    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_summary);
-    url_release(&url);
-    return code;
-}
-
 int command_dead(struct cli *cli, int argc, char **argv)
 {
-    struct dead_options options = { 0 };
-    struct pages pages = { .command = "dead",
-                           .path = "/v1/dead",
+    const char *destination = NULL, *tenant = NULL, *code_wanted = NULL, *out = NULL, *by = NULL;
+    struct pages pages = { .path = "/v1/dead",
                            .member = "dead",
                            .what = "dead letters",
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "destination", 'd', &options.destination, NULL },
-        { "tenant", 't', &options.tenant, NULL },
-        { "code", '\0', &options.code, NULL },
-        { "by", '\0', &options.by, NULL },
-        { "out", '\0', &options.out, NULL },
+        { "destination", 'd', &destination, NULL },
+        { "tenant", 't', &tenant, NULL },
+        { "code", '\0', &code_wanted, NULL },
+        { "by", '\0', &by, NULL },
+        { "out", '\0', &out, NULL },
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
@@ -104,14 +57,23 @@ int command_dead(struct cli *cli, int argc, char **argv)
     if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
         return code;
     const char *what = arguments_action(&arguments);
-    bool sums = strcmp(what, "summary") == 0;
-    if (options.by && !sums)
+    bool lists = strcmp(what, "list") == 0, sums = strcmp(what, "summary") == 0, exports = strcmp(what, "export") == 0;
+    if (by && !sums)
         return cli_usage("dead", "--by goes with summary");
-    if (strcmp(what, "list") == 0)
-        return list(cli, &options, &pages);
-    if (!sums && strcmp(what, "export") != 0)
+    if (!lists && !sums && !exports)
         return cli_usage("dead", "say what to do: list, summary or export, not %s", what);
-    if (pages.limit || pages.cursor || pages.all)
+    if (!lists && (pages.limit || pages.cursor || pages.all))
         return cli_usage("dead", "%s has all; --limit, --cursor and --all go with list", sums ? "a summary" : "an export");
-    return sums ? summary(cli, &options) : export(cli, &options);
+    if (out && !exports)
+        return cli_usage("dead", "--out goes with export");
+    if (lists)
+        return pages_print(cli, &pages, rows);
+    struct url url;
+    url_init(&url, sums ? "/v1/dead/summary" : "/v1/dead/export");
+    url_query(&url, "by", by);
+    url_query(&url, "destination", destination);
+    url_query(&url, "tenant", tenant);
+    url_query(&url, "code", code_wanted);
+    return sums ? client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_summary)
+                : client_download(cli, &url, out);
 }

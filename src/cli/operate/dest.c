@@ -18,15 +18,12 @@ static int list(const struct cli *cli)
         { "TRANSPORT", "transport", SHOW_TEXT }, { "PRESET", "preset", SHOW_TEXT },
         { "URL", "url", SHOW_BRIEF },            { "DESCRIPTION", "description", SHOW_BRIEF },
     };
-    static const struct pages_query query[] = { { NULL, NULL } };
-    const struct pages pages = { .command = "dest",
-                                 .path = "/v1/destinations",
+    const struct pages pages = { .path = "/v1/destinations",
                                  .member = "destinations",
-                                 .query = query,
                                  .columns = columns,
                                  .column_count = sizeof columns / sizeof *columns,
                                  .all = true };
-    return pages_print(cli, &pages);
+    return pages_print(cli, &pages, NULL);
 }
 
 /* ---- one, in words ---- */
@@ -160,16 +157,6 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int show(const struct cli *cli, const char *name)
-{
-    struct url url;
-    url_init(&url, "/v1/destinations");
-    url_segment(&url, name);
-    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_one);
-    url_release(&url);
-    return code;
-}
-
 /* `enter`: of contingency, true or false; NULL: none of its. `tenant`: only that one's jobs; NULL: all of it. */
 static int hold(const struct cli *cli, const char *name, const char *verb, const bool *enter, const char *reason,
                 const char *tenant)
@@ -235,5 +222,6 @@ int command_dest(struct cli *cli, int argc, char **argv)
         return cli_usage("dest", "name the destination");
     if (pauses || resumes || contingency)
         return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
-    return show(cli, arguments.items[1]);
+    return action_run(cli, &(struct action){ .method = "GET", .path = "/v1/destinations", .name = arguments.items[1],
+                                             .show = show_one });
 }

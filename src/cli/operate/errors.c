@@ -130,8 +130,6 @@ int command_errors(struct cli *cli, int argc, char **argv)
         url_segment(&url, arguments.items[1]);
     url_query(&url, "destination", destination);
     url_query(&url, "limit", limit);
-    code = client_show(cli, &(struct request){ .method = forgets ? "DELETE" : "GET", .url = &url },
+    return client_show(cli, &(struct request){ .method = forgets ? "DELETE" : "GET", .url = &url },
                        forgets ? show_forgotten : show_list);
-    url_release(&url);
-    return code;
 }

@@ -1,29 +1,17 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/talk/download.h"
+#include "cli/talk/action.h"
 #include "cli/talk/pages.h"
 
 #include <string.h>
 
-struct incident_options {
-    const char *destination, *out;
+static const struct shown columns[] = {
+    { "ID", "id", SHOW_TEXT },           { "DESTINATION", "destination", SHOW_TEXT },
+    { "BEGAN", "entered_at", SHOW_TIME }, { "LASTED", "lasted_ms", SHOW_SPAN },
+    { "CAUSE", "cause", SHOW_TEXT },     { "HELD", "held_max", SHOW_NUMBER },
+    { "UNSPENT", "unspent", SHOW_NUMBER }, { "STATE", "state", SHOW_TEXT },
 };
-
-static int list(const struct cli *cli, const struct incident_options *options, struct pages *pages)
-{
-    static const struct shown columns[] = {
-        { "ID", "id", SHOW_TEXT },           { "DESTINATION", "destination", SHOW_TEXT },
-        { "BEGAN", "entered_at", SHOW_TIME }, { "LASTED", "lasted_ms", SHOW_SPAN },
-        { "CAUSE", "cause", SHOW_TEXT },     { "HELD", "held_max", SHOW_NUMBER },
-        { "UNSPENT", "unspent", SHOW_NUMBER }, { "STATE", "state", SHOW_TEXT },
-    };
-    const struct pages_query query[] = { { "destination", options->destination }, { NULL, NULL } };
-    pages->columns = columns;
-    pages->column_count = sizeof columns / sizeof *columns;
-    pages->query = query;
-    return pages_print(cli, pages);
-}
 
 /* ---- one ---- */
 
@@ -35,12 +23,12 @@ static void append_text(const json_t *object, const char *name, struct buffer *o
 static void append_tables(const struct cli *cli, const json_t *answer, struct buffer *out)
 {
     static const struct shown steps[] = { { "TIME", "at", SHOW_TIME }, { "JOBS AT ONCE", "level", SHOW_NUMBER } };
-    static const struct shown columns[] = {
+    static const struct shown changes[] = {
         { "TIME", "at", SHOW_TIME }, { "MODE", "mode", SHOW_TEXT }, { "BECAUSE", "text", SHOW_TEXT },
         { "SIGN", "criterion", SHOW_TEXT },
     };
     buffer_append_byte(out, '\n');
-    show_table(cli, json_object_get(answer, "changes"), columns, sizeof columns / sizeof *columns, out);
+    show_table(cli, json_object_get(answer, "changes"), changes, sizeof changes / sizeof *changes, out);
     buffer_append_byte(out, '\n');
     show_table(cli, json_object_get(answer, "curve"), steps, sizeof steps / sizeof *steps, out);
 }
@@ -89,25 +77,13 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int show(const struct cli *cli, const char *id)
-{
-    struct url url;
-    url_init(&url, "/v1/incidents");
-    url_segment(&url, id);
-    int code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_one);
-    url_release(&url);
-    return code;
-}
-
 static int report(const struct cli *cli, const char *id, const char *path)
 {
     struct url url;
     url_init(&url, "/v1/incidents");
     url_segment(&url, id);
     url_segment(&url, "report");
-    int code = download(cli, &url, path);
-    url_release(&url);
-    return code;
+    return client_download(cli, &url, path);
 }
 
 /* ---- what was learned ---- */
@@ -123,19 +99,15 @@ static int show_noted(const struct cli *cli, json_t *answer, struct buffer *out)
 static int send_note(const struct cli *cli, const char *id, struct slice text)
 {
     struct buffer body;
-    struct url url;
     buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
-    url_init(&url, "/v1/incidents");
-    url_segment(&url, id);
     struct json_writer json = json_writer(&body);
     json_object_begin(&json);
     json_member_string(&json, "lessons_learned", text);
     json_object_end(&json);
-    const struct request request = { .method = "PATCH", .url = &url, .body = buffer_slice(&body) };
-    int code = buffer_status(&body) == STATUS_OK ? client_show(cli, &request, show_noted)
-                                                 : cli_fail(EXIT_USAGE, "the text is too long");
+    const struct action action = { .method = "PATCH", .path = "/v1/incidents", .name = id, .body = buffer_slice(&body),
+                                   .show = show_noted };
+    int code = buffer_status(&body) == STATUS_OK ? action_run(cli, &action) : cli_fail(EXIT_USAGE, "the text is too long");
     buffer_release(&body);
-    url_release(&url);
     return code;
 }
 
@@ -156,8 +128,7 @@ static int note(const struct cli *cli, const char *id, const char *text)
 
 /* ---- the command ---- */
 
-static int run_one(const struct cli *cli, const char *what, const struct arguments *arguments,
-                   const struct incident_options *options)
+static int run_one(const struct cli *cli, const char *what, const struct arguments *arguments, const char *out)
 {
     if (arguments->count < 2)
         return cli_usage("incidents", "name the incident; insist incidents lists them");
@@ -167,16 +138,18 @@ static int run_one(const struct cli *cli, const char *what, const struct argumen
         return cli_usage("incidents", "unexpected argument \"%s\"", arguments->items[2]);
     if (strcmp(what, "note") == 0)
         return note(cli, arguments->items[1], arguments->items[2]);
-    return strcmp(what, "report") == 0 ? report(cli, arguments->items[1], options->out) : show(cli, arguments->items[1]);
+    const struct action show = { .method = "GET", .path = "/v1/incidents", .name = arguments->items[1], .show = show_one };
+    return strcmp(what, "report") == 0 ? report(cli, arguments->items[1], out) : action_run(cli, &show);
 }
 
 int command_incidents(struct cli *cli, int argc, char **argv)
 {
-    struct incident_options options = { 0 };
-    struct pages pages = { .command = "incidents", .path = "/v1/incidents", .member = "incidents" };
+    const char *destination = NULL, *out = NULL;
+    struct pages pages = { .path = "/v1/incidents", .member = "incidents", .columns = columns,
+                           .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "destination", 'd', &options.destination, NULL },
-        { "out", '\0', &options.out, NULL },
+        { "destination", 'd', &destination, NULL },
+        { "out", '\0', &out, NULL },
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
@@ -189,11 +162,11 @@ int command_incidents(struct cli *cli, int argc, char **argv)
     bool known = lists || strcmp(what, "show") == 0 || strcmp(what, "report") == 0 || strcmp(what, "note") == 0;
     if (!known)
         return cli_usage("incidents", "say what to do: list, show, report or note, not %s", what);
-    if (options.out && strcmp(what, "report") != 0)
+    if (out && strcmp(what, "report") != 0)
         return cli_usage("incidents", "--out goes with report");
-    if (!lists && (options.destination || pages.limit || pages.cursor || pages.all))
+    if (!lists && (destination || pages.limit || pages.cursor || pages.all))
         return cli_usage("incidents", "--destination, --limit, --cursor and --all go with list");
     if (lists && arguments.count > 1)
         return cli_usage("incidents", "unexpected argument \"%s\"", arguments.items[1]);
-    return lists ? list(cli, &options, &pages) : run_one(cli, what, &arguments, &options);
+    return lists ? pages_print(cli, &pages, rows) : run_one(cli, what, &arguments, out);
 }

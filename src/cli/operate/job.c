@@ -1,12 +1,15 @@
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/talk/client.h"
-#include "cli/talk/found.h"
+#include "cli/talk/action.h"
+#include "cli/talk/input.h"
 #include "cli/talk/show.h"
+#include "core/decision/job.h"
 
 #include <openssl/evp.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
+
+/* ---- all that is known of it ---- */
 
 static const struct shown facts[] = {
     { "id", "id", SHOW_TEXT },
@@ -97,32 +100,147 @@ static int show_payload(const struct cli *cli, json_t *job, struct buffer *out)
     return EXIT_DONE;
 }
 
+/* ---- why it is where it is ---- */
+
+static const struct shown why_facts[] = {
+    { "because", "reason", SHOW_TEXT },
+    { "then", "next", SHOW_TEXT },
+    { "held by", "held_by", SHOW_TEXT },
+    { "since", "since", SHOW_TIME },
+    { "until", "until", SHOW_TIME },
+    { "next look at", "next_look_at", SHOW_TIME },
+    { "due", "next_at", SHOW_TIME },
+    { "expected", "queue.expected_at", SHOW_TIME },
+    { "before it, of its tenant", "queue.ahead", SHOW_TEXT },
+    { "before it, of all", "queue.before", SHOW_TEXT },
+    { "tenants with work", "queue.tenants", SHOW_TEXT },
+    { "limited by", "queue.limited_by", SHOW_TEXT },
+    { "attempts", "attempt_count", SHOW_TEXT },
+    { "retries", "retry_count", SHOW_TEXT },
+    { "retries at most", "max_retries", SHOW_TEXT },
+    { "last code", "last_code", SHOW_TEXT },
+    { "last error", "last_error", SHOW_TEXT },
+    { "dead because", "dead_code", SHOW_TEXT },
+};
+
+static int show_why(const struct cli *cli, json_t *answer, struct buffer *out)
+{
+    show_value(json_object_get(answer, "id"), SHOW_TEXT, out);
+    buffer_append_text(out, " is ");
+    show_value(json_object_get(answer, "state"), SHOW_TEXT, out);
+    buffer_append_text(out, " at ");
+    show_value(json_object_get(answer, "destination"), SHOW_TEXT, out);
+    buffer_append_byte(out, '\n');
+    show_facts(cli, answer, why_facts, sizeof why_facts / sizeof *why_facts, out);
+    return EXIT_DONE;
+}
+
+/* ---- the commands ---- */
+
+/* What they begin with: options, and the job's name. False: the command is done, with *ret_code. */
+static bool about_job(struct cli *cli, const struct option_row *rows, int argc, char **argv, struct action *action,
+                      int *ret_code)
+{
+    struct arguments arguments;
+    if (!command_options(cli, rows, argc, argv, 1, &arguments, ret_code))
+        return false;
+    if (arguments.count == 0) {
+        *ret_code = cli_usage(cli->command->name, "name the job");
+        return false;
+    }
+    action->path = "/v1/jobs";
+    action->name = arguments.items[0];
+    action->of_job = true;
+    return true;
+}
+
 int command_job(struct cli *cli, int argc, char **argv)
 {
-    const char *tenant = NULL;
-    bool payload = false;
+    struct action action = { .method = "GET" };
     const struct option_row rows[] = {
-        { "tenant", 't', &tenant, NULL },
-        { "payload", '\0', NULL, &payload },
+        { "tenant", 't', &action.tenant, NULL },
+        { "payload", '\0', NULL, &action.payload },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
+    if (!about_job(cli, rows, argc, argv, &action, &code))
         return code;
-    if (arguments.count == 0)
-        return cli_usage("job", "name the job");
-    struct url url;
-    char *owner = NULL;
-    code = job_tenant(cli, arguments.items[0], tenant, &owner);
-    if (code != EXIT_DONE)
+    action.show = action.payload ? show_payload : show;
+    return action_run(cli, &action);
+}
+
+int command_why(struct cli *cli, int argc, char **argv)
+{
+    struct action action = { .method = "GET", .verb = "why", .show = show_why };
+    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    int code;
+    return about_job(cli, rows, argc, argv, &action, &code) ? action_run(cli, &action) : code;
+}
+
+/* cancel and resend: the API's word is the command's. */
+int command_order(struct cli *cli, int argc, char **argv)
+{
+    struct action action = { .method = "POST", .verb = cli->command->name, .body = SLICE("{}") };
+    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    int code;
+    return about_job(cli, rows, argc, argv, &action, &code) ? action_run(cli, &action) : code;
+}
+
+int command_prioritize(struct cli *cli, int argc, char **argv)
+{
+    struct action action = { .method = "PATCH", .path = "/v1/jobs", .of_job = true };
+    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    struct arguments arguments;
+    enum priority priority;
+    int code;
+    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
         return code;
-    url_init(&url, "/v1/jobs");
-    url_segment(&url, arguments.items[0]);
-    url_query(&url, "tenant", owner);
-    url_query(&url, "payload", payload ? "true" : NULL);
-    code = client_show(cli, &(struct request){ .method = "GET", .url = &url }, payload ? show_payload : show);
-    url_release(&url);
-    free(owner);
+    if (arguments.count < 2)
+        return cli_usage("prioritize", "name the job and its class: critical, high or normal");
+    if (!priority_from_name(slice_from(arguments.items[1]), &priority))
+        return cli_usage("prioritize", "a class is critical, high or normal, not \"%s\"", arguments.items[1]);
+    char body[64];
+    snprintf(body, sizeof body, "{\"priority\":\"%s\"}", priority_name(priority));
+    action.name = arguments.items[0];
+    action.body = slice_from(body);
+    return action_run(cli, &action);
+}
+
+static int make_body(const char *path, struct buffer *body)
+{
+    struct buffer payload;
+    struct json_writer json = json_writer(body);
+    int code = EXIT_DONE;
+    json_object_begin(&json);
+    if (path) {
+        code = input_read(path, &payload);
+        input_payload(&json, buffer_slice(&payload));
+        buffer_release(&payload);
+    }
+    json_object_end(&json);
+    if (code == EXIT_DONE && buffer_status(body) != STATUS_OK)
+        code = cli_fail(EXIT_USAGE, "the payload does not fit into one request");
+    return code;
+}
+
+int command_retry(struct cli *cli, int argc, char **argv)
+{
+    struct action action = { .method = "POST", .verb = "retry" };
+    const char *payload = NULL;
+    const struct option_row rows[] = {
+        { "tenant", 't', &action.tenant, NULL },
+        { "payload", '\0', &payload, NULL },
+        { NULL, '\0', NULL, NULL },
+    };
+    int code;
+    if (!about_job(cli, rows, argc, argv, &action, &code))
+        return code;
+    struct buffer body;
+    buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
+    code = make_body(payload, &body);
+    action.body = buffer_slice(&body);
+    if (code == EXIT_DONE)
+        code = action_run(cli, &action);
+    buffer_release(&body);
     return code;
 }

@@ -1,10 +1,12 @@
 /*
- * action.h - one request about one job or one destination, for the small commands.
+ * action.h - one request about one job, destination or alert, for the small commands.
  */
 #ifndef CLI_TALK_ACTION_H
 #define CLI_TALK_ACTION_H
 
 #include "cli/cli.h"
+
+#include <jansson.h>
 
 struct action {
     const char *method;
@@ -12,11 +14,13 @@ struct action {
     const char *name;   /* of the job or destination */
     const char *verb;   /* what stands behind it in the path; NULL: nothing */
     bool of_job;        /* it is about a job: */
-    const char *tenant; /* whose; NULL: not given, it is looked for */
+    const char *tenant; /* whose; NULL: not given, it is looked for among those that may be seen */
+    bool payload;       /* ask for the payload, too */
     struct slice body;  /* JSON; .data NULL: none */
+    int (*show)(const struct cli *cli, json_t *answer, struct buffer *out); /* as of client_show; NULL: one line */
 };
 
-/* Does it and prints one line: the name and what it is now, `state` or `mode` of the answer. */
+/* Does it and prints one line: the name and what it is now, `state` or `mode` of the answer; or what `show` does. */
 int action_run(const struct cli *cli, const struct action *action);
 
 #endif

@@ -80,9 +80,15 @@ void reply_append(const struct reply *reply, struct buffer *out);
 
 /*
  * A whole command: one call, and its answer on standard output. With --output json as it came; else as `show` puts it,
- * which returns the exit code.
+ * which returns the exit code. The url is released.
  */
 int client_show(const struct cli *cli, const struct request *request,
                 int (*show)(const struct cli *cli, json_t *answer, struct buffer *out));
+
+/*
+ * GETs an answer of any length and releases the url. `path` NULL: to standard output; else the file has another name until
+ * it is whole, so that a broken answer cannot be taken for a good one. Returns an exit code after its message.
+ */
+int client_download(const struct cli *cli, struct url *url, const char *path);
 
 #endif

@@ -1,7 +1,5 @@
 #include "cli/talk/pages.h"
 
-#include "cli/options.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@ enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000000 };
 struct walk {
     const struct cli *cli;
     const struct pages *pages;
+    const struct option_row *rows; /* of the command's options; NULL: none */
     struct client client;
     struct table table;
     struct table_column columns[TABLE_COLUMNS_MAX];
@@ -59,6 +58,12 @@ static int take_page(struct walk *walk, const struct reply *reply)
     return EXIT_DONE;
 }
 
+/* Whether the row chooses among what is listed. */
+static bool chooses(const struct pages *pages, const struct option_row *row)
+{
+    return row->value && *row->value && row->value != &pages->limit && row->value != &pages->cursor;
+}
+
 static int next_page(struct walk *walk)
 {
     struct url url;
@@ -67,8 +72,9 @@ static int next_page(struct walk *walk)
     int64_t wanted = walk->left < 0 || walk->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : walk->left;
     snprintf(limit, sizeof limit, "%" PRId64, wanted);
     url_init(&url, walk->pages->path);
-    for (size_t i = 0; walk->pages->query[i].name; i++)
-        url_query(&url, walk->pages->query[i].name, walk->pages->query[i].value);
+    for (const struct option_row *row = walk->rows; row && row->name; row++)
+        if (chooses(walk->pages, row))
+            url_query(&url, row->name, *row->value);
     url_query(&url, "limit", limit);
     url_query(&url, "cursor", walk->cursor);
     int code = client_call(&walk->client, &(struct request){ .method = "GET", .url = &url }, &reply);
@@ -91,21 +97,21 @@ static bool wants_more(const struct walk *walk)
 }
 
 /* In words, and not on standard output: for a program there is nothing. */
-static void say_none(const struct pages *pages)
+static void say_none(const struct pages *pages, const struct option_row *rows)
 {
     bool chosen = false;
-    for (size_t i = 0; pages->query[i].name; i++)
-        chosen = chosen || (pages->query[i].value && *pages->query[i].value);
+    for (; rows && rows->name; rows++)
+        chosen = chosen || (chooses(pages, rows) && **rows->value);
     fprintf(stderr, "There are no %s%s.\n", pages->what ? pages->what : pages->member, chosen ? " like that" : "");
 }
 
-int pages_print(const struct cli *cli, const struct pages *pages)
+int pages_print(const struct cli *cli, const struct pages *pages, const struct option_row *rows)
 {
     int64_t limit = LIMIT_DEFAULT;
-    int code = option_count(pages->command, "limit", pages->limit, 1, LIMIT_MAX, &limit);
+    int code = option_count(cli->command->name, "limit", pages->limit, 1, LIMIT_MAX, &limit);
     if (code != EXIT_DONE)
         return code;
-    struct walk walk = { .cli = cli, .pages = pages, .left = pages->all ? -1 : limit };
+    struct walk walk = { .cli = cli, .pages = pages, .rows = rows, .left = pages->all ? -1 : limit };
     walk.cursor = pages->cursor ? strdup(pages->cursor) : NULL;
     buffer_init(&walk.out, CLI_OUTPUT_BYTES_MAX);
     show_table_init(&walk.table, walk.columns, pages->columns, pages->column_count);
@@ -115,7 +121,7 @@ int pages_print(const struct cli *cli, const struct pages *pages)
     while (code == EXIT_DONE && wants_more(&walk))
         code = next_page(&walk);
     if (code == EXIT_DONE && !walk.cursor && !walk.any && !cli->json)
-        say_none(pages);
+        say_none(pages, rows);
     if (code == EXIT_DONE && walk.cursor && !cli->json)
         fprintf(stderr, "There are more: --all, or go on with --cursor %s\n", walk.cursor);
     client_close(&walk.client);

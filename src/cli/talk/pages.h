@@ -4,18 +4,12 @@
 #ifndef CLI_TALK_PAGES_H
 #define CLI_TALK_PAGES_H
 
+#include "cli/options.h"
 #include "cli/talk/client.h"
 #include "cli/talk/show.h"
 
-struct pages_query {
-    const char *name;  /* NULL ends a list */
-    const char *value; /* NULL: left out */
-};
-
 struct pages {
-    const char *command; /* for messages */
     const char *path;
-    const struct pages_query *query;
     const char *member; /* that has the rows */
     const char *what;   /* they are, in words; NULL: as the member is called */
     const struct shown *columns;
@@ -31,8 +25,9 @@ struct pages {
 
 /*
  * Prints the rows as a table, or with --output json the daemon's answers as they came, one page a line. What is left over
- * is told on standard error with the cursor to go on from.
+ * is told on standard error with the cursor to go on from. Of the command's options those that have a value and were given
+ * choose the rows: the daemon knows them by the same names. NULL: there are none.
  */
-int pages_print(const struct cli *cli, const struct pages *pages);
+int pages_print(const struct cli *cli, const struct pages *pages, const struct option_row *rows);
 
 #endif
