@@ -359,6 +359,198 @@ static void a_pause_by_hand_stands_above(void **state)
     world_end(&world);
 }
 
+/* A restart in the middle of a decision: the next ones decide. Nothing is lost, and nothing spent. */
+static void a_crash_between_two_refusals(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "A", 'a', 10);
+    while (door.refused == 0 || sends_under_way(&world) > 0)
+        assert_true(world_step(&world) || world.now++ < began + 1000);
+    world_crash(&world);
+    world_run_for(&world, 30 * SECOND_MS);
+    assert_in_range(door.refused, 2, 3);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    world_crash(&world);
+    door.all = false;
+    world_run_for(&world, 2 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    world_end(&world);
+}
+
+/* Other credentials may come with it. */
+static void a_reload_looks_at_once(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "A", 'a', 10);
+    world_run_for(&world, 50 * MINUTE_MS);
+    int before = door.refused;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+        world_run_for(&world, SECOND_MS);
+        assert_int_equal(door.refused, before + 1);
+        door.all = false;
+    }
+    world_run_for(&world, SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    world_end(&world);
+}
+
+/* The first address is away and refuses us at times: looks are looks, and nothing is spent. */
+static void an_outage_that_refuses_us_ends(void **state)
+{
+    struct door door = { .all = true, .until = began + 3 * HOUR_MS };
+    struct world world = { .destination = guards, .context = &door };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 5, contingency: { ramp: [2, 5], stable: 1m, check: 1m }"), began);
+    world_run_for(&world, SECOND_MS);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+    add(&world, "A", 'a', 20);
+    add(&world, "B", 'b', 20);
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(door.refused, 0); /* an operator's: it is not looked */
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_until(&world, door.until);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_in_range(door.refused, 2, 30);
+    world_run_for(&world, 2 * HOUR_MS);
+    assert_string_equal(standing(&world).mode, "normal");
+    assert_int_equal(world_counts(&world, "d").completed, 40);
+    world_end(&world);
+}
+
+/* So many tenants at once are the destination's matter, whoever's the accounts are. */
+static void too_many_tenants_are_the_destination(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 10, blocked: tenant"), began);
+    for (int i = 0; i < 300; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        add(&world, tenant, 'a', 3);
+    }
+    world_run_for(&world, 50 * SECOND_MS);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_int_equal(standing(&world).tenants_paused, 0);
+    door.all = false;
+    world_run_for(&world, 3 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 900);
+    world_end(&world);
+}
+
+/* Who is held by hand is not looked at, also when it was held for refusals before. */
+static void an_operator_holds_a_refused_tenant(void **state)
+{
+    struct door door = { .tenants = "B" };
+    struct world world = { .destination = guards, .context = &door };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "A", 'a', 5);
+    add(&world, "B", 'b', 5);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(standing(&world).tenants_paused, 1);
+    struct lane_hold hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
+    assert_true(hold.held && hold.blocked && hold.look_at > world.now);
+    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
+    int before = door.refused;
+    world_run_for(&world, 3 * HOUR_MS);
+    world_crash(&world);
+    world_run_for(&world, 3 * HOUR_MS);
+    assert_int_equal(door.refused, before);
+    hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
+    assert_true(hold.held && !hold.blocked);
+    assert_string_equal(hold.reason, "unpaid");
+    door.tenants = NULL;
+    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 10);
+    world_end(&world);
+}
+
+/* One tenant is resumed for itself, with the jobs of it that are held. */
+static void a_tenant_is_resumed_alone(void **state)
+{
+    struct door door = { .tenants = "BC" };
+    struct world world = { .destination = guards, .context = &door };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1, blocked: tenant"), began);
+    add(&world, "B", 'b', 5);
+    add(&world, "C", 'c', 5);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(standing(&world).tenants_paused, 2);
+    door.tenants = "C";
+    int before = door.refused;
+    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 5);
+    assert_int_equal(door.refused, before);
+    assert_int_equal(standing(&world).tenants_paused, 1);
+    world_end(&world);
+}
+
+/* Versions before this one paused a destination for a refusal: that is looked at now. */
+static void what_older_versions_wrote(void **state)
+{
+    static const char kept[] = "{\"destination\":\"d\",\"change\":\"paused\",\"reason\":\"HTTP 401\",\"since\":\"2025-01-12T10:00:00.000Z\","
+                               "\"blocked\":true,\"paused\":true,\"tenants_paused\":[{\"tenant\":\"B\","
+                               "\"since\":\"2025-01-12T10:10:00.000Z\",\"reason\":\"HTTP 403\",\"blocked\":true}]}";
+    struct door door = { 0 };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 1"), began);
+    add(&world, "B", 'b', 5);
+    world_run_for(&world, SECOND_MS);
+    world_apply(&world, &(struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_DESTINATION, .name = SLICE("d"),
+                                                                       .value = slice_from(kept) } });
+    world_crash(&world);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_string_equal(standing(&world).pause_reason, "HTTP 401");
+    assert_true(engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane).blocked);
+    add(&world, "B", 'c', 5);
+    add(&world, "A", 'a', 5);
+    world_run_for(&world, 3 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 15);
+    assert_string_equal(standing(&world).mode, "normal");
+    world_end(&world);
+}
+
+static int64_t is_up_later(struct world *world, const struct probe *probe, struct health_answer *answer)
+{
+    bool up = world->now >= began + 40 * MINUTE_MS;
+    (void)probe;
+    *answer = (struct health_answer){ .connected = up, .status = up ? 200 : 0, .body = SLICE("{\"status\":\"UP\"}") };
+    return 5;
+}
+
+/* Where nothing could be sent a check that comes up again is the sign to look; of credentials it knows nothing. */
+static void a_health_check_hastens_what_could_not_be_sent(void **state)
+{
+    (void)state;
+    for (int unsent = 0; unsent < 2; unsent++) {
+        struct door door = { .all = true, .unsent = unsent, .until = began + 40 * MINUTE_MS };
+        struct world world = { .destination = guards, .health = is_up_later, .context = &door };
+        world_begin(&world, TO(", concurrency: 1, contingency: { enabled: false }"
+                               ", health: { url: 'http://127.0.0.1:1/health', every: 30s }"), began);
+        add(&world, "A", 'a', 5);
+        world_run_until(&world, began + 42 * MINUTE_MS);
+        assert_int_equal(world_counts(&world, "d").completed, unsent ? 5 : 0);
+        world_run_until(&world, began + 70 * MINUTE_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 5);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +565,14 @@ int main(void)
         cmocka_unit_test(what_cannot_be_sent_is_the_destinations),
         cmocka_unit_test(a_second_tenant_looks_at_once),
         cmocka_unit_test(a_pause_by_hand_stands_above),
+        cmocka_unit_test(a_crash_between_two_refusals),
+        cmocka_unit_test(a_reload_looks_at_once),
+        cmocka_unit_test(an_outage_that_refuses_us_ends),
+        cmocka_unit_test(too_many_tenants_are_the_destination),
+        cmocka_unit_test(an_operator_holds_a_refused_tenant),
+        cmocka_unit_test(a_tenant_is_resumed_alone),
+        cmocka_unit_test(what_older_versions_wrote),
+        cmocka_unit_test(a_health_check_hastens_what_could_not_be_sent),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

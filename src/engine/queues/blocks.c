@@ -66,7 +66,8 @@ static void hold_dest(struct dest *dest, const struct job *job, const struct ans
 {
     end_lanes(dest);
     hold_reason_set(&dest->block.reason, reason);
-    dest->block.lane = dest->queue.tenants <= 1 ? job->lane : 0;
+    bool only = dest->queue.tenants <= 1 && !slice_equal(job->tenant, NOTIFY_TENANT);
+    dest->block.lane = only ? job->lane : 0;
     dest_changed(dest, (struct dest_change){ .change = "blocked", .at = now });
     log_block("destination_blocked", dest, job, answer, &dest->gate.block, dest->block.reason);
 }
