@@ -454,10 +454,9 @@ static void expect_waits(struct world *world, struct shadow *shadow, const struc
         high = fmax(high, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
     }
     int64_t latest = at_least(SECOND_MS, high);
-    if (outcome == OUTCOME_WAIT || outcome == OUTCOME_THROTTLED) { /* told so before: each wait is longer, within the same bounds */
-        double grown = nominal_wait(retry, job->priority, job->retry_count + job->attempts - 1) * (config->adaptive_backoff ? 2 : 1);
-        latest = at_least(latest, fmax(fmin(grown, (double)retry->cap_ms), (double)retry->floor_ms) * (1 + retry->jitter) + 1);
-    }
+    /* Told to wait before, or spared as if it were: each wait is longer, within the same bounds. */
+    double grown = nominal_wait(retry, job->priority, job->retry_count + job->attempts - 1) * (config->adaptive_backoff ? 2 : 1);
+    latest = at_least(latest, fmax(fmin(grown, (double)retry->cap_ms), (double)retry->floor_ms) * (1 + retry->jitter) + 1);
     latest = at_least(latest, (double)retry->throttle_min_ms * (1 + retry->jitter) + 1);
     const int64_t others[] = { config->verify.after_ms, config->verify.every_ms, config->poll.after_ms, config->poll.every_ms, MINUTE_MS };
     for (size_t i = 0; i < COUNT_OF(others); i++)
