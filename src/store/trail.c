@@ -11,28 +11,46 @@
 
 /* ---- hashes ---- */
 
-enum { HMAC_BLOCK_BYTES = 64, NUMBERS_MAX = 6 };
+enum { HMAC_BLOCK_BYTES = 64, GATHERED_BYTES = 256 };
 
-/* The lowest byte first. Together, since each update costs as much as hashing a few bytes. */
-static void digest_numbers(SHA256_CTX *sha, const int64_t *values, size_t count)
+/* What goes into a hash, gathered first: a call of OpenSSL's for each small piece costs more than the piece. */
+struct gathered {
+    SHA256_CTX *sha;
+    size_t used;
+    unsigned char bytes[GATHERED_BYTES];
+};
+
+static void gathered_flush(struct gathered *gathered)
 {
-    uint64_t words[NUMBERS_MAX];
-    assert(count <= NUMBERS_MAX);
-    for (size_t i = 0; i < count; i++)
-        words[i] = htole64((uint64_t)values[i]);
-    SHA256_Update(sha, words, count * sizeof words[0]);
+    SHA256_Update(gathered->sha, gathered->bytes, gathered->used);
+    gathered->used = 0;
 }
 
-static void digest_number(SHA256_CTX *sha, int64_t value)
+static void digest_bytes(struct gathered *gathered, const void *bytes, size_t len)
 {
-    digest_numbers(sha, &value, 1);
+    assert(gathered->used <= sizeof gathered->bytes);
+    if (len > sizeof gathered->bytes - gathered->used)
+        gathered_flush(gathered);
+    if (len > sizeof gathered->bytes) {
+        SHA256_Update(gathered->sha, bytes, len);
+    } else if (len > 0) {
+        memcpy(gathered->bytes + gathered->used, bytes, len);
+        gathered->used += len;
+    }
+}
+
+/* The lowest byte first. */
+static void digest_number(struct gathered *gathered, int64_t value)
+{
+    uint64_t word = htole64((uint64_t)value);
+    digest_bytes(gathered, &word, sizeof word);
 }
 
 /* With its length, so that no two sequences of texts run together to the same bytes. */
-static void digest_text(SHA256_CTX *sha, struct slice text)
+static void digest_text(struct gathered *gathered, struct slice text)
 {
-    digest_number(sha, (int64_t)text.len);
-    SHA256_Update(sha, text.data, text.len);
+    digest_number(gathered, (int64_t)text.len);
+    digest_bytes(gathered, text.data, text.len);
 }
 
 /* RFC 2104. A secret of any length and form: its digest is the key. */
@@ -90,26 +108,31 @@ static void data_digest(const struct event *event, unsigned char ret_digest[EVEN
 void trail_chain(const struct trail_key *key, const unsigned char before[EVENT_HASH_BYTES], struct event *event)
 {
     SHA256_CTX sha;
+    struct gathered all;
     unsigned char digest[EVENT_HASH_BYTES];
+    all.sha = &sha;
+    all.used = 0;
     key = event->form == EVENT_FORM_KEYED ? key : NULL;
     assert(event->form != EVENT_FORM_KEYED || key);
     hash_begin(&sha, key);
-    SHA256_Update(&sha, before, EVENT_HASH_BYTES);
-    /* The first is no number of an event: the forms cannot be taken for each other. */
-    const int64_t numbers[NUMBERS_MAX] = { -(int64_t)event->form, event->number, event->at,
-                                           (int64_t)event->type << 32 | (int64_t)event->state, event->attempt,
-                                           event->previous };
-    size_t skipped = event->form == EVENT_FORM_PLAIN ? 1 : 0;
-    digest_numbers(&sha, numbers + skipped, NUMBERS_MAX - skipped);
-    digest_text(&sha, event->destination);
-    digest_text(&sha, event->tenant);
-    digest_text(&sha, event->job);
+    digest_bytes(&all, before, EVENT_HASH_BYTES);
+    if (event->form != EVENT_FORM_PLAIN) /* no number of an event: the forms cannot be taken for each other */
+        digest_number(&all, -(int64_t)event->form);
+    digest_number(&all, event->number);
+    digest_number(&all, event->at);
+    digest_number(&all, (int64_t)event->type << 32 | (int64_t)event->state);
+    digest_number(&all, event->attempt);
+    digest_number(&all, event->previous);
+    digest_text(&all, event->destination);
+    digest_text(&all, event->tenant);
+    digest_text(&all, event->job);
     if (event->form == EVENT_FORM_PLAIN) {
-        digest_text(&sha, event->data);
+        digest_text(&all, event->data);
     } else {
         data_digest(event, digest);
-        SHA256_Update(&sha, digest, sizeof digest);
+        digest_bytes(&all, digest, sizeof digest);
     }
+    gathered_flush(&all);
     hash_end(&sha, key, event->hash);
 }
 
@@ -185,10 +208,12 @@ enum status trail_head_parse(struct slice text, struct trail_head *ret_head, str
 void trail_head_mark(const struct trail_key *key, const struct trail_head *head, unsigned char ret_mark[EVENT_HASH_BYTES])
 {
     SHA256_CTX sha;
+    struct gathered all = { .sha = &sha };
     hash_begin(&sha, key);
-    digest_text(&sha, SLICE("head"));
-    digest_number(&sha, head->number);
-    SHA256_Update(&sha, head->hash, EVENT_HASH_BYTES);
+    digest_text(&all, SLICE("head"));
+    digest_number(&all, head->number);
+    digest_bytes(&all, head->hash, EVENT_HASH_BYTES);
+    gathered_flush(&all);
     hash_end(&sha, key, ret_mark);
 }
 

@@ -6,7 +6,7 @@
 
 #define KEPT_MS ((int64_t)30 * DAY_MS)
 
-enum { MANY = 12000, SECONDS_MANY = 6 };
+enum { MANY = 40000, SECONDS_MANY = 2 };
 
 static const char yaml[] = "retention: { completed: 1h, audit: 30d }\n"
                            "destinations: { d: { transport: pull } }\n";
@@ -83,6 +83,41 @@ static void a_long_trail_goes_in_a_row(void **state)
     check(left < MANY / 10, "%zu events are left", left);
 }
 
+/* What is kept for seconds is looked at each second, not each minute: jobs, dead letters and events. */
+static void short_times_are_kept_too(void **state)
+{
+    (void)state;
+    struct world world = { 0 };
+    instant oldest;
+    struct arena memory;
+    struct destination_total *totals;
+    struct error error;
+    size_t count;
+    world_begin(&world, "retention: { completed: 10s, audit: 10s }\n"
+                        "destinations: { d: { transport: pull, dead: { ttl: 5s } } }\n", start);
+    for (int i = 0; i < 500; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "%d", i);
+        struct store_op op = { .kind = OP_INSERT,
+                               .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = slice_from(id),
+                                           .priority = PRIORITY_NORMAL, .run_at = INSTANT_NONE,
+                                           .deadline = world.now + SECOND_MS, .payload = SLICE("1") } };
+        world_apply(&world, &op);
+    }
+    world_run_for(&world, 9 * SECOND_MS);
+    arena_init(&memory, SIZE_MAX / 2);
+    assert_int_equal(world.reader->ops->reader_totals(world.reader, 1, &memory, &totals, &count, &error), STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(totals[0].counts.pending, 0);
+    check(totals[0].counts.dead == 0, "%lld dead letters are left", (long long)totals[0].counts.dead);
+    arena_release(&memory);
+    assert_true(count_events(&world, &oldest) >= 1000);
+    world_run_for(&world, 12 * SECOND_MS);
+    size_t left = count_events(&world, &oldest);
+    check(left < 10, "%zu events are left", left);
+    world_end(&world);
+}
+
 static void five_years_are_the_default(void **state)
 {
     (void)state;
@@ -100,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(only_what_is_older_goes, begin, end),
         cmocka_unit_test_setup_teardown(a_long_trail_goes_in_a_row, begin, end),
+        cmocka_unit_test(short_times_are_kept_too),
         cmocka_unit_test(five_years_are_the_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

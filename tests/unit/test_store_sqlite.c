@@ -316,6 +316,45 @@ static void test_chain_goes_on_after_trim(void **state)
     assert_sound(f->path);
 }
 
+/* Free pages go back to the file system when it is quiet, and not while much is written. */
+static void test_file_shrinks(void **state)
+{
+    enum { JOBS = 1200, PAYLOAD = 20000 };
+    struct fixture *f = *state;
+    struct error err;
+    struct stat full, busy, quiet;
+    char *payload = calloc(1, PAYLOAD);
+    assert_non_null(payload);
+    reopen(f);
+    for (int i = 0; i < JOBS; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "j%d", i);
+        struct store_op op = insert_of(id);
+        op.insert.deadline = start + 1;
+        op.insert.payload = (struct slice){ payload, PAYLOAD };
+        apply_at(f, start, &op, 1);
+    }
+    struct store_op expire = { .kind = OP_PROMOTE, .promote = { .max = JOBS, .dead_ttl_ms = 1 } };
+    struct store_op letters_go = expire;
+    reopen(f);
+    assert_int_equal(stat(f->path, &full), 0);
+    apply_at(f, start + 1, &expire, 1);
+    apply_at(f, start + 2, &letters_go, 1);
+    assert_int_equal(letters_go.promote.ret_dead_deleted, JOBS);
+    assert_int_equal(f->store->ops->tend(f->store, start + 1000, &err), STATUS_OK); /* much was written since the last */
+    assert_int_equal(stat(f->path, &busy), 0);
+    assert_true(busy.st_size >= full.st_size);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(f->store->ops->tend(f->store, start + 2000 + i * 1000, &err), STATUS_OK);
+        insert(f, i % 2 ? "again" : "and again"); /* a little is written all the time */
+    }
+    assert_int_equal(stat(f->path, &quiet), 0);
+    if (quiet.st_size > full.st_size / 2)
+        fail_msg("%lld bytes of %lld", (long long)quiet.st_size, (long long)full.st_size);
+    assert_sound(f->path);
+    free(payload);
+}
+
 /* What the writer tells of all destinations, as text. */
 static void totals_text(struct fixture *f, char ret_text[4096])
 {
@@ -627,6 +666,7 @@ int main(void)
         TEST(test_numbers_are_not_used_again),
         TEST(test_a_tenants_part_is_counted_again),
         TEST(test_chain_goes_on_after_trim),
+        TEST(test_file_shrinks),
         TEST(test_script_equals_after_each_reopen),
         TEST(test_killed_process_loses_nothing),
         TEST(test_migrations),

@@ -15,9 +15,9 @@ enum {
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
-    AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for */
-    TRIM_MAX = 5000,
-    TRIM_AGAIN_MS = 1000,          /* while there are more than that */
+    AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for, at least */
+    TRIM_MAX = 2000,               /* a slice: what is committed with it waits a few milliseconds */
+    TRIM_AGAIN_MS = 20,            /* while there are more than that: events go faster than they come */
 };
 
 static bool is_under_way(const struct engine *engine, int64_t seq)
@@ -250,6 +250,19 @@ static bool set_dead_ttls(const struct config *config, struct arena *memory, str
     return ttls != NULL;
 }
 
+/* A tenth of the shortest time that something is kept for. */
+static int64_t look_every_ms(const struct config *config)
+{
+    int64_t shortest_ms = PROMOTE_AT_LEAST_MS * 10;
+    if (config->retention_completed_ms > 0 && config->retention_completed_ms < shortest_ms)
+        shortest_ms = config->retention_completed_ms;
+    for (size_t i = 0; i < config_destination_total(config); i++) {
+        int64_t ttl_ms = config_destination_at(config, i)->dead.ttl_ms;
+        shortest_ms = ttl_ms > 0 && ttl_ms < shortest_ms ? ttl_ms : shortest_ms;
+    }
+    return shortest_ms / 10 > SECOND_MS ? shortest_ms / 10 : SECOND_MS;
+}
+
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
     for (size_t i = 0; i < promote->ret_ready_count; i++) {
@@ -268,7 +281,7 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
     if (done >= PROMOTE_MAX)
         next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
     /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
-    next = instant_earlier(next, instant_add(now, PROMOTE_AT_LEAST_MS));
+    next = instant_earlier(next, instant_add(now, look_every_ms(engine->config)));
     engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, next);
 }
 
@@ -318,5 +331,7 @@ void trim_events(struct engine *engine)
         return;
     op->kind = OP_TRIM;
     op->trim = (struct op_trim){ .before = now - engine->config->retention_audit_ms, .max = TRIM_MAX };
-    engine->recovery.trim_at = instant_add(now, AUDIT_EVERY_MS);
+    int64_t tenth_ms = engine->config->retention_audit_ms / 10;
+    int64_t every_ms = tenth_ms < AUDIT_EVERY_MS ? tenth_ms : AUDIT_EVERY_MS;
+    engine->recovery.trim_at = instant_add(now, every_ms > SECOND_MS ? every_ms : SECOND_MS);
 }

@@ -177,6 +177,9 @@ struct sqlite_store {
     instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
     int index_fd;         /* the log's index; -1: not known */
     int64_t index_frames; /* that it has room for */
+    bool can_shrink;      /* the file was made with room to say where its pages are */
+    bool vacuum_uncut;    /* pages were given back, and the file is as long as before */
+    int64_t vacuum_event; /* the newest when it was last looked */
     instant spare_at;     /* when the spare file was last looked at */
     struct sqlite_watched watched[WATCHED_COUNT];
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
@@ -310,6 +313,11 @@ void sqlite_room_release(const struct sqlite_store *store);
 void sqlite_room_spare(struct sqlite_store *store, instant now);
 /* SQLite's result: the whole log is synced where it stands. */
 int sqlite_room_settle(struct sqlite_store *store) MUST_CHECK;
+
+/* ---- vacuum.c ---- */
+
+/* Once a second: gives back some free pages when little is written. A full disk is no failure. */
+enum status sqlite_vacuum(struct sqlite_store *store, struct error *err) MUST_CHECK;
 
 /* ---- store_sqlite_shift.c ---- */
 

@@ -120,14 +120,15 @@ instant sqlite_column_instant(sqlite3_stmt *statement, int column)
 
 enum status sqlite_column_copy(sqlite3_stmt *statement, int column, struct arena *memory, struct slice *ret_text)
 {
-    struct slice text = sqlite_column_slice(statement, column);
-    if (text.len == 0) {
-        /* An empty value and one that SQLite had no memory to show look alike but for this. */
-        bool lost = sqlite3_column_bytes(statement, column) > 0;
+    int len = sqlite3_column_bytes(statement, column);
+    if (len <= 0) {
         *ret_text = SLICE("");
-        return lost ? STATUS_NO_MEMORY : STATUS_OK;
+        return STATUS_OK;
     }
-    *ret_text = arena_copy(memory, text);
+    const char *data = sqlite3_column_blob(statement, column);
+    if (!data) /* SQLite had no memory to show it */
+        return STATUS_NO_MEMORY;
+    *ret_text = arena_copy(memory, (struct slice){ data, (size_t)len });
     return ret_text->data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 

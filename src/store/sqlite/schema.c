@@ -127,13 +127,18 @@ static enum status wal_switch_on(sqlite3 *db, struct error *err)
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err)
 {
     char sql[512];
-    /* auto_vacuum stays off: freed pages are used again by the next jobs, and moving pages costs a write for each. */
     snprintf(sql, sizeof sql,
-             "PRAGMA page_size = %d; PRAGMA auto_vacuum = NONE; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
+             "PRAGMA page_size = %d; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
              "PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = 0;"
              "PRAGMA journal_size_limit = %d; PRAGMA synchronous = %s",
              PAGE_BYTES, WRITER_CACHE_KB, WAL_KEEP_BYTES, sync_always ? "FULL" : "NORMAL");
+    int64_t pages = 0;
     enum status status = sqlite_exec(db, sql, err);
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(db, "PRAGMA page_count", 0, &pages, err);
+    /* Only a new file can be told to keep account of its pages, and gives them back when it is quiet: see vacuum.c. */
+    if (status == STATUS_OK && pages == 0)
+        status = sqlite_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err);
     return status == STATUS_OK ? wal_switch_on(db, err) : status;
 }
 

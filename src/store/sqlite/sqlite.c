@@ -225,6 +225,11 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = chain_load(store, err);
     progress->token_limit = progress->token_last;
+    store->vacuum_event = progress->event_last;
+    int64_t vacuum = 0;
+    if (status == STATUS_OK)
+        status = sqlite_query_int64(store->db, "PRAGMA auto_vacuum", 0, &vacuum, err);
+    store->can_shrink = vacuum == 2; /* INCREMENTAL */
     return status == STATUS_OK ? sqlite_lanes_load(store, err) : status;
 }
 

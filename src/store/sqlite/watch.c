@@ -86,6 +86,8 @@ enum status sqlite_store_tend(struct store *base, instant now, struct error *err
     enum status status = sqlite_watch(store, err);
     if (status == STATUS_OK)
         status = sqlite_trail_settle(store, now, err);
+    if (status == STATUS_OK)
+        status = sqlite_vacuum(store, err);
     sqlite_room_spare(store, now);
     if (status == STATUS_IO || status == STATUS_CORRUPT)
         sqlite_store_fail(store, err);

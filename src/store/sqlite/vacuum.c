@@ -1,0 +1,54 @@
+/*
+ * Gives free pages back to the file system. Jobs and events that go leave their pages to those that come; after a flood, or
+ * when retention was made shorter, there are many more than will be used soon. They are given back slice by slice while
+ * little is written, so that no batch waits for it for long. Files of older versions cannot: see ADR 38.
+ */
+#include "store/sqlite/private.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+    FREE_PAGES_SAVED = 1024, /* 4 MB, for the jobs to come */
+    SLICE_PAGES = 1024,     /* moved at once: some ten milliseconds */
+    QUIET_EVENTS = 100,     /* since the last look, a second ago */
+};
+
+/* The log is written back, so that the file ends where its last page does; not while somebody reads what was before. */
+static enum status file_cut(struct sqlite_store *store, struct error *err)
+{
+    int frames = 0, written = 0;
+    int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &written);
+    store->vacuum_uncut = result != SQLITE_OK || frames != written;
+    store->wal_pages = result == SQLITE_OK && frames == written ? 0 : store->wal_pages;
+    if (result == SQLITE_OK || (result & 0xff) == SQLITE_FULL || (result & 0xff) == SQLITE_BUSY)
+        return STATUS_OK;
+    return sqlite_failure(store->db, result, "checkpoint", err);
+}
+
+static enum status pages_free(struct sqlite_store *store, struct error *err)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", SLICE_PAGES);
+    enum status status = sqlite_log_reserve(store, err);
+    if (status == STATUS_OK)
+        status = sqlite_exec(store->db, sql, err);
+    store->vacuum_uncut = true;
+    return status == STATUS_FULL || status == STATUS_BUSY ? STATUS_OK : status;
+}
+
+enum status sqlite_vacuum(struct sqlite_store *store, struct error *err)
+{
+    int64_t events = store->progress.event_last - store->vacuum_event, pages = 0;
+    assert(events >= 0 && sqlite3_get_autocommit(store->db));
+    store->vacuum_event = store->progress.event_last;
+    if (events > QUIET_EVENTS)
+        return STATUS_OK;
+    enum status status = sqlite_query_int64(store->db, "PRAGMA freelist_count", 0, &pages, err);
+    bool many = status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && store->can_shrink;
+    if (many)
+        status = pages_free(store, err);
+    if (status == STATUS_OK && store->vacuum_uncut && (!many || store->wal_pages >= store->checkpoint_pages))
+        status = file_cut(store, err);
+    return status;
+}
