@@ -305,7 +305,7 @@ static enum status try_with_little(struct store_fixture *f, struct store_op *ops
 {
     struct arena little;
     struct error err = { 0 };
-    arena_init(&little, round * 97);
+    arena_init(&little, round * 97 + 1);
     enum status status = f->store->ops->apply(f->store, f->now, ops, count, &little, &err);
     assert_int_equal(status != STATUS_OK, err.text[0] != '\0');
     arena_release(&little);
