@@ -68,7 +68,7 @@ static char *stream_until(const struct api_fixture *fixture, const char *query, 
 static int64_t newest(const struct api_fixture *fixture)
 {
     struct reply reply = http_do(fixture, "GET", "/v1/events?limit=1000", NULL);
-    int64_t last = reply_int(&reply, "last");
+    int64_t last = strtoll(reply_text(&reply, "last"), NULL, 10);
     reply_release(&reply);
     return last;
 }
@@ -80,7 +80,7 @@ static void events_come_as_they_happen(void **state)
     put_job(fixture, "yard", "t", "before", "x");
     int fd = open_stream(fixture, "", "");
     expect_text(fd, "text/event-stream");
-    snprintf(id, sizeof id, "id: %" PRId64 "\ndata: {\"number\"", newest(fixture) + 1);
+    snprintf(id, sizeof id, "id: %" PRId64 "\ndata: {\"id\"", newest(fixture) + 1);
     put_job(fixture, "yard", "t", "after", "x");
     char *read = raw_read(fd, "\"hash\"");
     check(strstr(read, id), "%s is not in %s", id, read);

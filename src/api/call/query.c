@@ -128,14 +128,19 @@ bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor)
     return true;
 }
 
-void json_member_cursor(struct json_writer *json, int64_t next)
+void json_member_id(struct json_writer *json, const char *name, int64_t id)
 {
     char text[24];
-    json_name(json, "next");
-    if (next <= 0) {
-        json_put_null(json);
+    snprintf(text, sizeof text, "%" PRId64, id);
+    json_member_text(json, name, text);
+}
+
+void json_member_cursor(struct json_writer *json, int64_t next)
+{
+    if (next > 0) {
+        json_member_id(json, "next", next);
         return;
     }
-    snprintf(text, sizeof text, "%" PRId64, next);
-    json_put_string(json, slice_from(text));
+    json_name(json, "next");
+    json_put_null(json);
 }

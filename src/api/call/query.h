@@ -26,6 +26,8 @@ bool query_is_known(struct call *call);
 bool call_limit(struct call *call, size_t *ret_limit);
 /* A number that an earlier page gave; 0 when absent. False: answered already. */
 bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor);
+/* The id of an event, as text: one day it is more than a number, and then scripts must not have counted with it. */
+void json_member_id(struct json_writer *json, const char *name, int64_t id);
 /* "next": the cursor of the next page, as text, or null. */
 void json_member_cursor(struct json_writer *json, int64_t next);
 

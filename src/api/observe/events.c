@@ -19,7 +19,7 @@ static void write_hash(struct json_writer *json, const unsigned char hash[EVENT_
 void event_write(struct json_writer *json, const struct event *event)
 {
     json_object_begin(json);
-    json_member_int(json, "number", event->number);
+    json_member_id(json, "id", event->number);
     json_member_instant(json, "at", event->at);
     json_member_text(json, "type", event_type_name(event->type));
     if (event->job.len > 0) {
@@ -34,7 +34,7 @@ void event_write(struct json_writer *json, const struct event *event)
         json_put_raw(json, event->data);
     }
     if (event->previous > 0)
-        json_member_int(json, "previous", event->previous);
+        json_member_id(json, "previous", event->previous);
     write_hash(json, event->hash);
     json_object_end(json);
 }
@@ -70,7 +70,7 @@ static bool event_write_documents(struct json_writer *json, const struct event *
     error = error ? error : json_object_get(data, "error");
     next = next ? next : json_object_get(data, "next_at");
     json_object_begin(json);
-    json_member_int(json, "number", event->number);
+    json_member_id(json, "id", event->number);
     json_member_instant(json, "timestamp", event->at);
     if (name)
         json_member_text(json, "eventType", name);
@@ -218,7 +218,7 @@ static void answer_page(struct call *call)
     struct event_page *page = call->context;
     json_array_end(&page->json);
     json_member_cursor(&page->json, page->more || page->taken == page->question.limit ? page->last : 0);
-    json_member_int(&page->json, "last", page->last);
+    json_member_id(&page->json, "last", page->last);
     json_object_end(&page->json);
     call_json(call, 200, &page->body);
 }

@@ -247,7 +247,7 @@ static bool find_place(struct call *call, struct follower *follower, struct slic
     struct error error;
     int64_t newest;
     if (after.len > 0 && (!slice_to_int64(after, &follower->after) || follower->after < 0)) {
-        call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the number of an event");
+        call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
         return false;
     }
     enum status status = find_newest(call->api->reader, 0, &newest, &error);

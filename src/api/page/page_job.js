@@ -50,7 +50,7 @@ function eventRow(event) {
   const row = el("tr", { role: "row", "data-tone": EVENT_TONES[event.type] },
     cell(true, clock(event.at)), cell(true, eventWords(event)), cell(true, event.destination || ""), cell(false, name),
     cell(false, eventDetails(event)));
-  row.dataset.number = event.number;
+  row.dataset.id = event.id;
   return row;
 }
 
@@ -59,8 +59,8 @@ function drawEvents() {
   if ($("events-hold").getAttribute("aria-pressed") === "true") return;
   const wanted = kept.filter((event) => !$("events-failures").checked || EVENT_TONES[event.type]).slice(0, EVENTS_SHOWN);
   const body = $("events");
-  const there = new Map([...body.children].map((row) => [row.dataset.number, row]));
-  body.replaceChildren(...wanted.map((event) => there.get(String(event.number)) || eventRow(event)));
+  const there = new Map([...body.children].map((row) => [row.dataset.id, row]));
+  body.replaceChildren(...wanted.map((event) => there.get(event.id) || eventRow(event)));
   show($("events-none"), wanted.length === 0);
 }
 

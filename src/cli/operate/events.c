@@ -24,7 +24,7 @@ struct events {
 };
 
 static const struct shown columns[] = {
-    { "NUMBER", "number", SHOW_NUMBER },
+    { "ID", "id", SHOW_TEXT },
     { "AT", "at", SHOW_TIME },
     { "TYPE", "type", SHOW_TEXT },
     { "DESTINATION", "destination", SHOW_TEXT },
@@ -38,6 +38,14 @@ static const struct shown columns[] = {
 };
 
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
+
+/* An event's id is text, and of one node's trail a number. */
+static int64_t id_at(const json_t *object, const char *name)
+{
+    int64_t id = 0;
+    const char *text = json_string_value(json_object_get(object, name));
+    return text && slice_to_int64(slice_from(text), &id) ? id : 0;
+}
 
 /* One page of events after `after`. */
 static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply,
@@ -68,7 +76,7 @@ static int probe(struct events *events, int64_t after, bool *ret_more)
     json_t *page = NULL;
     int code = ask(events, after, 1, false, &reply, &page);
     if (code == EXIT_DONE)
-        *ret_more = json_integer_value(json_object_get(page, "last")) > after;
+        *ret_more = id_at(page, "last") > after;
     json_decref(page);
     reply_release(&reply);
     return code;
@@ -116,10 +124,9 @@ static int count_after(struct events *events, int64_t after, int64_t nth, int64_
         const json_t *rows = json_object_get(page, "events");
         int64_t count = (int64_t)json_array_size(rows);
         if (nth > *ret_count && nth <= *ret_count + count)
-            *ret_number =
-                json_integer_value(json_object_get(json_array_get(rows, (size_t)(nth - *ret_count - 1)), "number"));
+            *ret_number = id_at(json_array_get(rows, (size_t)(nth - *ret_count - 1)), "id");
         *ret_count += count;
-        int64_t last = json_integer_value(json_object_get(page, "last"));
+        int64_t last = id_at(page, "last");
         more = page_has_next(page) && last > after;
         after = last;
         json_decref(page);
@@ -173,9 +180,9 @@ static int take_rows(struct events *events, const struct reply *reply, const jso
 
 static int take_page(struct events *events, const struct reply *reply, const json_t *page)
 {
-    const json_t *last = json_object_get(page, "last");
-    if (json_is_integer(last))
-        events->after = json_integer_value(last);
+    int64_t last = id_at(page, "last");
+    if (last > 0)
+        events->after = last;
     return take_rows(events, reply, json_object_get(page, "events"));
 }
 
