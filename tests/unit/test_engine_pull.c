@@ -697,6 +697,47 @@ static void a_damaged_job_is_given_to_nobody(void **state)
     world_end(&world);
 }
 
+/* For so many seconds a round each: what is of tenant A is refused with that code until `mended`, all else is done. */
+static void rounds_refusing_a(struct worker *worker, int seconds, const char *code, instant mended)
+{
+    for (int i = 0; i < seconds; i++) {
+        ask(worker, 4);
+        for (size_t k = 0; k < worker->count; k++) {
+            const struct job *job = &worker->jobs[k];
+            if (slice_equal(job->tenant, SLICE("A")) && worker->world->now < mended)
+                assert_false(nack(worker, job, code, "HTTP 401: who are you", -1).dead);
+            else
+                ack(worker, job);
+        }
+        done_with_all(worker);
+        world_run_for(worker->world, 1000);
+    }
+}
+
+/* A tenant whose jobs a worker says are refused is held, whatever the worker calls it; others go on, and looks end it. */
+static void a_refused_tenant_is_held(void **state)
+{
+    static const char *const codes[] = { "http:401", "curl:60" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct world world = { .destination = delivers };
+        struct worker worker = { .world = &world };
+        world_begin(&world, PULL(RETRY ", errors: { blocked: ['http:401', 'curl:60'] }"), began);
+        add_jobs(&world, 40); /* A and B in turns */
+        instant mended = began + 10 * 60 * 1000;
+        rounds_refusing_a(&worker, 50, codes[i], mended);
+        check(worker.acked == 20, "%s: %zu done", codes[i], worker.acked);
+        check(worker.nacked >= 2 && worker.nacked <= 4, "%s: %zu refused", codes[i], worker.nacked);
+        assert_string_equal(standing(&world).mode, "normal");
+        assert_int_equal(standing(&world).tenants_paused, 1);
+        rounds_refusing_a(&worker, 20 * 60, codes[i], mended);
+        check(worker.acked == 40, "%s: %zu done", codes[i], worker.acked);
+        assert_int_equal(standing(&world).tenants_paused, 0);
+        assert_int_equal(told(&world, "blocked", NULL), 0);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -718,6 +759,7 @@ int main(void)
         cmocka_unit_test(a_clock_set_back_keeps_no_worker_waiting),
         cmocka_unit_test(what_was_claimed_before_a_pause_is_given_back),
         cmocka_unit_test(a_damaged_job_is_given_to_nobody),
+        cmocka_unit_test(a_refused_tenant_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
