@@ -308,9 +308,11 @@ static const struct setting contingency_rows[] = {
     { "enabled", SETTING_BOOL, AT(contingency.enabled),
       .meaning = "On when the section is there; `false` turns off a preset's." },
     { "ramp", SETTING_COUNT_LIST, AT(contingency.ramp), "5, 10, 25", "1", "1000000",
-      .meaning = "Jobs in one go on the way back, step by step." },
+      .meaning = "Jobs in one go on the way back, step by step. A go fails when more than half of them do." },
     { "stable", SETTING_DURATION, AT(contingency.stable_ms), "15m", "1s", "30d", .meaning = "Well for this long is back to normal." },
-    { "check", SETTING_DURATION, AT(contingency.check_ms), "5m", "1s", "1d", .meaning = "Between looks whether it is back." },
+    { "check", SETTING_DURATION, AT(contingency.check_ms), "5m", "1s", "1d",
+      .meaning = "Between looks whether it is back. A tenth of it after an answer that says little, up to ten times it when "
+                 "all jobs due have failed." },
     { "maintenance", SETTING_TEXT_LIST, AT(contingency.maintenance), "",
       .meaning =
           "When the destination is known to be away, in UTC: `Sun 02:00-04:00`, `Mon-Fri 22:00-23:30`, `daily 02:00-04:00`.",

@@ -82,7 +82,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .unconfirmed = outcome == OUTCOME_NONE && input->answer->unconfirmed,
         .doubted = job->doubted,
         .retry_count = job->retry_count,
-        .waits = looks(input) ? 0 : in_a_row(job, false),
+        .waits = looks(input) || treated_as != OUTCOME_NONE ? 0 : in_a_row(job, false),
         .priority = job->priority,
         .retry_after_ms = input->answer->retry_after_ms,
         .now = input->now,

@@ -50,6 +50,7 @@ static void new_generation(struct shadow *shadow)
     shadow->may_complete = false;
     shadow->delivered_epoch = shadow->refused_epoch = -1;
     shadow->retry_count = 0;
+    shadow->look_failed_at = 0;
 }
 
 /* Invariant 5: a dead letter says what it died of. */
@@ -262,19 +263,24 @@ static void check_settled(struct world *world, const struct store_op *op, int64_
     if (shadow->last_event <= before) /* it may have been claimed again in the same transaction, but its end was told */
         violated(world, INVARIANT_STATE, "job %d was settled as %s, but no event says so", (int)(shadow - world->jobs),
                  job_state_name(job_state_after(STATE_RUNNING, settle->event)));
-    if (shadow->expected.set && shadow->expected.token == settle->token)
+    if (shadow->expected.set && shadow->expected.token == settle->token) {
         check_outcome(world, shadow, settle);
+        if (shadow->expected.look_failed_at != 0)
+            shadow->look_failed_at = shadow->expected.look_failed_at;
+    }
     shadow->expected.set = false;
     shadow->retry_count = settle->retry_count;
 }
 
 /* The claims of a batch have left for the store; those of sabotage ask for another lane than was asked for. */
-static void check_claim(struct world *world, const struct store_op *op)
+static void check_claim(struct world *world, const struct store_op *op, bool claims_only)
 {
     struct claim_out out = turns_answered(world, &op->claim, op->status == STATUS_OK);
     if (op->status != STATUS_OK)
         return;
     check_claimed(world, &op->claim, &out);
+    if (claims_only && slice_equal(op->claim.owner, SLICE("engine")))
+        check_failed_last(world, &op->claim, &out);
     check_rates_claimed(world, &out, (int64_t)op->claim.ret_count);
 }
 
@@ -313,7 +319,7 @@ static void check_redriven(struct world *world, const struct op_job *redrive)
                  SLICE_ARG(redrive->id), world->mono - shadow->dead_mono, after);
 }
 
-static void check_op(struct world *world, const struct store_op *op, int64_t before)
+static void check_op(struct world *world, const struct store_op *op, int64_t before, bool claims_only)
 {
     switch (op->kind) {
     case OP_INSERT:
@@ -321,7 +327,7 @@ static void check_op(struct world *world, const struct store_op *op, int64_t bef
             check_inserted(world, &op->insert);
         break;
     case OP_CLAIM:
-        check_claim(world, op);
+        check_claim(world, op, claims_only);
         break;
     case OP_REDRIVE:
         if (op->status == STATUS_OK && op->job.automatic)
@@ -457,7 +463,7 @@ void check_applied(struct world *world, const struct store_op *ops, size_t count
     int64_t before = world->event_number;
     read_events(world);
     for (size_t i = 0; i < count; i++)
-        check_op(world, &ops[i], before);
+        check_op(world, &ops[i], before, outage_claims_only(ops, count));
     alerts_applied(world, ops, count);
     look_at_lanes(world);
     turns_look(world);

@@ -490,9 +490,11 @@ static void expect(struct world *world, const struct flight *flight)
     /* In an outage the first failure of each job is free, and from then on those that somebody judged count. */
     instant since = engine_destination(world->engine, slice_from(dest_names[shadow->dest])).outage_since;
     bool look = since != INSTANT_NONE && !question && may_pass(outcome) && (shadow->sent_held || flight->send->use_fallback);
-    bool used = look && job->look_failed_at != INSTANT_NONE && job->look_failed_at >= since;
-    bool judged = used && outcome == OUTCOME_TRANSIENT && !criterion_away(outcome, flight->answer.code);
+    bool known = look && shadow->look_failed_at >= since; /* to the checks; the engine knows of questions and workers, too */
+    bool used = known || (look && job->look_failed_at != INSTANT_NONE && job->look_failed_at >= since);
+    bool judged = known && outcome == OUTCOME_TRANSIENT && !criterion_away(outcome, flight->answer.code);
     shadow->expected.unspent = !attempted || (look && !used) || outcome == OUTCOME_BLOCKED;
+    shadow->expected.look_failed_at = look && attempted ? world_now(world) : 0;
     /* One that has run out of time may be held for the destination's sake, too. */
     bool calm = outcome == OUTCOME_TRANSIENT && shadow->sent_calm && !flight->send->use_fallback;
     shadow->expected.spent = attempted && (calm || judged) && flight->send->destination->policy.retry.elapsed_max_ms == 0;
@@ -533,6 +535,7 @@ void check_answer(struct world *world, struct flight *flight)
         view->probe_mono = -1;
     }
     expect(world, flight);
+    outage_answered(world, flight, outcome);
     if (shadow->expected.refused)
         shadow->refused_epoch = world->epoch;
     if (shadow->expected.delivered)

@@ -75,8 +75,12 @@ static void sabotage_op(struct world *world, struct store_op *op)
     bool unfair = world->sabotage == SABOTAGE_UNFAIR || world->sabotage == SABOTAGE_LANE_LOST;
     if (unfair && op->kind == OP_CLAIM && op->claim.lane == 1 && slice_equal(op->claim.owner, SLICE("engine")))
         op->claim.lane = 1000000; /* a lane that never was */
+    if (world->sabotage == SABOTAGE_FAILED_FIRST && op->kind == OP_CLAIM && !op->claim.unfailed_only)
+        op->claim.failed_last = 0;
     if (!shadow || !once_in(world, 3))
         return;
+    if (world->sabotage == SABOTAGE_FREE_AGAIN)
+        op->settle.look_failed_at = 0;
     if (world->sabotage == SABOTAGE_STALE_SETTLE)
         op->settle.token = shadow->token;
     if (world->sabotage == SABOTAGE_SPEND_HELD && shadow->expected.unspent && op->settle.event == EVENT_RELEASE)
@@ -220,6 +224,7 @@ static void flight_fire(struct world *world, struct timer *timer)
     world->receivers[flight->shadow->dest].at_once--;
     flight_unlink(world, flight);
     send->done(send, &flight->answer);
+    check_breakers(world);
     free(flight);
 }
 
@@ -300,12 +305,24 @@ static void sabotage_shares(struct world *world)
     }
 }
 
+static void sabotage_breakers(struct world *world)
+{
+    for (int i = 0; i < DESTS; i++) {
+        struct dest *dest = dest_find(world->engine, slice_from(dest_names[i]));
+        if (dest)
+            dest->rules.first.breaker.failure_rate = 0.01;
+    }
+}
+
 static void wake_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
     if (world->sabotage == SABOTAGE_NO_SHARES)
         sabotage_shares(world);
+    if (world->sabotage == SABOTAGE_EAGER_BREAKER)
+        sabotage_breakers(world);
     engine_run(world->engine);
+    check_breakers(world);
 }
 
 /* ---- beginning and end of a process ---- */

@@ -102,6 +102,9 @@ enum sabotage {
     SABOTAGE_ALERT_LOST,   /* what stands is not kept over a crash */
     SABOTAGE_NO_SHARES,    /* one tenant's share is all the slots */
     SABOTAGE_ONE_HOLDS_ALL, /* a refused job is taken for a destination that nothing can be sent to */
+    SABOTAGE_FREE_AGAIN,   /* it is forgotten that a job has used up its free failure */
+    SABOTAGE_FAILED_FIRST, /* what has failed in an outage goes by its rank */
+    SABOTAGE_EAGER_BREAKER, /* the engine believes in a lower rate of failures than was configured */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
@@ -134,6 +137,9 @@ struct shadow {
     struct flight *flight;
     bool sent_held; /* while the destination was in contingency, recovering or half-open */
     bool sent_calm; /* and when it was nothing of the kind */
+    instant look_failed_at; /* its last look that failed, as the store was told; 0: none */
+    int64_t answered_mono;  /* by the first address; 0: never */
+    bool answered_bad;
     /* the end */
     bool exhausted; /* what it died of */
     bool was_dead;  /* before the transaction under way */
@@ -142,6 +148,7 @@ struct shadow {
     struct {
         bool set, unspent, spent, refused, delivered;
         int64_t token, retry_count, retries_max;
+        instant look_failed_at; /* of a look that fails; 0: of none */
         instant run_low, run_high, latest; /* of a retry that spends; of any other try */
     } expected;
     bool received; /* the receiver has it */
@@ -193,6 +200,8 @@ struct dest_view {
     int64_t recovering_sent;
     int64_t limit, limit_mono; /* the largest limit of concurrency of late, and when it was last seen */
     int64_t full_mono;      /* since when its dead letters are seen to be full; -1: they are not */
+    bool closed;            /* its breaker, when it was last looked at, */
+    int64_t closed_mono;    /* since when */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
     int refused_job, refused_jobs; /* the last that was refused with nothing good since, and how many there were in a row */
     bool blocked;           /* was seen so */
@@ -250,6 +259,7 @@ enum feature {
     FEATURE_UNSENT,    /* claims given back, because things had changed */
     FEATURE_TURN,      /* claims that others waited for */
     FEATURE_LIMIT,     /* sends below a limit of concurrency that adapts */
+    FEATURE_OPENED,    /* breakers */
     FEATURE_RECALLED,  /* lanes that the engine had forgotten */
     FEATURE_RAISED,    /* alerts */
     FEATURE_GROWN,
@@ -399,6 +409,13 @@ void check_before_apply(struct world *world, const struct store_op *ops, size_t 
 void check_applied(struct world *world, const struct store_op *ops, size_t count);
 void check_send(struct world *world, struct flight *flight);
 void check_answer(struct world *world, struct flight *flight);
+
+/* checks_outage.c */
+bool outage_claims_only(const struct store_op *ops, size_t count);
+void check_failed_last(struct world *world, const struct op_claim *claim, const struct claim_out *out);
+void outage_answered(struct world *world, const struct flight *flight, enum outcome outcome);
+/* After whatever may have opened one. */
+void check_breakers(struct world *world);
 void check_nack(struct world *world, struct shadow *shadow, const struct job *job, const struct answer *answer);
 void check_forget(struct world *world, bool restarted); /* after a crash, a reload or a jump of the clock */
 void check_jobs(struct world *world);

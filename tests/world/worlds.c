@@ -80,6 +80,7 @@ const char *feature_name(enum feature feature)
         [FEATURE_UNSENT] = "claims outdated",
         [FEATURE_TURN] = "turns waited for",
         [FEATURE_LIMIT] = "below a lower limit",
+        [FEATURE_OPENED] = "breakers opened",
         [FEATURE_RECALLED] = "lanes recalled",
         [FEATURE_RAISED] = "alerts raised",
         [FEATURE_GROWN] = "grown",
@@ -137,6 +138,9 @@ static const struct {
     [SABOTAGE_ALERT_LOST] = { "alert-lost", { INVARIANT_ALERTS } },
     [SABOTAGE_NO_SHARES] = { "no-shares", { INVARIANT_TURNS } },
     [SABOTAGE_ONE_HOLDS_ALL] = { "one-holds-all", { INVARIANT_ATTEMPTS } },
+    [SABOTAGE_FREE_AGAIN] = { "free-again", { INVARIANT_ATTEMPTS, INVARIANT_RAMP } },
+    [SABOTAGE_FAILED_FIRST] = { "failed-first", { INVARIANT_RAMP } },
+    [SABOTAGE_EAGER_BREAKER] = { "eager-breaker", { INVARIANT_LIMITS } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)

@@ -86,7 +86,7 @@ static void say_held_by_gate(struct why *why)
         buffer_printf(&why->next, "it goes on when somebody ends it: insist dest contingency %.*s --leave", SLICE_ARG(name));
     else
         buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
-                                            : "it is sent when the destination is back; no attempt is spent until then");
+                                            : "it is sent when the destination is back, or to see whether it is");
     if (!back && !operator && why->status->look_at != INSTANT_NONE) {
         buffer_append_text(&why->next, "; the next look is at ");
         append_time(&why->next, why->status->look_at);
