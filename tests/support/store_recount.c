@@ -1,6 +1,6 @@
 #include "support/store_recount.h"
 
-#include "store/sqlite/private.h"
+#include "store/sqlite/row.h"
 
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>

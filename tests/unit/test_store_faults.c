@@ -3,7 +3,7 @@
  * kind of operation. The store never crashes, says what happened, and either goes on as if nothing had been asked
  * or, opened anew, holds whole batches only.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/handle.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"

@@ -3,7 +3,7 @@
  * notice, at no moment, whatever fails; and what was never committed must never come to light.
  */
 #include "base/hash.h"
-#include "store/sqlite/private.h"
+#include "store/sqlite/handle.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"

@@ -3,7 +3,7 @@
  * at every call to the disk, by a power cut at each of these. Each time the file is wholly of one version, its number
  * included, and opening it again goes on to the same end.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/schema.h"
 #include "support/check.h"
 #include "support/store_recount.h"
 #include "support/vfs_power.h"

@@ -5,7 +5,7 @@
  *
  * INSIST_LONG=1 tries every way at every point.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/handle.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 #include "support/vfs_power.h"

@@ -1,5 +1,5 @@
 /* What only the SQLite store promises: files, locks, crashes, migrations, backups. The rest is in test_store_contract.c. */
-#include "store/sqlite/private.h"
+#include "store/sqlite/schema.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
 

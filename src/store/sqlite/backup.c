@@ -1,4 +1,4 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

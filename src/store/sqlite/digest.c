@@ -6,8 +6,10 @@
  * it must find is damage. Rows of older versions have none, and no word of a correction: they are held to their digest only
  * while nobody can have corrected them, which needs an attempt.
  */
+#include "store/sqlite/digest.h"
+
 #include "base/hash.h"
-#include "store/sqlite/private.h"
+#include "store/sqlite/statement.h"
 
 #include <string.h>
 

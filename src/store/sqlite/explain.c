@@ -1,7 +1,7 @@
 /*
  * What SQLite says of a file that it cannot use helps nobody who has to mend it. Here the file itself is looked at.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/connection.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/held.h"
 
 #include <assert.h>
 #include <stdlib.h>

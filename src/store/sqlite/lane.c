@@ -1,4 +1,6 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/lane.h"
+
+#include "store/sqlite/statement.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/disk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * A new store is made only where nothing can be meant but a new one. Whoever mistypes a path, forgets to mount a disk or
  * loses the file must not get an empty store in silence, which takes jobs while the old ones lie elsewhere.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/make.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -1,5 +1,10 @@
+#include "store/sqlite/apply.h"
+
 #include "base/hash.h"
-#include "store/sqlite/private.h"
+#include "store/sqlite/digest.h"
+#include "store/sqlite/lane.h"
+#include "store/sqlite/seal.h"
+#include "store/sqlite/statement.h"
 
 #include <assert.h>
 #include <string.h>

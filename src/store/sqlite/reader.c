@@ -1,4 +1,8 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/reader.h"
+
+#include "store/sqlite/row.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/statement.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * written that needs them, and no connection is given a piece of it that has holes. A spare file lies beside the store, to
  * be given up when a start finds no room for the index.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/rows.h"
+
+#include "store/sqlite/statement.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/schema.h"
+
+#include "store/sqlite/row.h"
 
 #include <stdio.h>
 #include <string.h>

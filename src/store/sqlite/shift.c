@@ -3,7 +3,10 @@
  * and limit in it is a time of the old clock; they are moved by as much as the clock was, so that what was left of each is
  * still left. Orders between them stay as they were. Times in the trail, and of jobs that are done, are facts and stay.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/schema.h"
+
+#include "store/sqlite/row.h"
+#include "store/sqlite/seal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

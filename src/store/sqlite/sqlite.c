@@ -1,4 +1,14 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/handle.h"
+
+#include "store/sqlite/apply.h"
+#include "store/sqlite/disk.h"
+#include "store/sqlite/held.h"
+#include "store/sqlite/lane.h"
+#include "store/sqlite/make.h"
+#include "store/sqlite/reader.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/seal.h"
+#include "store/sqlite/statement.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,10 @@
  * trail that was cut or emptied shows. Who opens a store whose trail does not reach its head says so in the trail itself:
  * else the next head would cover it up.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/seal.h"
+
+#include "store/sqlite/row.h"
+#include "store/sqlite/statement.h"
 
 #include <errno.h>
 #include <string.h>

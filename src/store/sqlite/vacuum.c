@@ -3,7 +3,7 @@
  * when retention was made shorter, there are many more than will be used soon. They are given back slice by slice while
  * little is written, so that no batch waits for it for long. Files of older versions cannot: see ADR 38.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/disk.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,4 +1,7 @@
-#include "store/sqlite/private.h"
+#include "store/sqlite/outside.h"
+
+#include "store/sqlite/reader.h"
+#include "store/sqlite/schema.h"
 
 #include <string.h>
 

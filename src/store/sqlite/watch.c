@@ -2,7 +2,9 @@
  * The store's three files may be moved, deleted, replaced or cut under the daemon. What is written then is gone when the
  * process ends, so it may not be acknowledged: this is looked at before and after each batch, and while there is none.
  */
-#include "store/sqlite/private.h"
+#include "store/sqlite/disk.h"
+
+#include "store/sqlite/seal.h"
 
 #include <errno.h>
 #include <limits.h>

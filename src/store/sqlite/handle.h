@@ -1,0 +1,154 @@
+/*
+ * handle.h - the store as it is open, and a batch under way.
+ */
+#ifndef STORE_SQLITE_HANDLE_H
+#define STORE_SQLITE_HANDLE_H
+
+#include "base/buffer.h"
+#include "base/map.h"
+#include "store/change.h"
+#include "store/sqlite/connection.h"
+#include "store/sqlite/rows.h"
+#include "store/sqlite/sqlite.h"
+#include "store/totals.h"
+#include "store/trail.h"
+
+#include <sys/types.h>
+
+enum {
+    PAGE_BYTES = 4096,
+    LOG_FRAME_BYTES = PAGE_BYTES + 24, /* a page in the log */
+    LOG_RESERVE_PAGES = 512, /* 2 MB: one sync for so many pages to come */
+    SALTS_AT_ONCE = 64, /* drawn by one system call */
+    CHECKPOINT_PAGES = 8192, /* 32 MB: long enough that a page written often is written back once */
+};
+
+/* Prepared once by the writer; the SQL stands in statement.c. */
+enum statement {
+    STATEMENT_BEGIN,
+    STATEMENT_COMMIT,
+    STATEMENT_ROLLBACK,
+    STATEMENT_META_SET,
+    STATEMENT_LANE_INSERT,
+    STATEMENT_LANE_UPDATE,
+    STATEMENT_JOB_BY_KEY,
+    STATEMENT_JOB_BY_MADE_ID,
+    STATEMENT_JOB_BY_SEQ,
+    STATEMENT_CORRELATION,
+    STATEMENT_JOB_CLAIM,
+    STATEMENT_JOB_CLAIM_FAILED_LAST,
+    STATEMENT_JOB_ORPHANS,
+    STATEMENT_JOB_INSERT,
+    STATEMENT_JOB_UPDATE,
+    STATEMENT_JOB_DELETE,
+    STATEMENT_PAYLOAD_INSERT,
+    STATEMENT_PAYLOAD_UPDATE,
+    STATEMENT_PAYLOAD_ABOUT,
+    STATEMENT_DIGEST_UPDATE,
+    STATEMENT_PAYLOAD_DELETE,
+    STATEMENT_READY_INSERT,
+    STATEMENT_READY_DELETE,
+    STATEMENT_READY_TAKE,
+    STATEMENT_TIMER_INSERT,
+    STATEMENT_TIMER_DELETE,
+    STATEMENT_TIMER_DUE,
+    STATEMENT_TIMER_NEXT,
+    STATEMENT_LEASE_WRITE,
+    STATEMENT_LEASE_DELETE,
+    STATEMENT_EVENT_INSERT,
+    STATEMENT_EVENT_OLDEST,
+    STATEMENT_EVENT_DELETE,
+    STATEMENT_ARCHIVE_INSERT,
+    STATEMENT_ARCHIVE_DELETE,
+    STATEMENT_TRIMMED_DELETE,
+    STATEMENT_TRIMMED_INSERT,
+    STATEMENT_HEAD_WRITE,
+    STATEMENT_SAVED_WRITE,
+    STATEMENT_SAVED_DELETE,
+    STATEMENT_COUNT
+};
+
+/* What moves with each transaction and goes back with it. */
+struct sqlite_progress {
+    int64_t seq_last; /* ever given */
+    int64_t event_last;
+    unsigned char event_hash[EVENT_HASH_BYTES]; /* of event_last */
+    int64_t trimmed_last;                       /* all events up to it are gone */
+    int64_t token_last;                         /* lease tokens only grow, over restarts too */
+    int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
+    size_t lane_count;
+    int64_t tenant_count; /* but for the daemon's own */
+    int64_t waiting; /* pending and waiting jobs of all lanes */
+    int64_t running;
+};
+
+/* A file beside the database. */
+enum watched_file { WATCHED_LOG, WATCHED_INDEX, WATCHED_COUNT };
+struct sqlite_watched {
+    const char *name; /* the end of it; NULL: not watched */
+    dev_t device;
+    ino_t inode;
+};
+
+struct sqlite_held;
+struct sqlite_lane;
+
+struct sqlite_store {
+    struct store base;
+    struct store_settings settings;
+    char *path;
+    int lock_fd;
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct map lane_map;        /* sqlite_lane_key -> struct sqlite_lane */
+    struct map tenant_map;      /* tenant -> its first struct sqlite_lane */
+    struct sqlite_lane **lanes; /* by id - 1 */
+    size_t lanes_capacity;
+    struct sqlite_lane **touched;
+    size_t touched_count, touched_capacity;
+    struct buffer lane_key;
+    struct totals totals;
+    struct sqlite_rows rows[ROWS_COUNT];
+    unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
+    struct sqlite_held *held; /* HELD_ROWS of them */
+    int64_t held_era;         /* those of an earlier one are forgotten */
+    struct sqlite_progress progress, saved;
+    int wal_pages;        /* after the last commit */
+    int checkpoint_pages; /* with so many the next batch checkpoints first */
+    int reserve_pages;    /* the log is made longer by so many at once, and when it has fewer than half of that left */
+    int64_t log_bytes;    /* its length, as far as it is known */
+    struct trail_key key; /* if key_set */
+    bool key_set;
+    unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
+    size_t salts_left;
+    int64_t head_number; /* of the head that is kept in the file */
+    instant head_at;     /* when it was written */
+    instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
+    int index_fd;         /* the log's index; -1: not known */
+    int64_t index_frames; /* that it has room for */
+    bool can_shrink;      /* the file was made with room to say where its pages are */
+    bool vacuum_uncut;    /* pages were given back, and the file is as long as before */
+    int64_t vacuum_event; /* the newest when it was last looked */
+    instant spare_at;     /* when the spare file was last looked at */
+    struct sqlite_watched watched[WATCHED_COUNT];
+    struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
+};
+
+/* One call of apply. Functions that take it return a failure of the whole transaction; refusals go to op->status. */
+struct sqlite_batch {
+    struct sqlite_store *store;
+    instant now;
+    struct arena *memory; /* results */
+    struct arena scratch; /* released when the batch ends */
+    bool ready_taken;     /* a claim is under way, which takes its jobs out of `ready` all at once */
+    struct error *err;
+};
+
+extern const struct store_ops sqlite_store_ops;
+
+/* Opens another connection for reading. */
+enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
+/* From here on the store refuses everything; the first failure is the one that is told. */
+void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * rows.h - new rows on their way into a table, written together.
+ */
+#ifndef STORE_SQLITE_ROWS_H
+#define STORE_SQLITE_ROWS_H
+
+#include "base/arena.h"
+#include "base/instant.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <sqlite3.h>
+
+struct sqlite_batch;
+struct sqlite_store;
+
+enum { KEYS_NEW_BYTES = 4096 }; /* one bit for each of 32,768 kinds of key */
+
+/* What stands in a column of a new row. */
+struct sqlite_value {
+    int type; /* SQLITE_INTEGER, SQLITE_TEXT, SQLITE_BLOB or SQLITE_NULL */
+    union {
+        int64_t number;
+        struct slice text; /* lives until the batch ends */
+    };
+};
+
+enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_COUNT };
+enum { ROWS_ALL = (1 << ROWS_COUNT) - 1 };
+
+/* New rows of one table. */
+struct sqlite_rows {
+    int columns;
+    size_t count, capacity;
+    struct sqlite_value *values; /* row after row */
+};
+
+/*
+ * New rows are gathered and written by one statement a table: most of what a small insert costs is the statement itself.
+ * Whoever reads a table, or deletes from it, flushes it before. A rollback forgets what was gathered.
+ */
+enum status sqlite_rows_init(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_rows_release(struct sqlite_store *store);
+/* The columns of one more row, to be filled in all; NULL: no memory, and the batch's error says so. */
+struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which) MUST_CHECK;
+/* `which` are bits 1 << ROWS_...; ROWS_ALL. */
+enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which) MUST_CHECK;
+void sqlite_rows_clear(struct sqlite_store *store);
+/* Whether a job with that key may be among the new rows: a false yes costs a flush, a false no there is none. */
+void sqlite_keys_note(struct sqlite_store *store, int64_t key);
+bool sqlite_keys_may_have(struct sqlite_store *store, int64_t key);
+
+static inline struct sqlite_value value_int(int64_t number)
+{
+    return (struct sqlite_value){ .type = SQLITE_INTEGER, .number = number };
+}
+
+static inline struct sqlite_value value_instant(instant at)
+{
+    return (struct sqlite_value){ .type = at == INSTANT_NONE ? SQLITE_NULL : SQLITE_INTEGER, .number = at };
+}
+
+static inline struct sqlite_value value_text(struct slice text)
+{
+    return (struct sqlite_value){ .type = SQLITE_TEXT, .text = { text.len ? text.data : "", text.len } };
+}
+
+static inline struct sqlite_value value_blob(const void *data, size_t len)
+{
+    return (struct sqlite_value){ .type = SQLITE_BLOB, .text = { len ? data : "", len } };
+}
+
+#endif
