@@ -291,7 +291,7 @@ static void check_lease(struct world *world, const struct flight *flight)
 static void check_block_look(struct world *world, int64_t *last_mono, instant held_since, const char *name)
 {
     int64_t since = *last_mono >= 0 ? world->mono - *last_mono : stands_for(world, held_since);
-    int64_t begin = world->mono - since;
+    int64_t begin = world->mono - since - grace_ms(world); /* a claim may have been on its way then */
     bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin;
     seen(world, FEATURE_BLOCK_LOOK);
     if (since >= 0 && !changed && since < BLOCK_LOOK_MS - grace_ms(world)) /* else the clock went back since */

@@ -288,7 +288,7 @@ static void port_wake_at(void *context, instant at)
 {
     struct world *world = context;
     int64_t wait = at > world_now(world) ? at - world_now(world) : 0;
-    if (world->abandoning || (world->sabotage == SABOTAGE_NO_WAKE && once_in(world, 50)))
+    if (world->abandoning || (world->sabotage == SABOTAGE_NO_WAKE && !once_in(world, 3)))
         return;
     if (wait > 0 && world->late_ms > 0)
         wait += (int64_t)below(world, (size_t)world->late_ms);
