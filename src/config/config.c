@@ -3,8 +3,6 @@
 #include "config/checks.h"
 #include "config/expand.h"
 #include "config/loading.h"
-#include "config/notify.h"
-#include "config/tiers.h"
 
 #include <assert.h>
 #include <stdatomic.h>

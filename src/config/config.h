@@ -178,7 +178,7 @@ struct destination_config {
     struct contingency_config contingency;
     const char *fallback_url; /* NULL: none */
     enum blocked_scope blocked;
-    bool adaptive_backoff; /* waits follow how retries fare: core/adaptive.h */
+    bool adaptive_backoff; /* waits follow how retries fare: core/decision/backoff.h */
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
     bool internal; /* made from an entry of notify: it raises no alerts, and clients may not add to it */

@@ -40,4 +40,28 @@ void destinations_apply(struct settings *settings, const struct node *node, void
 /* Allowed, but probably not meant. */
 void loading_warn(struct loading *loading, struct place place, const char *text);
 
+/* ---- tiers of tenants: what gives many of them one weight ---- */
+
+/* SETTING_SPECIAL: { gold: [acme, globex] } into config->tiers. */
+void tiers_apply(struct settings *settings, const struct node *node, void *field);
+
+/*
+ * What needs the whole file: fills `by_tenant` with each tenant's tier. A tenant of two tiers is a problem, and a tier whose
+ * weight no destination knows, which is a word mistyped.
+ */
+void tiers_finish(struct settings *settings, const struct node *root, struct map *by_tenant);
+
+/* ---- who is told about alerts: the entries, and the destinations that webhooks become ---- */
+
+extern const struct section notify_section;
+
+/* SETTING_SPECIAL: a list into config->notify. */
+void notify_apply(struct settings *settings, const struct node *node, void *field);
+
+/*
+ * What needs the whole file, after all destinations are in `by_name`: whether those that entries go through can do it, and
+ * a destination of its own for each webhook, which is put there too.
+ */
+void notify_finish(struct settings *settings, const struct node *root, struct map *by_name);
+
 #endif

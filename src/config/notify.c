@@ -1,4 +1,4 @@
-#include "config/notify.h"
+#include "config/loading.h"
 
 #include "config/checks.h"
 

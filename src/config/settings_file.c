@@ -1,7 +1,5 @@
 #include "config/checks.h"
 #include "config/loading.h"
-#include "config/notify.h"
-#include "config/tiers.h"
 
 #define AT(member) offsetof(struct config, member)
 

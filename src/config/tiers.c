@@ -1,4 +1,4 @@
-#include "config/tiers.h"
+#include "config/loading.h"
 
 static void tier_apply(struct settings *settings, const struct node *node, struct tier_config *tier)
 {

@@ -5,7 +5,7 @@
 #define ENGINE_DESTINATION_H
 
 #include "core/alerting/pace.h"
-#include "core/decision/adaptive.h"
+#include "core/decision/backoff.h"
 #include "core/outage/cycle.h"
 #include "core/outage/gate.h"
 #include "engine/alerts/alerts.h"

@@ -1,6 +1,6 @@
 #include "sim/model.h"
 
-#include "sim/draw.h"
+#include "base/hash.h"
 
 #include <assert.h>
 #include <math.h>
@@ -214,4 +214,55 @@ bool model_health_from_name(struct slice name, enum model_health *ret_health)
     if (i < MODEL_HEALTH_COUNT)
         *ret_health = (enum model_health)i;
     return i < MODEL_HEALTH_COUNT;
+}
+
+/* ---- load ---- */
+
+static double load_share(const struct load_settings *load, enum draw_purpose purpose, int64_t number)
+{
+    return draw_share((struct draw){ load->seed, purpose, number, 0 });
+}
+
+static int64_t tenant_of(const struct load_settings *load, int64_t number)
+{
+    double drawn = load_share(load, DRAW_TENANT, number);
+    if (load->big_share <= 0 || load->tenants == 1)
+        return (int64_t)(drawn * (double)load->tenants);
+    if (drawn < load->big_share)
+        return 0;
+    int64_t other = (int64_t)((drawn - load->big_share) / (1 - load->big_share) * (double)(load->tenants - 1));
+    return 1 + (other < load->tenants - 1 ? other : load->tenants - 2);
+}
+
+struct arrival load_arrival(const struct load_settings *load, int64_t number)
+{
+    assert(number >= 0 && number < load->jobs && load->tenants > 0);
+    double slot_ms = (double)load->for_ms / (double)load->jobs;
+    double at = ((double)number + load_share(load, DRAW_ARRIVAL, number)) * slot_ms;
+    double urgency = load_share(load, DRAW_PRIORITY, number);
+    return (struct arrival){
+        .at_ms = at < (double)load->for_ms ? (int64_t)at : load->for_ms - 1,
+        .tenant = tenant_of(load, number),
+        .priority = urgency < load->critical                ? PRIORITY_CRITICAL
+                    : urgency < load->critical + load->high ? PRIORITY_HIGH
+                                                            : PRIORITY_NORMAL,
+    };
+}
+
+/* ---- draws ---- */
+
+double draw_share(struct draw draw)
+{
+    const int64_t names[2] = { draw.of, draw.turn };
+    uint64_t bits = hash_slice(draw.seed, (uint64_t)draw.purpose, (struct slice){ (const char *)names, sizeof names });
+    return (double)(bits >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+double draw_normal(struct draw draw)
+{
+    assert(draw.purpose == DRAW_LATENCY);
+    double radius = draw_share(draw);
+    draw.purpose = DRAW_LATENCY_ANGLE;
+    double angle = draw_share(draw);
+    return sqrt(-2 * log(1 - radius)) * cos(2 * acos(-1) * angle);
 }

@@ -1,5 +1,6 @@
 /*
- * model.h - a destination that exists only as numbers: how long it takes and what it answers.
+ * model.h - what a simulation has outside of the engine: a destination that exists only as numbers (how long it takes and
+ * what it answers), the work that arrives, and repeatable chance.
  *
  * Pure: no clock and no generator; time and the names of draws are given. It counts what it saw,
  * because what a destination suffers is half of what a simulation is about.
@@ -7,9 +8,11 @@
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
 
+#include "core/decision/job.h"
 #include "core/fairness/rate.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { MODEL_OUTAGES_MAX = 16 };
 
@@ -112,5 +115,57 @@ bool model_failure_from_name(struct slice name, enum model_failure *ret_failure)
 const char *model_failure_name(enum model_failure failure);
 /* "true", "lying", "none". */
 bool model_health_from_name(struct slice name, enum model_health *ret_health);
+
+/*
+ * ---- Load: the work that arrives: when, of which tenant, how urgent. ----
+ *
+ * Jobs arrive one in each slot of equal length, somewhere in it: their number is exact, their times are not even.
+ */
+struct load_settings {
+    uint64_t seed;
+    int64_t jobs;
+    int64_t for_ms; /* they arrive in [0, for_ms) */
+    int64_t tenants;
+    double big_share; /* of tenant 0; the others share the rest evenly. 0: all the same */
+    double critical, high; /* shares of the priorities; the rest is normal */
+};
+
+struct arrival {
+    int64_t at_ms;
+    int64_t tenant;
+    enum priority priority;
+};
+
+/* The job of that number, from 0; later numbers never arrive earlier. */
+struct arrival load_arrival(const struct load_settings *load, int64_t number);
+
+/*
+ * ---- Draws: chance that can be repeated, from a hash of a seed and of what they are for. ----
+ *
+ * A draw depends on nothing but its names, never on how many were made before: two runs that
+ * differ in their policy still meet the same arrivals.
+ */
+enum draw_purpose {
+    DRAW_ARRIVAL,
+    DRAW_TENANT,
+    DRAW_PRIORITY,
+    DRAW_WRONG,
+    DRAW_OUTCOME,
+    DRAW_LATENCY,
+    DRAW_LATENCY_ANGLE,
+    DRAW_COLLAPSE,
+};
+
+struct draw {
+    uint64_t seed;
+    enum draw_purpose purpose;
+    int64_t of;   /* the job */
+    int64_t turn; /* its attempt */
+};
+
+/* Uniform in [0, 1). */
+double draw_share(struct draw draw);
+/* With mean 0 and deviation 1; `draw.purpose` is DRAW_LATENCY. */
+double draw_normal(struct draw draw);
 
 #endif

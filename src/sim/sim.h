@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 #include "sim/backlog.h"
 #include "sim/ledger.h"
-#include "sim/load.h"
 #include "sim/model.h"
 
 /* 2025-01-06T00:00:00Z: a Monday, so that a weekly maintenance window lies where a reader expects it. */

@@ -25,7 +25,6 @@
 #include "base/status.h"
 #include "core/decision/job.h"
 #include "core/decision/outcome.h"
-#include "core/decision/rank.h"
 
 enum {
     STORE_BATCH_OPS_MAX = 4096,

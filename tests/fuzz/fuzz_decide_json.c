@@ -2,7 +2,7 @@
  * Any bytes as a question: the answer is one valid JSON object on one line, and the same the
  * second time; and what the plain reader takes, jansson takes too and sees the same in it.
  */
-#include "lib/members.h"
+#include "lib/question.h"
 
 #include <assert.h>
 #include <jansson.h>

@@ -1,4 +1,3 @@
-#include "core/decision/adaptive.h"
 #include "core/decision/backoff.h"
 #include "support/check.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/members.h"
+#include "lib/question.h"
 
 #define NOW "2025-01-12T10:40:00Z"
 enum { NOW_S = 1736678400 };

@@ -2,7 +2,7 @@
  * What begins a contingency, how often it is looked at meanwhile, and in which order the held jobs go on: the SIFEN preset
  * through the real engine.
  */
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

@@ -1,7 +1,7 @@
 /*
  * What the documents' figures do: the presets as they are, through the real engine, in time that jumps.
  */
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "support/check.h"
 #include "support/engine_fixture.h"
 

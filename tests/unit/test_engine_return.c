@@ -1,7 +1,7 @@
 /*
  * Who goes first on the way back from an outage, through the real engine.
  */
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "support/configs.h"
 #include "support/engine_fixture.h"
 

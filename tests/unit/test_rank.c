@@ -1,5 +1,5 @@
 #include "base/units.h"
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "support/check.h"
 
 static const instant start = INT64_C(1736678400000);

@@ -1,6 +1,4 @@
 #include "sim/answers.h"
-#include "sim/draw.h"
-#include "sim/load.h"
 #include "sim/model.h"
 #include "support/check.h"
 

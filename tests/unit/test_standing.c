@@ -1,7 +1,7 @@
 /*
  * Where a job stands on the way back from an outage: what is said is what comes.
  */
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "engine/loop.h"
 #include "support/check.h"
 #include "support/world.h"

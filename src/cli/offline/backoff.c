@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/offline/policies.h"
+#include "cli/offline/configuration.h"
 #include "cli/options.h"
 #include "cli/talk/table.h"
 

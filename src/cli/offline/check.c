@@ -1,7 +1,6 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/offline/configuration.h"
-#include "cli/offline/policies.h"
 #include "cli/options.h"
 #include "daemon/daemon.h"
 

@@ -1,6 +1,6 @@
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/offline/policies.h"
+#include "cli/offline/configuration.h"
 #include "cli/options.h"
 
 #include <string.h>

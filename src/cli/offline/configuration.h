@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "config/config.h"
+#include "lib/policy_set.h"
 
 /* `given`, or without it ./insist.yaml, then /etc/insist/insist.yaml; NULL: none, the built-in defaults hold. */
 const char *configuration_path(const char *given);
@@ -22,5 +23,20 @@ void listen_format(const struct listen_address *address, int port, char ret_text
 
 /* The file of the store in one step. EXIT_DONE, or a code after its message; free the path. */
 int configuration_store_file(const char *given, char **ret_path);
+
+/* ---- policies ---- */
+
+/* The policy that --policy and -c name, for commands. */
+
+/* The presets, and the destinations of the file at `path` unless it is NULL. EXIT_DONE, or a code after its message. */
+int policies_open(const char *path, struct policy_set *ret_policies);
+
+/* The policy of that name. EXIT_DONE, or EXIT_USAGE after its message; also when `name` is NULL. */
+int policies_find(struct policy_set *policies, const char *command, const char *name, const struct policy **ret_policy);
+
+/* The lines of `problems` on standard error, as they are. */
+void problems_print(const struct buffer *problems);
+
+enum { PROBLEMS_BYTES_MAX = 1 << 20 };
 
 #endif

@@ -1,13 +1,12 @@
 #include "cli/offline/doctor.h"
 
 #include "base/log.h"
-#include "cli/talk/client.h"
 #include "cli/commands.h"
 #include "cli/offline/configuration.h"
 #include "cli/options.h"
-#include "daemon/daemon.h"
-#include "cli/offline/policies.h"
+#include "cli/talk/client.h"
 #include "cli/talk/show.h"
+#include "daemon/daemon.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "cli/play/simulate_options.h"
 
 #include "base/log.h"
-#include "cli/offline/policies.h"
+#include "cli/offline/configuration.h"
 #include "config/config.h"
 #include "store/sqlite/sqlite.h"
 

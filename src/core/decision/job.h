@@ -6,6 +6,7 @@
 #ifndef CORE_DECISION_JOB_H
 #define CORE_DECISION_JOB_H
 
+#include "base/instant.h"
 #include "base/slice.h"
 
 enum job_state {
@@ -49,5 +50,22 @@ enum priority {
 const char *priority_name(enum priority priority);
 /* Also the numbers 1 to 3. False for a word that is none of them. */
 bool priority_from_name(struct slice name, enum priority *ret_priority);
+
+/*
+ * ---- Rank: the order of jobs inside one lane, one number, fixed when the job is stored, the smaller first. ----
+ *
+ * A rank is a time: the job goes before critical work that arrives later than that. Class, age and
+ * deadline are all in it, so nothing is sorted anew while a job waits.
+ */
+/* `since` plus one aging interval a class: old normal work overtakes new critical work in the end. */
+int64_t rank_of(enum priority priority, instant since, int64_t aging_ms);
+
+/*
+ * The same for a job with a deadline of its own: `lead_ms` before it the job goes before all work that arrives from then
+ * on, and one aging interval earlier before all of high priority. The lead is at most half of the job's life, so that a
+ * short deadline does not by itself overtake critical work that is there already: `since` <= result <= rank. INSTANT_NONE:
+ * as it is.
+ */
+int64_t rank_heed_deadline(int64_t rank, instant since, instant deadline, int64_t lead_ms);
 
 #endif

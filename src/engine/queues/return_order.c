@@ -19,7 +19,7 @@
  * at anew when the claim is back. With one tenant there is nothing to do: the store goes by rank.
  */
 #include "base/log.h"
-#include "core/decision/rank.h"
+#include "core/decision/job.h"
 #include "engine/loop.h"
 
 #include <stddef.h>
