@@ -186,8 +186,10 @@ static void on_drain_check(evutil_socket_t fd, short what, void *context)
     struct daemon *daemon = context;
     (void)fd;
     (void)what;
-    if (clock_now() >= daemon->drain_until)
+    if (clock_now() >= daemon->drain_until) {
         abort_sends(daemon);
+        writer_wait_no_more(daemon->writer);
+    }
     if (engine_under_way(daemon->engine) == 0)
         event_base_loopbreak(daemon->loop);
 }
@@ -419,6 +421,7 @@ static void stop_work(struct daemon *daemon)
     engine_stop(daemon->engine);
     prober_abort(daemon->prober);
     abort_sends(daemon);
+    writer_wait_no_more(daemon->writer);
     if (daemon->api)
         api_stop(daemon->api);
     bool late = false;

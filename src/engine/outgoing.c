@@ -156,9 +156,10 @@ static void on_batch_done(struct batch *batch)
     struct batch_memory *memory = NULL; /* made by the first who holds it; it then owns the batch */
     assert(engine->out.batches > 0);
     engine->out.batches--;
-    ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
+    if (batch->status != STATUS_AWAY)
+        ahead_note_commit(engine, engine_now(engine) - outgoing->began_at);
     engine->out.not_before = batch->status == STATUS_OK ? INSTANT_NONE : instant_add(engine_now(engine), AGAIN_MS);
-    if (batch->status != STATUS_OK)
+    if (batch->status != STATUS_OK && batch->status != STATUS_AWAY) /* of that one the writer tells */
         log_event(LOG_ERROR, "batch_failed", FIELD_CSTR("status", status_name(batch->status)),
                   FIELD_CSTR("error", batch->error.text), FIELD_INT("operations", (int64_t)batch->count));
     for (size_t i = 0; i < batch->count; i++) {

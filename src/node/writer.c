@@ -11,12 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNC_EVERY_MS = 1000, TEND_EVERY_MS = 1000 };
+enum { SYNC_EVERY_MS = 1000, TEND_EVERY_MS = 1000, ASK_FIRST_MS = 50, ASK_MAX_MS = 2000 };
 
 /* Results of one transaction, for all its batches; the last one frees it. */
 struct batch_group {
     struct arena memory;
     atomic_size_t users;
+};
+
+/* What is being made of batches, and while the store is away the one of which nobody knows whether it was. */
+struct transaction {
+    struct batch *first; /* NULL: it is the writer's own */
+    size_t ops;          /* of writer->ops */
+    instant at;
+    struct batch_group *group;
 };
 
 struct writer {
@@ -28,13 +36,18 @@ struct writer {
     struct batch **pending_last;
     struct store_op *ops; /* of the transaction being made: STORE_BATCH_OPS_MAX */
     struct error failure; /* STATUS_OK until the store has failed for good */
+    struct transaction doubted;
+    bool in_doubt;
+    struct error away;             /* why */
+    int64_t away_ns, ask_ns;       /* clock_ticks_ns: since when, and when it is asked again */
+    int64_t ask_wait_ms;
     instant synced_at;
     bool unsynced;
     int64_t tended_ns, head_told_ns; /* clock_ticks_ns */
     int64_t ahead_told_ms;           /* of the process's clock to the system's */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
-    atomic_bool busy;
+    atomic_bool busy, is_away, waits_no_more;
     pthread_mutex_t measures_lock; /* taken once a transaction, and to copy */
     struct writer_measures measures;
 };
@@ -197,9 +210,10 @@ static void fail_for_good(struct writer *writer, const struct error *error)
     writer->settings.on_failure(writer->settings.context, error);
 }
 
-static bool failure_is_final(enum status status)
+static bool failure_is_final(const struct writer *writer, enum status status)
 {
-    return status == STATUS_IO || status == STATUS_CORRUPT;
+    bool is_asked = writer->settings.store->ops->outcome != NULL;
+    return status == STATUS_IO || status == STATUS_CORRUPT || (status == STATUS_AWAY && !is_asked);
 }
 
 /* Takes whole batches off the queue, as many as fit one transaction. Returns them as a list of their own. */
@@ -224,6 +238,7 @@ static struct batch *take_group(struct writer *writer, size_t *ret_ops)
 
 static enum status apply_ops(struct writer *writer, struct batch_group *group, size_t ops, instant now, struct error *err)
 {
+    assert(!writer->in_doubt && ops <= STORE_BATCH_OPS_MAX);
     if (writer->failure.status != STATUS_OK) {
         *err = writer->failure;
         return err->status;
@@ -257,26 +272,19 @@ static void note_commit(struct writer *writer, size_t ops, int64_t took_ns)
     pthread_mutex_unlock(&writer->measures_lock);
 }
 
-static void commit_group(struct writer *writer)
+/* Answers all batches of a transaction of which it is known what became of it, or never will be. */
+static void end_transaction(struct writer *writer, const struct transaction *transaction, enum status status,
+                            const struct error *error)
 {
-    size_t ops;
-    struct batch *first = take_group(writer, &ops);
-    instant now = writer->settings.now(writer->settings.context);
-    struct error error = { .status = STATUS_OK };
-    struct batch_group *group = calloc(1, sizeof *group);
-
-    atomic_store(&writer->busy, true);
-    atomic_store(&writer->progressed_at, now);
-    int64_t began_ns = clock_ticks_ns();
-    enum status status = apply_ops(writer, group, ops, now, &error);
-    note_commit(writer, ops, clock_ticks_ns() - began_ns);
+    struct batch *first = transaction->first;
+    struct batch_group *group = transaction->group;
     if (status == STATUS_OK)
-        tell_engine(writer, ops, now);
-    else if (failure_is_final(status))
-        fail_for_good(writer, &error);
+        tell_engine(writer, transaction->ops, transaction->at);
+    else if (failure_is_final(writer, status))
+        fail_for_good(writer, error);
     atomic_store(&writer->busy, false);
     atomic_fetch_add(&writer->transactions, 1);
-    atomic_fetch_add(&writer->operations, (int64_t)ops);
+    atomic_fetch_add(&writer->operations, (int64_t)transaction->ops);
 
     size_t users = 1; /* this function, until all are linked to it */
     size_t offset = 0;
@@ -287,7 +295,7 @@ static void commit_group(struct writer *writer)
     for (struct batch *batch = first, *next; batch; batch = next) {
         next = batch->next_pending;
         batch->status = status;
-        batch->error = error;
+        batch->error = *error;
         batch->group = group;
         if (status == STATUS_OK)
             memcpy(batch->ops, writer->ops + offset, batch->count * sizeof *batch->ops);
@@ -297,20 +305,104 @@ static void commit_group(struct writer *writer)
     group_leave(group);
 }
 
+static void begin_doubt(struct writer *writer, const struct transaction *transaction, const struct error *error)
+{
+    assert(!writer->in_doubt && error->status == STATUS_AWAY);
+    writer->doubted = *transaction;
+    writer->in_doubt = true;
+    writer->away = *error;
+    writer->away_ns = clock_ticks_ns();
+    writer->ask_wait_ms = ASK_FIRST_MS;
+    writer->ask_ns = writer->away_ns + ASK_FIRST_MS * 1000000L;
+    atomic_store(&writer->busy, false);
+    atomic_store(&writer->is_away, true);
+    log_event(LOG_WARN, "store_away", FIELD_CSTR("error", error->text),
+              FIELD_CSTR("advice", "nothing is accepted and nothing claimed until it is back"));
+}
+
+static void commit_group(struct writer *writer)
+{
+    struct transaction transaction = { .at = writer->settings.now(writer->settings.context) };
+    struct error error = { .status = STATUS_OK };
+    transaction.first = take_group(writer, &transaction.ops);
+    transaction.group = calloc(1, sizeof *transaction.group);
+
+    atomic_store(&writer->busy, true);
+    atomic_store(&writer->progressed_at, transaction.at);
+    int64_t began_ns = clock_ticks_ns();
+    enum status status = apply_ops(writer, transaction.group, transaction.ops, transaction.at, &error);
+    note_commit(writer, transaction.ops, clock_ticks_ns() - began_ns);
+    if (status == STATUS_AWAY && !failure_is_final(writer, status))
+        begin_doubt(writer, &transaction, &error);
+    else
+        end_transaction(writer, &transaction, status, &error);
+}
+
+/* The store has said what became of it, or nobody waits for that any more. */
+static void answer_doubted(struct writer *writer, enum status status, const struct error *error)
+{
+    const struct transaction doubted = writer->doubted;
+    writer->doubted = (struct transaction){ 0 };
+    if (doubted.first)
+        end_transaction(writer, &doubted, status, error);
+}
+
+/* Asks a store that was away what became of the transaction in doubt, less and less often. */
+static void ask_if_due(struct writer *writer)
+{
+    struct store *store = writer->settings.store;
+    int64_t now_ns = clock_ticks_ns();
+    struct error error = writer->away;
+    bool applied = false;
+    if (writer->failure.status != STATUS_OK || (now_ns < writer->ask_ns && !writer->stopping))
+        return;
+    enum status status = store->ops->outcome(store, &applied, &error);
+    if (status == STATUS_OK) {
+        writer->in_doubt = false;
+        atomic_store(&writer->is_away, false);
+        writer->unsynced = writer->unsynced || applied;
+        log_event(LOG_INFO, "store_back", FIELD_INT("away_ms", (now_ns - writer->away_ns) / 1000000),
+                  FIELD_CSTR("last_transaction", applied ? "was applied" : "was not applied"));
+        answer_doubted(writer, applied ? STATUS_OK : STATUS_AWAY, applied ? &(struct error){ 0 } : &writer->away);
+        return;
+    }
+    if (failure_is_final(writer, status))
+        fail_for_good(writer, &error);
+    writer->ask_wait_ms = 2 * writer->ask_wait_ms < ASK_MAX_MS ? 2 * writer->ask_wait_ms : ASK_MAX_MS;
+    writer->ask_ns = now_ns + writer->ask_wait_ms * 1000000;
+    if (writer->stopping || writer->failure.status != STATUS_OK || atomic_load(&writer->waits_no_more))
+        answer_doubted(writer, error.status, &error);
+}
+
+/* While one is in doubt nothing else happens. */
+static void refuse_pending(struct writer *writer)
+{
+    const struct error *error = writer->failure.status != STATUS_OK ? &writer->failure : &writer->away;
+    while (writer->pending_first) {
+        struct batch *batch = writer->pending_first;
+        writer->pending_first = batch->next_pending;
+        batch->status = error->status;
+        batch->error = *error;
+        reply(batch);
+    }
+    writer->pending_last = &writer->pending_first;
+}
+
 /* durability: everysec. */
 static void sync_if_due(struct writer *writer, bool now_at_once)
 {
-    if (writer->settings.sync_always || !writer->unsynced || writer->failure.status != STATUS_OK)
+    if (writer->settings.sync_always || !writer->unsynced || writer->failure.status != STATUS_OK || writer->in_doubt)
         return;
     instant now = writer->settings.now(writer->settings.context);
     if (!now_at_once && now - writer->synced_at < SYNC_EVERY_MS && now >= writer->synced_at)
         return;
     struct error error;
     struct store *store = writer->settings.store;
-    if (store->ops->sync(store, &error) != STATUS_OK)
+    enum status status = store->ops->sync(store, &error);
+    if (status != STATUS_OK && (status != STATUS_AWAY || failure_is_final(writer, status)))
         fail_for_good(writer, &error);
     writer->synced_at = now;
-    writer->unsynced = false;
+    writer->unsynced = status == STATUS_AWAY; /* asked again in a second */
 }
 
 /* Where the trail ends, for whoever keeps the log elsewhere: `insist audit verify --expect` takes it. */
@@ -318,7 +410,7 @@ static void tell_head(struct writer *writer)
 {
     struct store *store = writer->settings.store;
     char text[TRAIL_HEAD_BYTES];
-    if (!store->ops->head || writer->failure.status != STATUS_OK)
+    if (!store->ops->head || writer->failure.status != STATUS_OK || writer->in_doubt)
         return;
     struct trail_head head = store->ops->head(store);
     writer->head_told_ns = clock_ticks_ns();
@@ -347,8 +439,10 @@ static void tell_clock(struct writer *writer, instant now)
     enum status status = writer->settings.store->ops->apply(writer->settings.store, now, &op, 1, &memory, &error);
     arena_release(&memory);
     writer->unsynced = writer->unsynced || status == STATUS_OK;
-    if (failure_is_final(status))
+    if (failure_is_final(writer, status))
         fail_for_good(writer, &error);
+    else if (status == STATUS_AWAY)
+        begin_doubt(writer, &(struct transaction){ .at = now }, &error);
 }
 
 /* By the ticks, not by the clock, which may stand in a test and jump in life. */
@@ -357,15 +451,16 @@ static void tend_if_due(struct writer *writer)
     struct store *store = writer->settings.store;
     struct error error;
     int64_t now_ns = clock_ticks_ns();
-    if (!store->ops->tend || writer->failure.status != STATUS_OK ||
+    if (!store->ops->tend || writer->failure.status != STATUS_OK || writer->in_doubt ||
         now_ns - writer->tended_ns < (int64_t)TEND_EVERY_MS * 1000000)
         return;
     writer->tended_ns = now_ns;
     instant now = writer->settings.now(writer->settings.context);
-    if (store->ops->tend(store, now, &error) != STATUS_OK)
-        fail_for_good(writer, &error);
-    else
+    enum status status = store->ops->tend(store, now, &error);
+    if (status == STATUS_OK)
         tell_clock(writer, now);
+    else if (status != STATUS_AWAY || failure_is_final(writer, status))
+        fail_for_good(writer, &error);
     if (now_ns - writer->head_told_ns >= (int64_t)DAY_MS * 1000000)
         tell_head(writer);
 }
@@ -376,15 +471,21 @@ static void *writer_main(void *context)
     tell_head(writer); /* as it was found */
     while (!writer->stopping || writer->pending_first) {
         if (!writer->pending_first) {
-            mailbox_wait(writer->mailbox, TEND_EVERY_MS);
+            mailbox_wait(writer->mailbox, writer->in_doubt ? (int)writer->ask_wait_ms : TEND_EVERY_MS);
             atomic_store(&writer->progressed_at, writer->settings.now(writer->settings.context));
         }
         mailbox_drain(writer->mailbox);
-        if (writer->pending_first)
+        if (writer->in_doubt)
+            ask_if_due(writer);
+        if (writer->in_doubt)
+            refuse_pending(writer);
+        else if (writer->pending_first)
             commit_group(writer);
         sync_if_due(writer, false);
         tend_if_due(writer);
     }
+    if (writer->in_doubt)
+        ask_if_due(writer);
     sync_if_due(writer, true);
     tell_head(writer);
     return NULL;
@@ -455,12 +556,18 @@ void writer_submit(struct writer *writer, struct batch *batch)
     mailbox_post(writer->mailbox, &batch->message);
 }
 
+void writer_wait_no_more(struct writer *writer)
+{
+    atomic_store(&writer->waits_no_more, true); /* seen when the store is asked the next time, which is soon */
+}
+
 struct writer_figures writer_figures(const struct writer *writer)
 {
     return (struct writer_figures){
         .transactions = atomic_load(&writer->transactions),
         .operations = atomic_load(&writer->operations),
         .busy = atomic_load(&writer->busy),
+        .away = atomic_load(&writer->is_away),
         .progressed_at = atomic_load(&writer->progressed_at),
     };
 }

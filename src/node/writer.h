@@ -6,6 +6,11 @@
  *
  * When the store fails (a sync, the disk), nothing more is accepted: every batch from then
  * on is answered with that failure, and `on_failure` is told once. The process must end.
+ *
+ * A store that is away (STATUS_AWAY) has not failed. The transaction in doubt is held and asked about until the store says
+ * what became of it; then its batches are answered, as applied or with STATUS_AWAY: it did not happen. Meanwhile every other
+ * batch is answered STATUS_AWAY at once. Nothing is repeated here: a lease or a wait that was decided
+ * before is not right any more when the store is back, so whoever asked decides anew.
  */
 #ifndef NODE_WRITER_H
 #define NODE_WRITER_H
@@ -68,6 +73,8 @@ enum status writer_new(const struct writer_settings *settings, struct writer **r
 void writer_free(struct writer *writer);
 
 void writer_submit(struct writer *writer, struct batch *batch);
+/* From now on nobody waits for a store that is away: what is in doubt is answered STATUS_AWAY, and the next start sees. */
+void writer_wait_no_more(struct writer *writer);
 
 /* What applied operations made ready at `now`; *ret_notice is NULL when that is nothing. */
 enum status notice_of(const struct store_op *ops, size_t count, instant now, struct notice **ret_notice) MUST_CHECK;
@@ -82,6 +89,7 @@ void batch_free(struct batch *batch);
 struct writer_figures {
     int64_t transactions, operations;
     bool busy;             /* a transaction is under way */
+    bool away;             /* the store is, and one is in doubt */
     instant progressed_at; /* when the thread last began or ended one */
 };
 struct writer_figures writer_figures(const struct writer *writer);

@@ -8,7 +8,7 @@
  * Kept here, for every backend:
  *   invariant 1: when store_apply has returned STATUS_OK under DURABILITY_ALWAYS, the batch survives
  *                a crash of the process and of the machine. After STATUS_IO or STATUS_CORRUPT the store
- *                must not be used again: the caller stops and starts anew.
+ *                must not be used again: the caller stops and starts anew. STATUS_AWAY is neither: see `outcome`.
  *   invariant 2: a job has one state, changed only along core/job.h's table, and every change has its
  *                event in the same transaction.
  *   invariant 3: a change to a running job carries its lease token; a stale token changes nothing.
@@ -401,9 +401,15 @@ struct store_ops {
 
     /* Closes and frees; all readers are closed before. */
     void (*close)(struct store *store);
-    /* One transaction at time `now`. Results live in `memory`. On failure nothing happened. */
+    /* One transaction at time `now`. Results live in `memory`. On failure, but for STATUS_AWAY, nothing happened. */
     enum status (*apply)(struct store *store, instant now, struct store_op *ops, size_t count, struct arena *memory,
                          struct error *err);
+    /*
+     * What became of a transaction that was answered STATUS_AWAY, before there is another: it is asked until it is not
+     * STATUS_AWAY again. Applied: the operations have the results that `apply` left in them, and count. Not applied: it
+     * never will be. NULL: the store is never away.
+     */
+    enum status (*outcome)(struct store *store, bool *ret_applied, struct error *err);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
     /* What the store does by itself, each second, in the thread that writes. NULL: nothing. */

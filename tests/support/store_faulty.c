@@ -22,6 +22,8 @@ struct faulty_store {
     pthread_cond_t changed; /* of what follows */
     bool held, held_notes_only;
     int waiting; /* calls of apply that are held */
+    enum faulty_away away;
+    bool in_doubt, doubt_applied;
 };
 
 struct faulty_reader {
@@ -51,8 +53,9 @@ static enum status fault_next(struct faulty_store *store, enum faulty_call call,
     pthread_mutex_lock(&store->mutex);
     struct fault *fault = &store->faults[call];
     int64_t count = ++fault->count;
-    bool fails = fault->at > 0 && (count == fault->at || (fault->for_good && count > fault->at));
-    enum status status = fails ? fault->status : STATUS_OK;
+    bool away = store->away != AWAY_NOT && call != FAULTY_APPLY; /* which sees to it itself */
+    bool fails = away || (fault->at > 0 && (count == fault->at || (fault->for_good && count > fault->at)));
+    enum status status = away ? STATUS_AWAY : fails ? fault->status : STATUS_OK;
     pthread_mutex_unlock(&store->mutex);
     return fails ? error_set(err, status, "%s number %lld was told to fail", names[call], (long long)count) : STATUS_OK;
 }
@@ -93,7 +96,31 @@ static enum status faulty_apply(struct store *base, instant now, struct store_op
     struct faulty_store *store = store_of(base);
     wait_while_held(store, has_note(ops, count));
     enum status status = fault_next(store, FAULTY_APPLY, err);
-    return status == STATUS_OK ? store->inner->ops->apply(store->inner, now, ops, count, memory, err) : status;
+    pthread_mutex_lock(&store->mutex);
+    assert(!store->in_doubt);
+    enum faulty_away away = status == STATUS_OK ? store->away : AWAY_NOT;
+    store->in_doubt = away != AWAY_NOT;
+    pthread_mutex_unlock(&store->mutex);
+    if (status == STATUS_OK && away != AWAY_BEFORE)
+        status = store->inner->ops->apply(store->inner, now, ops, count, memory, err);
+    if (away == AWAY_NOT)
+        return status;
+    pthread_mutex_lock(&store->mutex);
+    store->doubt_applied = away == AWAY_AFTER && status == STATUS_OK;
+    pthread_mutex_unlock(&store->mutex);
+    return error_set(err, STATUS_AWAY, "the test's network is gone");
+}
+
+static enum status faulty_outcome(struct store *base, bool *ret_applied, struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    bool away = store->away != AWAY_NOT;
+    assert(store->in_doubt);
+    store->in_doubt = away;
+    *ret_applied = store->doubt_applied;
+    pthread_mutex_unlock(&store->mutex);
+    return away ? error_set(err, STATUS_AWAY, "the test's network is gone") : STATUS_OK;
 }
 
 static enum status faulty_sync(struct store *base, struct error *err)
@@ -255,6 +282,7 @@ static const struct store_ops faulty_ops = {
     .name = "faulty",
     .close = faulty_close,
     .apply = faulty_apply,
+    .outcome = faulty_outcome,
     .sync = faulty_sync,
     .backup = faulty_backup,
     .reader = faulty_reader,
@@ -295,6 +323,23 @@ void store_faulty_set(struct store *base, enum faulty_call call, int64_t n, bool
     fault->for_good = for_good;
     fault->status = status;
     pthread_mutex_unlock(&store->mutex);
+}
+
+void store_faulty_away(struct store *base, enum faulty_away away)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->away = away;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_faulty_lost_answer(struct store *base)
+{
+    struct faulty_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    bool lost = store->in_doubt && store->doubt_applied;
+    pthread_mutex_unlock(&store->mutex);
+    return lost;
 }
 
 void store_faulty_hold(struct store *base, bool held)

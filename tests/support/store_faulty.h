@@ -2,7 +2,7 @@
  * store_faulty.h - a store that fails when it is told to: for tests of whoever uses a store.
  *
  * It hands every call on to another store, except those that were chosen to fail: these do nothing
- * and report the status that was asked for.
+ * and report the status that was asked for. It can be away, as a store across a network is, and then loses answers.
  */
 #ifndef SUPPORT_STORE_FAULTY_H
 #define SUPPORT_STORE_FAULTY_H
@@ -24,6 +24,20 @@ enum status store_faulty_wrap(struct store *inner, struct store **ret_store, str
  * Replaces what was set for the same kind of call; n = 0 sets nothing. May be called from any thread.
  */
 void store_faulty_set(struct store *store, enum faulty_call call, int64_t n, bool for_good, enum status status);
+
+enum faulty_away {
+    AWAY_NOT,
+    AWAY_BEFORE, /* nothing reaches it */
+    AWAY_AFTER,  /* the next transaction reaches it, its answer is lost; nothing after that does */
+};
+
+/*
+ * While away every call is answered STATUS_AWAY. A transaction before `outcome` has told what became of the last
+ * one fails an assertion. From any thread.
+ */
+void store_faulty_away(struct store *store, enum faulty_away away);
+/* Whether a transaction is in doubt that was applied. */
+bool store_faulty_lost_answer(struct store *store);
 
 /* While held, a call of apply waits before it does anything. Let it go before the store is closed. From any thread. */
 void store_faulty_hold(struct store *store, bool held);

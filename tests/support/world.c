@@ -143,6 +143,46 @@ static void apply(struct world *world, struct batch *batch, struct arena *result
     }
 }
 
+/* The transaction that is tried is in doubt; true: this is it. Others are refused meanwhile. */
+static bool tried_away(struct world *world, struct batch *batch)
+{
+    if (world->doubted) {
+        batch->status = error_set(&batch->error, STATUS_AWAY, "the test's store is away");
+        return false;
+    }
+    world->doubted = batch;
+    if (!world->doubt_applied)
+        return true;
+    assert_int_equal(world->store->ops->apply(world->store, world->now, batch->ops, batch->count, &batch->memory,
+                                              &batch->error), STATUS_OK);
+    assert_int_equal(notice_of(batch->ops, batch->count, world->now, &world->doubted_notice), STATUS_OK);
+    return true;
+}
+
+void world_leave(struct world *world, bool applied)
+{
+    assert_false(world->away);
+    world->away = true;
+    world->doubt_applied = applied;
+}
+
+void world_return(struct world *world)
+{
+    struct batch *batch = world->doubted;
+    struct notice *notice = world->doubted_notice;
+    assert_true(world->away);
+    world->away = false;
+    world->doubted = NULL;
+    world->doubted_notice = NULL;
+    if (notice)
+        engine_notice(world->engine, notice);
+    if (!batch)
+        return;
+    batch->status = world->doubt_applied ? STATUS_OK
+                                         : error_set(&batch->error, STATUS_AWAY, "the test's store was away");
+    batch->done(batch);
+}
+
 static void apply_first(struct world *world)
 {
     struct batch *batch = world->batches;
@@ -150,7 +190,10 @@ static void apply_first(struct world *world)
     if (!world->batches)
         world->batches_end = &world->batches;
     world->commit_at = world->now + world->commit_ms;
-    apply(world, batch, &batch->memory);
+    if (world->away && tried_away(world, batch))
+        return;
+    if (!world->away)
+        apply(world, batch, &batch->memory);
     batch->done(batch);
 }
 

@@ -44,6 +44,10 @@ struct world {
     /* Sees what the engine had written; NULL: nobody. Set it after world_begin. */
     void (*applied)(struct world *world, const struct store_op *ops, size_t count);
     bool fail_applies; /* transactions fail with STATUS_FULL while set */
+    bool away;         /* the store is: see world_leave */
+    struct batch *doubted;
+    struct notice *doubted_notice; /* what it made ready, if it was applied */
+    bool doubt_applied;
     struct answer answers[64]; /* of sends under way, by slot */
 };
 
@@ -54,6 +58,13 @@ void world_end(struct world *world);
 void world_crash(struct world *world);
 /* As a restart in order: what is under way ends, the engine stops, a new one starts. */
 void world_restart(struct world *world);
+
+/*
+ * From now on the store is away, until world_return. Of the next transaction that is tried nobody knows before that whether
+ * it is applied, as `applied` says; those after it are refused.
+ */
+void world_leave(struct world *world, bool applied);
+void world_return(struct world *world);
 
 /* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);

@@ -22,7 +22,9 @@ struct door {
     bool closed; /* apply waits */
     bool inside; /* somebody is in apply */
     enum status fail_apply, fail_sync;
-    int applies, syncs;
+    bool loses_answers; /* of a transaction that is answered STATUS_AWAY: it was applied */
+    bool in_doubt, doubt_applied;
+    int applies, syncs, asked;
 };
 
 struct scene {
@@ -48,7 +50,13 @@ static enum status door_apply(struct store *store, instant now, struct store_op 
     door->inside = false;
     door->applies++;
     enum status failure = door->fail_apply;
+    bool applies = failure == STATUS_AWAY && door->loses_answers;
+    check(!door->in_doubt, "a transaction while another is in doubt");
+    door->in_doubt = failure == STATUS_AWAY;
+    door->doubt_applied = applies;
     pthread_mutex_unlock(&door->lock);
+    if (applies)
+        assert_int_equal(door->inner->ops->apply(door->inner, now, ops, count, memory, err), STATUS_OK);
     if (failure != STATUS_OK)
         return error_set(err, failure, "the test's store fails");
     return door->inner->ops->apply(door->inner, now, ops, count, memory, err);
@@ -65,7 +73,31 @@ static enum status door_sync(struct store *store, struct error *err)
     return failure == STATUS_OK ? door->inner->ops->sync(door->inner, err) : error_set(err, failure, "the test's sync fails");
 }
 
-static const struct store_ops door_ops = { .name = "door", .apply = door_apply, .sync = door_sync };
+static enum status door_outcome(struct store *store, bool *ret_applied, struct error *err)
+{
+    struct door *door = (struct door *)store;
+    pthread_mutex_lock(&door->lock);
+    check(door->in_doubt, "nothing is in doubt");
+    door->asked++;
+    enum status failure = door->fail_apply;
+    door->in_doubt = failure == STATUS_AWAY;
+    *ret_applied = door->doubt_applied;
+    pthread_cond_broadcast(&door->changed);
+    pthread_mutex_unlock(&door->lock);
+    return failure == STATUS_OK ? STATUS_OK : error_set(err, failure, "the test's store fails");
+}
+
+static const struct store_ops door_ops = { .name = "door", .apply = door_apply, .sync = door_sync, .outcome = door_outcome };
+static const struct store_ops mute_ops = { .name = "mute", .apply = door_apply, .sync = door_sync };
+
+/* Until the store was asked so often what became of a transaction. */
+static void door_wait_asked(struct door *door, int times)
+{
+    pthread_mutex_lock(&door->lock);
+    while (door->asked < times)
+        pthread_cond_wait(&door->changed, &door->lock);
+    pthread_mutex_unlock(&door->lock);
+}
 
 static void door_set(struct door *door, bool closed, enum status fail_apply, enum status fail_sync)
 {
@@ -131,7 +163,7 @@ static void on_failure(void *context, const struct error *error)
     atomic_fetch_add(&scene->failures, 1);
 }
 
-static void scene_begin(struct scene *scene, bool sync_always)
+static void scene_begin_on(struct scene *scene, bool sync_always, const struct store_ops *ops)
 {
     struct error error;
     struct store_settings store = { .sync_always = sync_always };
@@ -139,7 +171,7 @@ static void scene_begin(struct scene *scene, bool sync_always)
     atomic_store(&scene->now, NOW_FIRST);
     pthread_mutex_init(&scene->door.lock, NULL);
     pthread_cond_init(&scene->door.changed, NULL);
-    scene->door.store.ops = &door_ops;
+    scene->door.store.ops = ops;
     assert_int_equal(store_memory_open(SLICE(""), &store, &scene->door.inner, &error), STATUS_OK);
     assert_int_equal(mailbox_new(&scene->mailbox, &error), STATUS_OK);
     struct writer_settings settings = {
@@ -147,6 +179,11 @@ static void scene_begin(struct scene *scene, bool sync_always)
         .on_notice = on_notice,      .on_failure = on_failure,   .context = scene,
     };
     assert_int_equal(writer_new(&settings, &scene->writer, &error), STATUS_OK);
+}
+
+static void scene_begin(struct scene *scene, bool sync_always)
+{
+    scene_begin_on(scene, sync_always, &door_ops);
 }
 
 static void scene_end(struct scene *scene)
@@ -371,6 +408,113 @@ static void a_full_store_is_asked_again(void **state)
     }
 }
 
+/*
+ * A store across a network goes away with a transaction under way. What became of it is asked before anybody is
+ * answered, and nothing happens twice; others are refused at once, and nothing has failed for good.
+ */
+static void a_transaction_in_doubt_is_asked_about(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct scene scene;
+        scene_begin(&scene, true);
+        scene.door.loses_answers = lost;
+        door_set(&scene.door, false, STATUS_AWAY, STATUS_OK);
+        writer_submit(scene.writer, inserts(&scene, 3));
+        door_wait_asked(&scene.door, 2);
+        assert_true(writer_figures(scene.writer).away);
+        assert_false(writer_figures(scene.writer).busy);
+        assert_int_equal(scene.answered, 0);
+        assert_int_equal(atomic_load(&scene.ready), 0); /* nor is anybody told */
+        writer_submit(scene.writer, inserts(&scene, 1)); /* while it is away */
+        await_answers(&scene, 1);
+        assert_int_equal(scene.last_status, STATUS_AWAY);
+        assert_int_equal(scene.door.applies, 1); /* it was not even tried */
+        door_set(&scene.door, false, STATUS_OK, STATUS_OK);
+        await_answers(&scene, 2);
+        assert_int_equal(scene.last_status, lost ? STATUS_OK : STATUS_AWAY);
+        assert_false(writer_figures(scene.writer).away);
+        assert_int_equal(pending_in(&scene), lost ? 3 : 0);
+        assert_int_equal(atomic_load(&scene.ready), lost ? 3 : 0);
+        writer_submit(scene.writer, inserts(&scene, 1));
+        await_answers(&scene, 3);
+        assert_int_equal(scene.last_status, STATUS_OK);
+        assert_int_equal(pending_in(&scene), lost ? 4 : 1);
+        assert_int_equal(scene.door.applies, 2);
+        assert_int_equal(atomic_load(&scene.failures), 0);
+        scene_end(&scene);
+    }
+}
+
+/* Nobody waits for a store that is away when the process ends, or is told not to: all are answered, and none as applied. */
+static void the_end_does_not_wait_for_a_store_that_is_away(void **state)
+{
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        struct scene scene;
+        scene_begin(&scene, true);
+        door_set(&scene.door, false, STATUS_AWAY, STATUS_OK);
+        writer_submit(scene.writer, inserts(&scene, 1));
+        door_wait_asked(&scene.door, 1);
+        if (told) {
+            writer_wait_no_more(scene.writer);
+            await_answers(&scene, 1);
+        }
+        scene_end(&scene);
+        assert_int_equal(scene.answered, 1);
+        assert_int_equal(scene.last_status, STATUS_AWAY);
+        assert_int_equal(scene.door.applies, 1);
+        assert_int_equal(atomic_load(&scene.failures), 0);
+    }
+}
+
+/* One that finds, when it is asked, that it has failed, or that cannot be asked at all, has failed for good. */
+static void a_store_that_says_so_has_failed(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        struct scene scene;
+        scene_begin_on(&scene, true, asked ? &door_ops : &mute_ops);
+        door_set(&scene.door, false, STATUS_AWAY, STATUS_OK);
+        writer_submit(scene.writer, inserts(&scene, 1));
+        if (asked) {
+            door_wait_asked(&scene.door, 1);
+            door_set(&scene.door, false, STATUS_CORRUPT, STATUS_OK);
+        }
+        await_answers(&scene, 1);
+        assert_int_equal(scene.last_status, asked ? STATUS_CORRUPT : STATUS_AWAY);
+        assert_int_equal(atomic_load(&scene.failures), 1);
+        door_set(&scene.door, false, STATUS_OK, STATUS_OK);
+        writer_submit(scene.writer, inserts(&scene, 1));
+        await_answers(&scene, 2);
+        assert_int_not_equal(scene.last_status, STATUS_OK);
+        assert_int_equal(scene.door.applies, 1);
+        scene_end(&scene);
+    }
+}
+
+/* A sync that does not reach the store is asked for again; it has not failed. */
+static void a_sync_of_a_store_that_is_away_is_tried_again(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_begin(&scene, false);
+    door_set(&scene.door, false, STATUS_OK, STATUS_AWAY);
+    writer_submit(scene.writer, inserts(&scene, 1));
+    await_answers(&scene, 1);
+    for (int syncs = 0; syncs < 2; syncs++) {
+        atomic_fetch_add(&scene.now, SECOND_MS);
+        while (door_syncs(&scene.door) <= syncs) {
+            writer_submit(scene.writer, inserts(&scene, 1));
+            await_answers(&scene, scene.answered + 1);
+        }
+    }
+    assert_int_equal(atomic_load(&scene.failures), 0);
+    door_set(&scene.door, false, STATUS_OK, STATUS_OK);
+    scene_end(&scene);
+    assert_true(scene.door.syncs >= 3);
+}
+
 static void every_second_is_synced(void **state)
 {
     struct scene scene;
@@ -585,6 +729,10 @@ int main(void)
         cmocka_unit_test(many_submitters_are_all_answered),
         cmocka_unit_test(a_failed_store_refuses_everything_after),
         cmocka_unit_test(a_full_store_is_asked_again),
+        cmocka_unit_test(a_transaction_in_doubt_is_asked_about),
+        cmocka_unit_test(the_end_does_not_wait_for_a_store_that_is_away),
+        cmocka_unit_test(a_store_that_says_so_has_failed),
+        cmocka_unit_test(a_sync_of_a_store_that_is_away_is_tried_again),
         cmocka_unit_test(every_second_is_synced),
         cmocka_unit_test(an_idle_writer_syncs_too),
         cmocka_unit_test(a_failed_sync_is_never_tried_again),

@@ -192,6 +192,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->token = job->lease_token;
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
+        shadow->claim_epoch = slice_equal(claim->owner, SLICE("engine")) ? world->epoch : -1;
         shadow->expected.set = false;
         world->lanes[out->lane].taken++;
         if (slice_equal(claim->owner, SLICE("engine")))
@@ -260,6 +261,9 @@ static void check_settled(struct world *world, const struct store_op *op, int64_
                  (int)(shadow - world->jobs), settle->token);
     if (op->status != STATUS_OK)
         return;
+    if (slice_equal(settle->code, SLICE("insist:interrupted")) && shadow->claim_epoch == world->epoch)
+        violated(world, INVARIANT_ATTEMPTS, "job %d is taken for interrupted by the process that claimed it",
+                 (int)(shadow - world->jobs));
     if (shadow->last_event <= before) /* it may have been claimed again in the same transaction, but its end was told */
         violated(world, INVARIANT_STATE, "job %d was settled as %s, but no event says so", (int)(shadow - world->jobs),
                  job_state_name(job_state_after(STATE_RUNNING, settle->event)));

@@ -431,6 +431,11 @@ static double nominal_wait(const struct retry_policy *retry, enum priority prior
     return (double)retry->base_ms * retry->delay_factor[priority] * pow(retry->factor, (double)before);
 }
 
+static bool may_pass(enum outcome outcome)
+{
+    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT || outcome == OUTCOME_IN_DOUBT;
+}
+
 /* The policy's own words, computed apart from the program: how long a retry that spends may wait. */
 static void expect_waits(struct world *world, struct shadow *shadow, const struct destination_config *config,
                          const struct job *job, const struct answer *answer, enum outcome outcome)
@@ -468,11 +473,6 @@ static void expect_waits(struct world *world, struct shadow *shadow, const struc
     shadow->expected.latest = world_now(world) + latest;
     if (config->adaptive_backoff)
         seen(world, FEATURE_ADAPTIVE);
-}
-
-static bool may_pass(enum outcome outcome)
-{
-    return outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_THROTTLED || outcome == OUTCOME_WAIT || outcome == OUTCOME_IN_DOUBT;
 }
 
 static void expect(struct world *world, const struct flight *flight)

@@ -181,10 +181,14 @@ static void jump_clock(struct world *world)
 static void store_fails(struct world *world)
 {
     static const enum status statuses[] = { STATUS_FULL, STATUS_NO_MEMORY, STATUS_BUSY };
-    size_t what = below(world, 10);
-    bool for_good = what < 3 || (what == 8 && once_in(world, 2));
+    size_t what = below(world, 13);
+    bool for_good = what < 3 || what >= 10 || (what == 8 && once_in(world, 2));
     note(world, "store", (int64_t)what, for_good);
-    if (what == 9) {
+    if (what >= 10) {
+        world_lose(world);
+        world->reads_failed = true;
+        world->unread_until_mono = INT64_MAX;
+    } else if (what == 9) {
         world_break(world);
     } else if (what == 8) {
         injected(world, FAULT_STORE_READ);
@@ -206,6 +210,8 @@ void heal_fire(struct world *world, struct timer *timer)
     world->unread_until_mono = world->mono;
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
     store_faulty_set(world->store, FAULTY_READ, 0, false, STATUS_IO);
+    store_faulty_away(world->store, AWAY_NOT);
+    world->leaves_with_claim = false;
 }
 
 static void disturb_receiver(struct world *world)

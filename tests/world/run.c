@@ -64,8 +64,9 @@ void world_run_until(struct world *world, int64_t mono)
 
 static void commit_soon(struct world *world)
 {
+    bool at_once = world->store_lag_ms == 0 || world->in_doubt; /* then it is not even tried */
     if (world->batches && world->commit.node.position == 0)
-        timer_set(world, &world->commit, world->mono + (world->store_lag_ms > 0 ? (int64_t)below(world, (size_t)world->store_lag_ms) : 0));
+        timer_set(world, &world->commit, world->mono + (at_once ? 0 : (int64_t)below(world, (size_t)world->store_lag_ms)));
 }
 
 static void sabotage_op(struct world *world, struct store_op *op)
@@ -123,7 +124,7 @@ static enum status apply(struct world *world, struct store_op *ops, size_t count
         return STATUS_OK;
     }
     enum status status = world->store->ops->apply(world->store, world_now(world), ops, count, memory, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK || store_faulty_lost_answer(world->store))
         check_applied(world, ops, count);
     else if (status == STATUS_IO)
         world->broken = true;
@@ -147,11 +148,67 @@ static struct batch *take_batch(struct world *world)
     return batch;
 }
 
+/* What node/writer.c does when the store is away. */
+static void begin_doubt(struct world *world, struct batch *batch, const struct store_op *ops, size_t count)
+{
+    note(world, "store is away", store_faulty_lost_answer(world->store), (int64_t)count);
+    world->in_doubt = true;
+    world->doubted = batch;
+    if (store_faulty_lost_answer(world->store))
+        assert_int_equal(notice_of(ops, count, world_now(world), &world->doubted_notice), STATUS_OK);
+    timer_set(world, &world->ask, world->mono + 50);
+}
+
+static enum status refused_away(struct batch *batch)
+{
+    return error_set(&batch->error, STATUS_AWAY, "the store is away");
+}
+
+static void ask_fire(struct world *world, struct timer *timer)
+{
+    struct batch *batch = world->doubted;
+    struct notice *notice = world->doubted_notice;
+    struct error error;
+    bool applied;
+    if (world->store->ops->outcome(world->store, &applied, &error) != STATUS_OK) {
+        timer_set(world, timer, world->mono + 1 + (int64_t)below(world, 2 * SECOND_MS));
+        return;
+    }
+    note(world, "store is back", applied, 0);
+    world->in_doubt = false;
+    world->doubted = NULL;
+    world->doubted_notice = NULL;
+    if (notice)
+        engine_notice(world->engine, notice);
+    if (!batch)
+        return;
+    batch->status = applied && world->sabotage != SABOTAGE_DOUBT_FORGOTTEN ? STATUS_OK : refused_away(batch);
+    if (!applied)
+        check_claims_refused(world, batch);
+    batch->done(batch);
+}
+
+static bool has_claim(const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->ops[i].kind == OP_CLAIM)
+            return true;
+    return false;
+}
+
 static void commit_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
     struct batch *batch = take_batch(world);
-    batch->status = apply(world, batch->ops, batch->count, &batch->memory, &batch->error);
+    bool refused = world->in_doubt;
+    if (world->leaves_with_claim && has_claim(batch))
+        store_faulty_away(world->store, AWAY_AFTER);
+    batch->status = refused ? refused_away(batch) : apply(world, batch->ops, batch->count, &batch->memory, &batch->error);
+    if (batch->status == STATUS_AWAY && !refused) {
+        begin_doubt(world, batch, batch->ops, batch->count);
+        commit_soon(world);
+        return;
+    }
     if (batch->status == STATUS_OK)
         tell(world, batch->ops, batch->count);
     else
@@ -165,9 +222,14 @@ static void commit_fire(struct world *world, struct timer *timer)
 bool world_apply(struct world *world, struct store_op *op, struct arena *memory)
 {
     struct error error;
-    bool applied = apply(world, op, 1, memory, &error) == STATUS_OK;
+    if (world->in_doubt)
+        return false;
+    enum status status = apply(world, op, 1, memory, &error);
+    bool applied = status == STATUS_OK;
     if (applied)
         tell(world, op, 1);
+    else if (status == STATUS_AWAY)
+        begin_doubt(world, NULL, op, 1);
     if (world->broken)
         world_crash(world);
     return applied;
@@ -177,6 +239,14 @@ void world_break(struct world *world)
 {
     injected(world, FAULT_STORE_BROKEN);
     store_faulty_set(world->store, FAULTY_APPLY, 1 + (int64_t)below(world, 10), true, STATUS_IO);
+}
+
+void world_lose(struct world *world)
+{
+    injected(world, FAULT_STORE_AWAY);
+    world->leaves_with_claim = once_in(world, 2);
+    if (!world->leaves_with_claim)
+        store_faulty_away(world->store, once_in(world, 2) ? AWAY_BEFORE : AWAY_AFTER);
 }
 
 /* ---- the engine's ports ---- */
@@ -364,8 +434,9 @@ static void abandon_once(struct world *world)
         timer_clear(world, timer);
         timer->fire(world, timer);
     }
-    while (world->batches) {
-        struct batch *batch = take_batch(world);
+    while (world->batches || world->doubted) {
+        struct batch *batch = world->doubted ? world->doubted : take_batch(world);
+        world->doubted = NULL;
         batch->status = error_set(&batch->error, STATUS_FULL, "the process is gone");
         batch->done(batch);
     }
@@ -409,13 +480,29 @@ static void commit_unheard(struct world *world)
     }
 }
 
+/* Whoever opens the store anew sees what became of it. */
+static void forget_doubt(struct world *world)
+{
+    struct error error;
+    bool applied;
+    store_faulty_away(world->store, AWAY_NOT);
+    world->leaves_with_claim = false;
+    timer_clear(world, &world->ask);
+    notice_free(world->doubted_notice);
+    world->doubted_notice = NULL;
+    if (world->in_doubt)
+        assert_int_equal(world->store->ops->outcome(world->store, &applied, &error), STATUS_OK);
+    world->in_doubt = false;
+}
+
 void world_crash(struct world *world)
 {
     injected(world, FAULT_CRASH);
     note(world, "crash", world->epoch, world->broken);
-    if (!world->broken && once_in(world, 2))
+    if (!world->broken && !world->in_doubt && once_in(world, 2))
         commit_unheard(world);
     abandon(world);
+    forget_doubt(world);
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
     world->broken = false;
     world->epoch++;
@@ -434,6 +521,7 @@ void world_start(struct world *world)
     map_init(&world->notes, world->seed);
     world->wake.fire = wake_fire;
     world->commit.fire = commit_fire;
+    world->ask.fire = ask_fire;
     world->arrival.fire = arrival_fire;
     world->disturbance.fire = disturbance_fire;
     world->heal.fire = heal_fire;
@@ -447,6 +535,7 @@ void world_start(struct world *world)
 void world_stop(struct world *world)
 {
     abandon(world);
+    forget_doubt(world);
     while (world->tasks) {
         struct task *next = world->tasks->next;
         free(world->tasks);

@@ -37,6 +37,7 @@ enum fault {
     FAULT_STORE,        /* a transaction that fails, and may be tried again */
     FAULT_STORE_BROKEN, /* one after which the process must end */
     FAULT_STORE_READ,
+    FAULT_STORE_AWAY,   /* it cannot be reached for a while, and the last answer may be lost */
     FAULT_CLOCK_FORWARD,
     FAULT_CLOCK_BACK,
     FAULT_ERROR,     /* an answer that says so */
@@ -105,6 +106,7 @@ enum sabotage {
     SABOTAGE_FREE_AGAIN,   /* it is forgotten that a job has used up its free failure */
     SABOTAGE_FAILED_FIRST, /* what has failed in an outage goes by its rank */
     SABOTAGE_EAGER_BREAKER, /* the engine believes in a lower rate of failures than was configured */
+    SABOTAGE_DOUBT_FORGOTTEN, /* a transaction whose answer was lost is taken for one that never was */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
@@ -132,6 +134,7 @@ struct shadow {
     int delivered_epoch, refused_epoch; /* of the engine that heard so; -1: none */
     /* the claim */
     int64_t claim_mono;
+    int claim_epoch; /* of the engine that made it; -1: a worker did */
     bool unsent; /* and nothing came of it yet */
     /* the send */
     struct flight *flight;
@@ -309,6 +312,10 @@ struct world {
     int64_t unread_until_mono; /* until then the store may not be read */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
+    struct timer ask;              /* the store, what became of the transaction in doubt */
+    bool in_doubt, leaves_with_claim; /* the next one is lost */
+    struct batch *doubted;         /* NULL: it was somebody else's than the engine's, who does not wait */
+    struct notice *doubted_notice; /* what it made ready, if it was applied */
     struct store *inner, *store;
     struct store_reader *reader; /* the engine's */
     struct store_reader *eye;    /* the checks' own, of the store inside */
@@ -384,6 +391,7 @@ void world_stop(struct world *world);
 void world_crash(struct world *world);
 /* One transaction of somebody else's than the engine: the API. False: the store refused it. */
 bool world_apply(struct world *world, struct store_op *op, struct arena *memory);
+void world_lose(struct world *world);  /* the store is away until it heals */
 void world_break(struct world *world); /* the store fails for good: the process must end */
 
 /* receivers.c: what answers. */

@@ -42,6 +42,7 @@ const char *fault_name(enum fault fault)
         [FAULT_STORE] = "store errors",
         [FAULT_STORE_BROKEN] = "broken stores",
         [FAULT_STORE_READ] = "read errors",
+        [FAULT_STORE_AWAY] = "store away",
         [FAULT_CLOCK_FORWARD] = "clock forward",
         [FAULT_CLOCK_BACK] = "clock back",
         [FAULT_ERROR] = "errors answered",
@@ -141,6 +142,7 @@ static const struct {
     [SABOTAGE_FREE_AGAIN] = { "free-again", { INVARIANT_ATTEMPTS, INVARIANT_RAMP } },
     [SABOTAGE_FAILED_FIRST] = { "failed-first", { INVARIANT_RAMP } },
     [SABOTAGE_EAGER_BREAKER] = { "eager-breaker", { INVARIANT_LIMITS } },
+    [SABOTAGE_DOUBT_FORGOTTEN] = { "doubt-forgotten", { INVARIANT_ATTEMPTS, INVARIANT_LEASE } },
 };
 
 const char *sabotage_name(enum sabotage sabotage)

@@ -215,6 +215,8 @@ static void answer_taken(struct call *call)
         lease_release(&taking->request);
         if (taking->status == STATUS_NOT_FOUND)
             call_problem(call, 422, "unknown_destination", "the destination is not configured any more");
+        else if (taking->status == STATUS_AWAY)
+            call_problem(call, 503, "store_away", "no jobs could be leased: the store cannot be reached; try again");
         else
             call_problem(call, 503, "store_failed", "no jobs could be leased: %s; try again", status_name(taking->status));
         return;

@@ -60,6 +60,8 @@ void handle_readyz(struct call *call)
         call_problem(call, 503, "stopping", "the daemon is stopping");
     else if (api->pulse.ran_at == 0)
         call_problem(call, 503, "starting", "the engine has not started yet");
+    else if (writer_figures(api->settings.writer).away)
+        call_problem(call, 503, "store_away", "the store cannot be reached; nothing is accepted until it is back");
     else if (api_disk_is_low(api))
         call_problem(call, 503, "disk_full", "the disk has less than limits.disk_free; free some space");
     else

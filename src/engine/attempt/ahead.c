@@ -31,7 +31,7 @@ static void average_note(double *average, int64_t value)
 
 void ahead_note_commit(struct engine *engine, int64_t ms)
 {
-    average_note(&engine->out.commit_ms, ms);
+    average_note(&engine->out.commit_ms, ms < AHEAD_WAIT_MS ? ms : AHEAD_WAIT_MS); /* a store that was away is not slow */
 }
 
 void ahead_note_answer(struct dest *dest, int64_t ms, size_t payload)

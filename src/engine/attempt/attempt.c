@@ -324,6 +324,9 @@ void attempt_begin(struct attempt *attempt, const struct claim *claim)
     const char *why = why_unsendable(attempt->engine, lane);
     if (!why && lane->hold.held && !(claim->lane_looks && block_holds(&lane->block)))
         why = "the tenant is held";
+    /* The store was away, or the clock was set: a send of its whole timeout would be an orphan before its end. */
+    if (!why && attempt->job.lease_until < instant_add(engine_now(attempt->engine), lane->dest->config->timeout_ms))
+        why = "its lease would not last";
     if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
         why = "the second address is paused";
     if (!why && attempt->gate && !attempt_may_go(attempt))
