@@ -70,27 +70,6 @@ int cli_print(const struct buffer *out, int code)
     return cli_fail(EXIT_FAILED, "cannot write to standard output: %s", strerror(errno));
 }
 
-int cli_read_stdin(struct buffer *ret_text)
-{
-    enum { STEP_BYTES = 64 << 10 };
-    buffer_clear(ret_text);
-    for (;;) {
-        char *room = buffer_reserve(ret_text, STEP_BYTES);
-        if (!room)
-            return cli_fail(EXIT_FAILED, "no memory for standard input");
-        ssize_t got = read(STDIN_FILENO, room, STEP_BYTES);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return cli_fail(EXIT_FAILED, "cannot read standard input: %s", strerror(errno));
-        if (got == 0)
-            return EXIT_DONE;
-        buffer_commit(ret_text, (size_t)got);
-        if (ret_text->len > CLI_STDIN_BYTES_MAX)
-            return cli_fail(EXIT_USAGE, "standard input is longer than the limit of %d bytes", CLI_STDIN_BYTES_MAX);
-    }
-}
-
 const struct command *command_find(struct slice name)
 {
     for (const struct command *command = commands; command->name; command++)

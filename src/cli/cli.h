@@ -69,7 +69,4 @@ int cli_print(const struct buffer *out, int code);
 /* Writes all bytes to a descriptor; STATUS_IO with errno kept. */
 enum status cli_write(int descriptor, struct slice bytes) MUST_CHECK;
 
-/* All of standard input, refused beyond CLI_STDIN_BYTES_MAX. Returns an exit code after its message. */
-int cli_read_stdin(struct buffer *ret_text);
-
 #endif

@@ -104,10 +104,7 @@ static void warn(const struct config *config)
 static int check(const struct cli *cli, const char *path, struct buffer *out)
 {
     struct config *config = NULL;
-    struct buffer problems;
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
-    enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
-    problems_print(&problems);
+    enum status status = configuration_read(path, &config);
     if (status == STATUS_OK)
         status = look_around(config, path ? path : "built-in defaults");
     int code = EXIT_DONE;
@@ -118,7 +115,6 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
         code = cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid",
                         path ? path : "the built-in configuration");
     config_unref(config);
-    buffer_release(&problems);
     return code;
 }
 

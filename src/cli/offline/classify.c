@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/offline/configuration.h"
 #include "cli/options.h"
+#include "cli/talk/input.h"
 
 #include <string.h>
 
@@ -80,7 +81,7 @@ int command_classify(struct cli *cli, int argc, char **argv)
     buffer_init(&input, CLI_STDIN_BYTES_MAX * 2);
     struct slice text = slice_from(arguments.count > 0 ? arguments.items[0] : NULL);
     if (slice_equal(text, SLICE("-"))) {
-        code = cli_read_stdin(&input);
+        code = input_read("-", CLI_STDIN_BYTES_MAX, &input);
         text = buffer_slice(&input);
     }
     if (code == EXIT_DONE)

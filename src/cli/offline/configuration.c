@@ -14,14 +14,20 @@ void listen_format(const struct listen_address *address, int port, char ret_text
     snprintf(ret_text, LISTEN_TEXT_BYTES, "%s%s%s:%d", six ? "[" : "", address->host, six ? "]" : "", port);
 }
 
-int configuration_load(const char *given, struct config **ret_config)
+enum status configuration_read(const char *path, struct config **ret_config)
 {
     struct buffer problems;
-    const char *path = configuration_path(given);
     buffer_init(&problems, PROBLEMS_BYTES_MAX);
     enum status status = path ? config_load(path, ret_config, &problems) : config_default(ret_config);
     problems_print(&problems);
     buffer_release(&problems);
+    return status;
+}
+
+int configuration_load(const char *given, struct config **ret_config)
+{
+    const char *path = configuration_path(given);
+    enum status status = configuration_read(path, ret_config);
     if (status == STATUS_OK)
         return EXIT_DONE;
     return cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid",
@@ -63,15 +69,9 @@ void problems_print(const struct buffer *problems)
 int policies_open(const char *path, struct policy_set *ret_policies)
 {
     struct config *config = NULL;
-    if (path) {
-        struct buffer problems;
-        buffer_init(&problems, PROBLEMS_BYTES_MAX);
-        enum status status = config_load(path, &config, &problems);
-        problems_print(&problems);
-        buffer_release(&problems);
-        if (status != STATUS_OK)
-            return cli_fail(EXIT_USAGE, "%s cannot be used: %s", path, status_name(status));
-    }
+    enum status status = path ? configuration_read(path, &config) : STATUS_OK;
+    if (status != STATUS_OK)
+        return cli_fail(EXIT_USAGE, "%s cannot be used: %s", path, status_name(status));
     policy_set_init(ret_policies, config);
     config_unref(config); /* the set has its own reference */
     return EXIT_DONE;

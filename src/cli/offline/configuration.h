@@ -11,6 +11,9 @@
 /* `given`, or without it ./insist.yaml, then /etc/insist/insist.yaml; NULL: none, the built-in defaults hold. */
 const char *configuration_path(const char *given);
 
+/* The one at `path`, or without it the built-in one; its problems are told on standard error. */
+enum status configuration_read(const char *path, struct config **ret_config) MUST_CHECK;
+
 /* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
 int configuration_load(const char *given, struct config **ret_config);
 
@@ -24,9 +27,7 @@ void listen_format(const struct listen_address *address, int port, char ret_text
 /* The file of the store in one step. EXIT_DONE, or a code after its message; free the path. */
 int configuration_store_file(const char *given, char **ret_path);
 
-/* ---- policies ---- */
-
-/* The policy that --policy and -c name, for commands. */
+/* ---- The policy that --policy and -c name. ---- */
 
 /* The presets, and the destinations of the file at `path` unless it is NULL. EXIT_DONE, or a code after its message. */
 int policies_open(const char *path, struct policy_set *ret_policies);

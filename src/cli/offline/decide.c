@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/offline/configuration.h"
 #include "cli/options.h"
+#include "cli/talk/input.h"
 #include "cli/talk/lines.h"
 #include "lib/decision_json.h"
 
@@ -192,7 +193,7 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
     if (code == EXIT_DONE)
         code = read_rest(options, &request);
     if (code == EXIT_DONE && options->error && strcmp(options->error, "-") == 0) {
-        code = cli_read_stdin(error);
+        code = input_read("-", CLI_STDIN_BYTES_MAX, error);
         request.text = buffer_slice(error);
     }
     if (code != EXIT_DONE)

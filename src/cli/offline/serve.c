@@ -23,16 +23,12 @@ static void on_ready(void *context, int port)
 static int serve(const char *path, const char *level_name, bool init)
 {
     struct config *config = NULL;
-    struct buffer problems;
     enum log_level level;
     if (level_name && !log_level_from_name(slice_from(level_name), &level))
         return cli_usage("serve", "--log-level is one of debug, info, warn, error");
     if (level_name)
         log_set_level(level);
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
-    enum status status = path ? config_load(path, &config, &problems) : config_default(&config);
-    problems_print(&problems);
-    buffer_release(&problems);
+    enum status status = configuration_read(path, &config);
     if (status != STATUS_OK)
         return cli_fail(status == STATUS_NO_MEMORY ? EXIT_FAILED : EXIT_USAGE, "%s is not valid; nothing was started",
                         path ? path : "the built-in configuration");

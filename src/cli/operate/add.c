@@ -350,7 +350,7 @@ static int add(const struct cli *cli, struct wish *wish, const struct arguments 
     if (code == EXIT_DONE && wish->data)
         buffer_append_text(&payload, wish->data);
     else if (code == EXIT_DONE)
-        code = input_read(arguments->count > 1 ? arguments->items[1] : "-", &payload);
+        code = input_read(arguments->count > 1 ? arguments->items[1] : "-", INPUT_BYTES_MAX, &payload);
     if (code == EXIT_DONE && arguments->count == 1 && payload.len == 0 && !wish->data) /* nobody meant that */
         code = cli_usage("add", PAYLOAD_MISSING);
     if (code == EXIT_DONE)

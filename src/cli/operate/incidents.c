@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/talk/action.h"
+#include "cli/talk/input.h"
 #include "cli/talk/pages.h"
 
 #include <string.h>
@@ -117,7 +118,7 @@ static int note(const struct cli *cli, const char *id, const char *text)
     buffer_init(&read, CLI_STDIN_BYTES_MAX * 2);
     if (strcmp(text, "-") != 0)
         return send_note(cli, id, slice_from(text));
-    int code = cli_read_stdin(&read);
+    int code = input_read("-", CLI_STDIN_BYTES_MAX, &read);
     if (code == EXIT_DONE && !utf8_is_valid(buffer_slice(&read)))
         code = cli_fail(EXIT_USAGE, "standard input is not UTF-8 text");
     if (code == EXIT_DONE)

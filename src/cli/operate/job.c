@@ -213,7 +213,7 @@ static int make_body(const char *path, struct buffer *body)
     int code = EXIT_DONE;
     json_object_begin(&json);
     if (path) {
-        code = input_read(path, &payload);
+        code = input_read(path, INPUT_BYTES_MAX, &payload);
         input_payload(&json, buffer_slice(&payload));
         buffer_release(&payload);
     }

@@ -247,11 +247,7 @@ static int load_preset(const char *name, struct config **ret_config)
 
 static int load_file(const char *path, struct config **ret_config)
 {
-    struct buffer problems;
-    buffer_init(&problems, PROBLEMS_BYTES_MAX);
-    enum status status = config_load(path, ret_config, &problems);
-    problems_print(&problems);
-    buffer_release(&problems);
+    enum status status = configuration_read(path, ret_config);
     return status == STATUS_OK ? EXIT_DONE : cli_fail(EXIT_USAGE, "%s cannot be used: %s", path, status_name(status));
 }
 

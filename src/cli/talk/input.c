@@ -8,13 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_all(int descriptor, const char *name, struct buffer *ret_bytes)
+enum { STEP_BYTES = 64 << 10 };
+
+static int read_all(int descriptor, const char *name, size_t bytes_max, struct buffer *ret_bytes)
 {
-    enum { STEP_BYTES = 64 << 10 };
     for (;;) {
         char *room = buffer_reserve(ret_bytes, STEP_BYTES);
         if (!room && buffer_status(ret_bytes) == STATUS_LIMIT)
-            return cli_fail(EXIT_USAGE, "%s is longer than the limit of %d bytes", name, INPUT_BYTES_MAX);
+            return cli_fail(EXIT_USAGE, "%s is longer than the limit of %zu bytes", name, bytes_max);
         if (!room)
             return cli_fail(EXIT_FAILED, "no memory for %s", name);
         ssize_t got = read(descriptor, room, STEP_BYTES);
@@ -28,15 +29,15 @@ static int read_all(int descriptor, const char *name, struct buffer *ret_bytes)
     }
 }
 
-int input_read(const char *path, struct buffer *ret_bytes)
+int input_read(const char *path, size_t bytes_max, struct buffer *ret_bytes)
 {
-    buffer_init(ret_bytes, INPUT_BYTES_MAX + (64 << 10));
+    buffer_init(ret_bytes, bytes_max + STEP_BYTES); /* once there is more, no other step fits */
     if (strcmp(path, "-") == 0)
-        return read_all(STDIN_FILENO, "standard input", ret_bytes);
+        return read_all(STDIN_FILENO, "standard input", bytes_max, ret_bytes);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return cli_fail(EXIT_USAGE, "cannot open %s: %s", path, strerror(errno));
-    int code = read_all(descriptor, path, ret_bytes);
+    int code = read_all(descriptor, path, bytes_max, ret_bytes);
     close(descriptor);
     return code;
 }

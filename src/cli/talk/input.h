@@ -9,8 +9,8 @@
 
 enum { INPUT_BYTES_MAX = 32 << 20 }; /* in base64 it still fits into one request */
 
-/* All bytes of the file, or of standard input when it is "-". EXIT_DONE, or a code after its message. */
-int input_read(const char *path, struct buffer *ret_bytes);
+/* All bytes of the file, or of standard input when it is "-", up to `bytes_max`. EXIT_DONE, or a code after its message. */
+int input_read(const char *path, size_t bytes_max, struct buffer *ret_bytes);
 
 /* The members of a request's payload: `payload` when the bytes can be a JSON string, else `payload_base64`. */
 void input_payload(struct json_writer *json, struct slice bytes);
