@@ -86,10 +86,10 @@ always:
 library_folders := base core config lib
 library_sources := $(foreach folder,$(library_folders),$(wildcard src/$(folder)/*.c src/$(folder)/*/*.c))
 program_sources := $(filter-out $(library_sources) src/main.c,$(wildcard src/*/*.c src/*/*/*.c))
-library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o
+library_objects := $(library_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/presets.o $(B)/obj/gen/reference.o
 api_files := src/api/openapi.json $(filter-out %.c %.h %.md,$(wildcard src/api/page/*))
 help_pages := $(sort $(wildcard src/cli/help/*.txt))
-program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(B)/obj/gen/api.o $(B)/obj/gen/help.o
+program_objects := $(program_sources:src/%.c=$(B)/obj/%.o) $(addprefix $(B)/obj/gen/,api.o help.o report.o)
 unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
 world_support := check configs store_faulty
@@ -119,24 +119,21 @@ $(B)/obj/tests/%.o: tests/%.c $(B)/flags
 	$(say) CC $<
 	$(run)$(CC) $(CFLAGS_ALL) -Itests -MMD -MP -c $< -o $@
 
-# The names are a prerequisite too: a preset that was removed must leave the table.
-$(B)/gen/presets.list: always
-	@mkdir -p $(@D)
-	@echo '$(presets)' | cmp -s - $@ || echo '$(presets)' > $@
+# Texts that are built in, as tables of files. The names are a prerequisite too: a file that was removed must leave its table.
+define embed
+$(B)/gen/$(1).list: always
+	@mkdir -p $$(@D)
+	@echo '$(2)' | cmp -s - $$@ || echo '$(2)' > $$@
 
-$(B)/gen/presets.c: $(presets) $(B)/gen/presets.list tools/embed
-	$(say) EMBED presets
-	$(run)tools/embed presets $(presets) > $@.part && mv $@.part $@
-
-$(B)/gen/help.c: $(help_pages) tools/embed
-	@mkdir -p $(@D)
-	$(say) EMBED help
-	$(run)tools/embed help $(help_pages) > $@.part && mv $@.part $@
-
-$(B)/gen/api.c: $(api_files) tools/embed
-	@mkdir -p $(@D)
-	$(say) EMBED api
-	$(run)tools/embed api $(api_files) > $@.part && mv $@.part $@
+$(B)/gen/$(1).c: $(2) $(B)/gen/$(1).list tools/embed
+	$$(say) EMBED $(1)
+	$$(run)tools/embed $(1) $(2) > $$@.part && mv $$@.part $$@
+endef
+$(eval $(call embed,presets,$(presets)))
+$(eval $(call embed,reference,src/config/reference.md))
+$(eval $(call embed,api,$(api_files)))
+$(eval $(call embed,help,$(help_pages)))
+$(eval $(call embed,report,src/sim/report.html))
 
 # With every symbol, for the program and the unit tests.
 $(B)/obj/library.a: $(library_objects)

@@ -15,6 +15,8 @@ struct embedded_file {
 
 extern const struct embedded_file embedded_presets[]; /* presets/, by file name */
 extern const struct embedded_file embedded_api[];     /* the API's description, and the page */
+extern const struct embedded_file embedded_reference[]; /* what stands before the tables of docs/configuration.md */
+extern const struct embedded_file embedded_report[];  /* the head of the page of a simulation */
 extern const struct embedded_file embedded_help[];    /* src/cli/help, a page a command */
 
 #endif

@@ -1,5 +1,6 @@
 #include "sim/report.h"
 
+#include "base/embedded.h"
 #include "sim/chart.h"
 
 #include <inttypes.h>
@@ -10,39 +11,6 @@
 #include <string.h>
 
 enum { RUNS_MAX = 2, CURVES_MAX = 3, BACKLOG_BYTES_MAX = 4096 };
-
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>insist simulate</title>\n<style>\n"
-    ":root{--bg:#fbfbfa;--card:#fff;--text:#1d2126;--soft:#667079;--rule:#e3e5e8;--a:#2467b8;--b:#b8561f;--ok:#2f8f5b;"
-    "--bad:#c23b3b;--warn:#d19a1c;--dead:#6f4a8e;--down:#c23b3b1c;color-scheme:light dark}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1c2024;--text:#e6e8ea;--soft:#98a2ab;--rule:#30363c;"
-    "--a:#6aa9f0;--b:#f09a62;--ok:#56c08a;--bad:#f07272;--warn:#e6b84a;--dead:#b58ad6;--down:#f0727226}}\n"
-    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--text);font:15px/1.45 system-ui,sans-serif}\n"
-    "main{max-width:1080px;margin:0 auto;padding:20px 16px 40px}h1{font-size:22px;margin:0 0 2px}h2{font-size:16px;"
-    "margin:26px 0 8px}p{margin:0}.soft{color:var(--soft)}.note{font-size:13px;margin-top:6px}\n"
-    ".top{margin-top:18px}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:14px}\n"
-    "figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:10px 10px 8px}"
-    "figcaption{font-weight:600;font-size:14px}svg{display:block;width:100%;height:auto}\n"
-    "svg text{font:12px system-ui,sans-serif;fill:var(--soft)}svg .small{font-size:10px}.end{text-anchor:end}"
-    ".mid{text-anchor:middle}path.grid{stroke:var(--rule);fill:none}.outage{fill:var(--down)}.bar.a{fill:var(--a)}.bar.b{fill:var(--b)}\n"
-    ".line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{opacity:.85;stroke:none}\n"
-    ".legend{font-size:13px;color:var(--soft)}.key{display:inline-block;width:10px;height:10px;border-radius:2px;"
-    "margin:0 5px 0 8px}\n"
-    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.dead{stroke:var(--dead)}.line.soft{stroke:var(--soft);stroke-dasharray:3 3}"
-    ".key.a{background:var(--a)}.key.b{background:var(--b)}.key.soft{background:var(--soft)}\n"
-    ".area.ok{fill:var(--ok)}.area.bad{fill:var(--bad)}.area.warn{fill:var(--warn)}"
-    ".key.ok{background:var(--ok)}.key.bad{background:var(--bad)}.key.warn{background:var(--warn)}"
-    ".key.dead{background:var(--dead)}\n"
-    ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--rule);border-radius:8px}"
-    "table{border-collapse:collapse;width:100%;font-size:14px;table-layout:fixed}.name{width:42%}"
-    "figure table{margin-top:6px}figure .name{width:52%}th .key{margin-left:0}"
-    "th,td{text-align:left;padding:5px 10px;border-top:1px solid var(--rule);vertical-align:top}thead th{border-top:0;"
-    "color:var(--soft);font-weight:600}\n"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}td.n{white-space:nowrap}.rule{color:var(--soft);"
-    "white-space:nowrap;font-size:12px}.met{color:var(--ok)}.missed{color:var(--bad);font-weight:600}\n"
-    "@media(max-width:520px){svg text{font-size:16px}svg .small{font-size:13px}th,td{padding:5px 7px}table{font-size:13px}}\n"
-    "</style>\n</head>\n<body>\n<main>\n";
 
 static void append_backlog(const struct run *run, struct buffer *out)
 {
@@ -336,7 +304,7 @@ static void append_charts(const struct run *runs, size_t count, struct buffer *o
 
 void report_html(const struct run *runs, size_t count, struct buffer *out)
 {
-    buffer_append_text(out, head);
+    buffer_append(out, (struct slice){ embedded_report[0].data, embedded_report[0].len });
     append_summary(runs, count, out);
     for (size_t i = 0; i < count; i++)
         append_holds(&runs[i], count > 1, out);
