@@ -24,9 +24,9 @@ struct buffer call_buffer(void)
 
 struct slice call_query(const struct call *call, const char *name)
 {
-    for (size_t i = 0; i < call->query_count; i++)
-        if (strcmp(call->query[i].name, name) == 0)
-            return call->query[i].value;
+    for (size_t i = 0; i < call->query.count; i++)
+        if (strcmp(call->query.items[i].name, name) == 0)
+            return call->query.items[i].value;
     return SLICE("");
 }
 

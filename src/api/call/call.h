@@ -62,8 +62,10 @@ struct call {
     const struct route *route;
     struct arena memory;
     struct slice parameters[CALL_PARAMETERS_MAX]; /* what stood for {id} and {name}, decoded */
-    struct call_parameter *query;
-    size_t query_count;
+    struct {
+        struct call_parameter *items;
+        size_t count;
+    } query;
     struct slice body;
     struct slice tenant_bound; /* .data NULL: the token is not confined to a tenant */
     unsigned scopes;

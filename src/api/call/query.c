@@ -34,22 +34,22 @@ bool query_read(struct call *call, struct slice query)
     size_t count = 1;
     for (size_t i = 0; i < query.len; i++)
         count += query.data[i] == '&';
-    call->query = arena_alloc_array(&call->memory, count, sizeof *call->query);
-    while (call->query && query.len > 0) {
+    call->query.items = arena_alloc_array(&call->memory, count, sizeof *call->query.items);
+    while (call->query.items && query.len > 0) {
         size_t end = slice_find(query, '&');
         struct slice one = { query.data, end };
         size_t equals = slice_find(one, '=');
-        struct call_parameter *parameter = &call->query[call->query_count];
+        struct call_parameter *parameter = &call->query.items[call->query.count];
         if (equals == 0 || equals == one.len)
             return false;
         parameter->name = arena_copy_text(&call->memory, (struct slice){ one.data, equals });
         parameter->value = address_decode(&call->memory, slice_from_offset(one, equals + 1), true);
         if (!parameter->name || !parameter->value.data)
             return false;
-        call->query_count++;
+        call->query.count++;
         query = slice_from_offset(query, end + 1);
     }
-    return call->query != NULL;
+    return call->query.items != NULL;
 }
 
 static bool takes(const struct route *route, const char *name)
@@ -89,14 +89,14 @@ bool query_is_known(struct call *call)
 {
     if (call->route->scope == SCOPE_NONE)
         return true;
-    for (size_t i = 0; i < call->query_count; i++) {
-        const char *name = call->query[i].name;
+    for (size_t i = 0; i < call->query.count; i++) {
+        const char *name = call->query.items[i].name;
         if (!takes(call->route, name)) {
             refuse(call, name);
             return false;
         }
         for (size_t earlier = 0; earlier < i; earlier++)
-            if (strcmp(call->query[earlier].name, name) == 0) {
+            if (strcmp(call->query.items[earlier].name, name) == 0) {
                 call_problem(call, 422, "repeated_parameter", "\"%s\" is given twice; give it once", name);
                 return false;
             }
@@ -126,6 +126,23 @@ bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor)
     }
     *ret_cursor = cursor;
     return true;
+}
+
+static void forget_list(struct call *call)
+{
+    struct call_list *list = call->context;
+    buffer_release(&list->body);
+}
+
+void call_list_begin(struct call *call, struct call_list *list, const char *name)
+{
+    list->body = call_buffer();
+    list->json = json_writer(&list->body);
+    call->context = list;
+    call->forget = forget_list;
+    json_object_begin(&list->json);
+    json_name(&list->json, name);
+    json_array_begin(&list->json);
 }
 
 void json_member_id(struct json_writer *json, const char *name, int64_t id)

@@ -133,6 +133,41 @@ bool event_filter_takes(const struct event_filter *filter, const struct event *e
            (filter->types == 0 || (filter->types >> event->type & 1) != 0);
 }
 
+/* --- how far the trail goes ---------------------------------------------------------------------- */
+
+enum status events_follow(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct event *events;
+    size_t count = 0;
+    enum status status = reader->ops->reader_events(reader, after, 1, &memory, &events, &count, err);
+    *ret_more = count > 0;
+    arena_release(&memory);
+    return status;
+}
+
+enum status events_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err)
+{
+    int64_t step = 1, high;
+    bool more = true;
+    enum status status = events_follow(reader, low, &more, err);
+    for (high = low; status == STATUS_OK && more && step < INT64_MAX / 4; step *= 2) {
+        low = high;
+        high = low + step;
+        status = events_follow(reader, high, &more, err);
+    }
+    while (status == STATUS_OK && low < high) {
+        int64_t middle = low + (high - low) / 2;
+        status = events_follow(reader, middle, &more, err);
+        if (more)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_newest = low;
+    return status;
+}
+
 /* --- the list ------------------------------------------------------------------------------------- */
 
 enum {
@@ -150,9 +185,8 @@ struct event_question {
 
 /* An answer that grows read by read. */
 struct event_page {
+    struct call_list list; /* first */
     struct event_question question;
-    struct buffer body;
-    struct json_writer json;
     int64_t last; /* the newest that was looked at */
     size_t taken, looked_at;
     bool more; /* the read before had as many as it may have */
@@ -168,10 +202,10 @@ static void take_events(struct event_page *page, const struct event *events, siz
         page->last = events[i].number;
         if (!event_filter_takes(&question->filter, &events[i]))
             continue;
-        if (question->documents && !event_write_documents(&page->json, &events[i]))
+        if (question->documents && !event_write_documents(&page->list.json, &events[i]))
             continue;
         if (!question->documents)
-            event_write(&page->json, &events[i]);
+            event_write(&page->list.json, &events[i]);
         page->taken++;
     }
 }
@@ -216,17 +250,11 @@ static bool read_format(struct call *call, bool *ret_documents)
 static void answer_page(struct call *call)
 {
     struct event_page *page = call->context;
-    json_array_end(&page->json);
-    json_member_cursor(&page->json, page->more || page->taken == page->question.limit ? page->last : 0);
-    json_member_id(&page->json, "last", page->last);
-    json_object_end(&page->json);
-    call_json(call, 200, &page->body);
-}
-
-static void forget_page(struct call *call)
-{
-    struct event_page *page = call->context;
-    buffer_release(&page->body);
+    json_array_end(&page->list.json);
+    json_member_cursor(&page->list.json, page->more || page->taken == page->question.limit ? page->last : 0);
+    json_member_id(&page->list.json, "last", page->last);
+    json_object_end(&page->list.json);
+    call_json(call, 200, &page->list.body);
 }
 
 void handle_events_list(struct call *call)
@@ -237,13 +265,7 @@ void handle_events_list(struct call *call)
     if (!page || !event_filter_read(call, &question->filter) || !call_cursor(call, from, &question->after) ||
         !call_limit(call, &question->limit) || !read_format(call, &question->documents))
         return;
-    page->body = call_buffer();
-    page->json = json_writer(&page->body);
     page->last = question->after;
-    call->context = page;
-    call->forget = forget_page;
-    json_object_begin(&page->json);
-    json_name(&page->json, "events");
-    json_array_begin(&page->json);
+    call_list_begin(call, &page->list, "events");
     call_read(call, read_page, answer_page);
 }

@@ -4,6 +4,7 @@
 #include "api/observe/metrics.h"
 
 #include "api/observe/dead_ages.h"
+#include "api/observe/events.h"
 #include "api/observe/observe.h"
 
 static double number_at(const void *start, size_t offset)
@@ -77,41 +78,6 @@ static void ask(struct call *call, struct engine *engine)
     call_return(call);
 }
 
-/* Whether there are events above that number. */
-static enum status events_above(struct call *call, struct store_reader *reader, int64_t number, bool *ret_some,
-                                struct error *err)
-{
-    struct event *events;
-    size_t count;
-    enum status status = reader->ops->reader_events(reader, number, 1, &call->memory, &events, &count, err);
-    *ret_some = status == STATUS_OK && count > 0;
-    return status;
-}
-
-/* The number of the newest event, from the last one known on: in steps that double, then by halves. */
-static enum status find_last_event(struct call *call, struct store_reader *reader, int64_t *last, struct error *err)
-{
-    int64_t low = *last, step = 1;
-    bool some;
-    enum status status = events_above(call, reader, low, &some, err);
-    if (status != STATUS_OK || !some)
-        return status;
-    int64_t high = low + step;
-    while ((status = events_above(call, reader, high, &some, err)) == STATUS_OK && some) {
-        low = high;
-        step *= 2;
-        high = low + step;
-    }
-    while (status == STATUS_OK && high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        status = events_above(call, reader, middle, &some, err);
-        *(some ? &low : &high) = middle;
-    }
-    if (status == STATUS_OK)
-        *last = high;
-    return status;
-}
-
 /* Counts first, then the ages of some dead letters, a piece at a time, then the newest event. */
 static enum status read_store(struct call *call, struct store_reader *reader, struct error *err)
 {
@@ -130,7 +96,7 @@ static enum status read_store(struct call *call, struct store_reader *reader, st
         return STATUS_OK;
     }
     if (status == STATUS_OK)
-        status = find_last_event(call, reader, &api->last_event, err);
+        status = events_newest(reader, api->last_event, &api->last_event, err);
     scene->last_event = api->last_event;
     return status;
 }

@@ -79,50 +79,15 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 
 /* --- what is read --------------------------------------------------------------------------------- */
 
-/* Whether there are events behind that number. */
-static enum status has_more(struct store_reader *reader, int64_t after, bool *ret_more, struct error *err)
-{
-    struct arena memory = { 0 };
-    struct event *events;
-    size_t count = 0;
-    enum status status = reader->ops->reader_events(reader, after, 1, &memory, &events, &count, err);
-    *ret_more = count > 0;
-    arena_release(&memory);
-    return status;
-}
-
-/* The number of the newest event, not less than `low`: they have no gaps, so few looks find it among any number. */
-static enum status find_newest(struct store_reader *reader, int64_t low, int64_t *ret_newest, struct error *err)
-{
-    int64_t step = 1, high;
-    bool more = true;
-    enum status status = has_more(reader, low, &more, err);
-    for (high = low; status == STATUS_OK && more && step < INT64_MAX / 4; step *= 2) {
-        low = high;
-        high = low + step;
-        status = has_more(reader, high, &more, err);
-    }
-    while (status == STATUS_OK && low < high) {
-        int64_t middle = low + (high - low) / 2;
-        status = has_more(reader, middle, &more, err);
-        if (more)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *ret_newest = low;
-    return status;
-}
-
 /* Who wants the newest only, and is further behind, is told how many it misses. */
 static enum status skip_old(struct store_reader *reader, struct follower *follower, struct buffer *out, struct error *err)
 {
     int64_t newest;
     bool behind;
-    enum status status = has_more(reader, follower->after + follower->newest, &behind, err);
+    enum status status = events_follow(reader, follower->after + follower->newest, &behind, err);
     if (status != STATUS_OK || !behind)
         return status;
-    status = find_newest(reader, follower->after + follower->newest, &newest, err);
+    status = events_newest(reader, follower->after + follower->newest, &newest, err);
     if (status != STATUS_OK)
         return status;
     write_own(out, "skipped", "events", NULL, newest - follower->newest - follower->after);
@@ -250,7 +215,7 @@ static bool find_place(struct call *call, struct follower *follower, struct slic
         call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
         return false;
     }
-    enum status status = find_newest(call->api->reader, 0, &newest, &error);
+    enum status status = events_newest(call->api->reader, 0, &newest, &error);
     if (status != STATUS_OK) {
         call_store_problem(call, status, &error);
         return false;

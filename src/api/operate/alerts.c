@@ -17,6 +17,7 @@ enum {
 };
 
 struct alert_page {
+    struct call_list list; /* first */
     bool standing, cleared; /* which are asked for */
     struct slice destination, severity, name;
     struct slice tenant; /* .data NULL: all */
@@ -24,8 +25,6 @@ struct alert_page {
     struct slice last; /* id of the last one that was looked at; empty: none */
     bool more;         /* in this space */
     bool in_cleared;   /* which it is */
-    struct buffer body;
-    struct json_writer json;
 };
 
 static bool is_text(const json_t *root, const char *name, struct slice wanted)
@@ -63,7 +62,7 @@ static enum status write_some(struct call *call, struct store_reader *reader, st
         page->looked_at++;
         if (!is_wanted(page, saved[i].value))
             continue;
-        json_put_raw(&page->json, saved[i].value);
+        json_put_raw(&page->list.json, saved[i].value);
         page->written++;
     }
     return status;
@@ -91,44 +90,33 @@ static const struct slice cleared_mark = { "cleared/", 8 };
 static void write_next(struct alert_page *page)
 {
     struct buffer next;
-    json_name(&page->json, "next");
+    json_name(&page->list.json, "next");
     if (!page->more) {
-        json_put_null(&page->json);
+        json_put_null(&page->list.json);
         return;
     }
     buffer_init(&next, 2 * ALERT_ID_BYTES);
     if (page->in_cleared)
         buffer_append(&next, cleared_mark);
     buffer_append(&next, page->last);
-    json_put_string(&page->json, buffer_slice(&next));
+    json_put_string(&page->list.json, buffer_slice(&next));
     buffer_release(&next);
 }
 
 static void answer_page(struct call *call)
 {
     struct alert_page *page = call->context;
-    json_array_end(&page->json);
+    json_array_end(&page->list.json);
     write_next(page);
-    json_object_end(&page->json);
-    call_json(call, 200, &page->body);
-}
-
-static void forget_page(struct call *call)
-{
-    struct alert_page *page = call->context;
-    buffer_release(&page->body);
+    json_object_end(&page->list.json);
+    call_json(call, 200, &page->list.body);
 }
 
 static void begin_page(struct call *call)
 {
     struct alert_page *page = call->context;
-    page->body = call_buffer();
-    page->json = json_writer(&page->body);
     page->in_cleared = !page->standing;
-    call->forget = forget_page;
-    json_object_begin(&page->json);
-    json_name(&page->json, "alerts");
-    json_array_begin(&page->json);
+    call_list_begin(call, &page->list, "alerts");
     call_read(call, read_page, answer_page);
 }
 

@@ -63,13 +63,12 @@ static struct incident_view view_of(const struct call *call, struct slice id, co
 /* ---- the list ---- */
 
 struct incident_page {
+    struct call_list list; /* first */
     struct slice destination;
     size_t limit, written, looked_at;
     struct slice last; /* id of the last one that was looked at; empty: none */
     bool more;
     struct counts counts;
-    struct buffer body;
-    struct json_writer json;
 };
 
 /* A piece is one read of them. */
@@ -98,7 +97,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
         status = take_stock(call, reader, &page->counts, &view, err);
         if (status != STATUS_OK)
             return status;
-        incident_json(&page->json, &view, false);
+        incident_json(&page->list.json, &view, false);
         page->written++;
     }
     call->reading.more = page->more && page->written < page->limit && page->looked_at < LOOKED_AT_MAX;
@@ -108,20 +107,14 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
 static void answer_page(struct call *call)
 {
     struct incident_page *page = call->context;
-    json_array_end(&page->json);
-    json_name(&page->json, "next");
+    json_array_end(&page->list.json);
+    json_name(&page->list.json, "next");
     if (page->more)
-        json_put_string(&page->json, page->last);
+        json_put_string(&page->list.json, page->last);
     else
-        json_put_null(&page->json);
-    json_object_end(&page->json);
-    call_json(call, 200, &page->body);
-}
-
-static void forget_page(struct call *call)
-{
-    struct incident_page *page = call->context;
-    buffer_release(&page->body);
+        json_put_null(&page->list.json);
+    json_object_end(&page->list.json);
+    call_json(call, 200, &page->list.body);
 }
 
 void handle_incidents_list(struct call *call)
@@ -131,13 +124,7 @@ void handle_incidents_list(struct call *call)
         return;
     page->destination = call_query(call, "destination");
     page->last = call_query(call, "cursor");
-    page->body = call_buffer();
-    page->json = json_writer(&page->body);
-    call->context = page;
-    call->forget = forget_page;
-    json_object_begin(&page->json);
-    json_name(&page->json, "incidents");
-    json_array_begin(&page->json);
+    call_list_begin(call, &page->list, "incidents");
     call_read(call, read_page, answer_page);
 }
 
