@@ -208,7 +208,7 @@ static void what_is_kept(void **state)
     }
 }
 
-static void a_second_address_counts_jobs(void **state)
+static void a_second_address_counts_in_a_row(void **state)
 {
     struct block block;
     (void)state;
@@ -261,7 +261,7 @@ int main(void)
         cmocka_unit_test(a_wrong_hold_is_harder_to_come_by),
         cmocka_unit_test(what_cannot_be_sent),
         cmocka_unit_test(what_is_kept),
-        cmocka_unit_test(a_second_address_counts_jobs),
+        cmocka_unit_test(a_second_address_counts_in_a_row),
         cmocka_unit_test(a_job_waits_longer_each_time),
         cmocka_unit_test(what_an_answer_says),
     };

@@ -551,6 +551,38 @@ static void a_health_check_hastens_what_could_not_be_sent(void **state)
     }
 }
 
+/* In an operator's contingency all goes to the second address. It is closed for all only when two tenants are refused there. */
+static void one_tenant_closes_no_second_address(void **state)
+{
+    static const struct { const char *more, *refused; bool closed; } rows[] = {
+        { "", "A", false },
+        { "", "AB", true },
+        { ", blocked: tenant", "AB", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct door door = { .tenants = rows[i].refused };
+        struct world world = { .destination = guards, .context = &door };
+        struct error error;
+        char yaml[400];
+        snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1m }, fallback: { url: 'http://127.0.0.1:2/' }%s"),
+                 rows[i].more);
+        world_begin(&world, yaml, began);
+        add(&world, "C", 'z', 1);
+        world_run_for(&world, SECOND_MS);
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        add(&world, "A", 'a', 5);
+        world_run_for(&world, SECOND_MS);
+        add(&world, "B", 'b', 5);
+        world_run_for(&world, SECOND_MS);
+        add(&world, "C", 'c', 5);
+        world_run_for(&world, 5 * SECOND_MS);
+        check(standing(&world).fallback_blocked == rows[i].closed, "row %zu: %d", i, standing(&world).fallback_blocked);
+        check(world_job(&world, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
+        world_end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +605,7 @@ int main(void)
         cmocka_unit_test(a_tenant_is_resumed_alone),
         cmocka_unit_test(what_older_versions_wrote),
         cmocka_unit_test(a_health_check_hastens_what_could_not_be_sent),
+        cmocka_unit_test(one_tenant_closes_no_second_address),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -611,10 +611,10 @@ static void a_second_address_that_refuses_us_is_paused_alone(void **state)
     assert_string_equal(standing(&world).mode, "contingency");
     assert_string_equal(standing(&world).held_by, "contingency");
     assert_true(standing(&world).fallback_blocked);
-    assert_non_null(strstr(standing(&world).fallback_reason, "was refused: http:401, HTTP 401: who are you"));
+    assert_non_null(strstr(standing(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
     world_restart(&world);
     assert_true(standing(&world).fallback_blocked);
-    assert_non_null(strstr(standing(&world).fallback_reason, "was refused: http:401, HTTP 401: who are you"));
+    assert_non_null(strstr(standing(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
     world_run_until(&world, began + 3 * hour);
     assert_string_equal(standing(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);

@@ -359,7 +359,9 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
         buffer_append_text(out, "a job is refused each time and is held alone");
         break;
     default:
-        buffer_append_text(out, "held until a look goes well or somebody resumes it");
+        buffer_append_text(out, facts->kind == ALERT_BLOCKED && facts->value >= ALERT_SECOND_ADDRESS
+                                    ? "its second address is not used until somebody resumes it"
+                                    : "held until a look goes well or somebody resumes it");
         break;
     }
 }

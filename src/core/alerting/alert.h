@@ -78,6 +78,9 @@ enum alert_kind {
     ALERT_KIND_COUNT
 };
 
+/* The value of ALERT_BLOCKED when only the second address is held; 1 when the destination is. */
+enum { ALERT_SECOND_ADDRESS = 2 };
+
 enum alert_shape {
     ALERT_STATE,
     ALERT_LEVEL,

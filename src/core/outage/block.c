@@ -69,9 +69,9 @@ static void count(struct block *block, int64_t who)
     block->last = who;
 }
 
-bool block_counts(struct block *block, int64_t job)
+bool block_counts(struct block *block, int64_t who)
 {
-    count(block, job);
+    count(block, who);
     return block->in_a_row >= block->saved.needed;
 }
 

@@ -69,8 +69,8 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
                                instant now);
 /* It is held, whatever was counted. */
 void block_hold(struct block *block, instant now);
-/* The second address refused a job. Whether it is to be held. */
-bool block_counts(struct block *block, int64_t job);
+/* The second address refused somebody: a tenant, or a job where there is one tenant only. Whether it is to be held. */
+bool block_counts(struct block *block, int64_t who);
 /* An answer came that nobody gives to whom it refuses. True: it was held. */
 bool block_went_well(struct block *block);
 /* What it was held for is held otherwise, or is over; what is known of whom stays. */

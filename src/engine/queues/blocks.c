@@ -18,15 +18,17 @@ enum {
 };
 
 /* "job 17 of tenant acme was refused: http:403, HTTP 403 ..." It goes to the log, to the trail and to people. */
-static void append_reason(struct buffer *out, const struct job *job, const struct answer *answer, bool unsent)
+static void append_reason(struct buffer *out, const struct job *job, const struct answer *answer, bool unsent, bool first)
 {
     struct buffer text;
     buffer_init(&text, HOLD_REASON_BYTES_MAX);
     redact(&text, answer->text, HOLD_REASON_BYTES_MAX);
-    buffer_printf(out, "%s %.*s", unsent ? "nothing can be sent, as seen with job" : "job", SLICE_ARG(job->id));
+    if (unsent)
+        buffer_printf(out, "nothing can be sent%s, as seen with ", first ? "" : " to the second address");
+    buffer_printf(out, "job %.*s", SLICE_ARG(job->id));
     if (job->tenant.len > 0)
         buffer_printf(out, " of tenant %.*s", SLICE_ARG(job->tenant));
-    buffer_append_text(out, unsent ? ": " : " was refused: ");
+    buffer_append_text(out, unsent ? ": " : first ? " was refused: " : " was refused at the second address: ");
     if (answer->code.len > 0)
         buffer_printf(out, "%.*s, ", SLICE_ARG(answer->code));
     buffer_append(out, buffer_slice(&text));
@@ -118,7 +120,7 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     enum block_scope scope = block_refused(&dest->gate.block, &lane->block, &refusal, now);
     dest->saved.looked = dest->saved.looked || held; /* when to look next is to outlive a crash */
     buffer_init(&reason, REASON_BYTES_MAX);
-    append_reason(&reason, job, answer, unsent);
+    append_reason(&reason, job, answer, unsent, true);
     if (scope == BLOCK_DESTINATION)
         hold_dest(dest, job, answer, buffer_slice(&reason), now);
     else if (scope == BLOCK_TENANT)
@@ -129,15 +131,22 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     engine_wake(engine);
 }
 
+/* As at the first address: two tenants, or two jobs of an only one; and nobody where the accounts are the tenants' own. */
+static bool second_refuses_all(struct dest *dest, const struct job *job)
+{
+    if (!dest->config || dest->config->blocked == BLOCKED_TENANT || was_refused(job))
+        return false;
+    return block_counts(&dest->fallback.block, dest->queue.tenants <= 1 ? job->seq : job->lane);
+}
+
 void fallback_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                       bool unsent)
 {
-    bool counts = unsent || (!was_refused(job) && block_counts(&dest->fallback.block, job->seq));
     struct buffer reason;
-    if (!counts)
+    if (!unsent && !second_refuses_all(dest, job))
         return;
     buffer_init(&reason, REASON_BYTES_MAX);
-    append_reason(&reason, job, answer, unsent);
+    append_reason(&reason, job, answer, unsent, false);
     fallback_block(engine, dest, buffer_slice(&reason));
     buffer_release(&reason);
 }
