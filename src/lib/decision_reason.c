@@ -28,7 +28,7 @@ static const char *stop_reason(const struct decision *decision)
     case VERDICT_COMPLETE:
         return duplicate ? "Arrived with an earlier attempt" : "Delivered";
     case VERDICT_BLOCK:
-        return "Destination refuses us (credentials, certificate or account), an operator must act";
+        return "Refused, or nothing can be sent as it is set; hold it until that is mended, no retry is spent";
     case VERDICT_SPLIT:
         return "Taken in part, treat each part by its own outcome";
     case VERDICT_EXPIRED:

@@ -110,4 +110,5 @@ check "and is what the alert says" until_true says alerts --alert blocked -- \
 ask why s1
 check "and why" ended 0 'destination secure is held (nothing can be sent' curl:60 'insist dest resume secure'
 check "nobody speaks of credentials" sh -c "! '$insist' alerts | grep -qi credential && ! '$insist' why s1 | grep -qi credential"
+check "nor does the trail" sh -c "'$insist' events --job s1 -o json >'$work/trail' && grep -q curl:60 '$work/trail' && ! grep -qi credential '$work/trail'"
 finish

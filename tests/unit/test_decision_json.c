@@ -187,7 +187,7 @@ static const struct verdict_case {
     { "wait is never exhausted", EVERY "\"DOWN\",\"retryCount\":3}", true, NULL, "TRANSIENT", "hold",
       "Destination unavailable, waits without spending a retry, 3 of 3 used", 3, 480000 },
     { "blocked", EVERY "\"LOGIN\"}", false, "PERMANENT_ERROR", "PERMANENT", "block",
-      "Destination refuses us (credentials, certificate or account), an operator must act", 0, -1 },
+      "Refused, or nothing can be sent as it is set; hold it until that is mended, no retry is spent", 0, -1 },
     { "duplicate", EVERY "\"TWICE\"}", false, "PERMANENT_ERROR", "PERMANENT", "dead", "Destination has it already, not retried", 0, -1 },
     { "duplicate after doubt", EVERY "\"TWICE\",\"doubted\":true}", false, NULL, "PERMANENT", "complete",
       "Arrived with an earlier attempt", 0, -1 },
