@@ -78,7 +78,7 @@ static const struct setting retry_rows[] = {
           "is inside. `saturate`: drawn, then cut off.",
       .choices = clamps },
     { "max_elapsed", SETTING_DURATION, RETRY(elapsed_max_ms), "0s", "0s", "3650d",
-      .meaning = "No retry later than this after the first attempt. 0s: no such limit." },
+      .meaning = "No retry later than this after the first attempt, the last outage not counted. 0s: no such limit." },
     { "retry_after_max", SETTING_DURATION, RETRY(retry_after_max_ms), "1h", "0s", "365d",
       .meaning = "A destination's own wish (Retry-After) is believed up to this." },
     { "throttle_min", SETTING_DURATION, RETRY(throttle_min_ms), "30s", "0s", "30d",

@@ -86,7 +86,7 @@ static struct decision decide_on(const struct settlement_input *input, struct sl
         .priority = job->priority,
         .retry_after_ms = input->answer->retry_after_ms,
         .now = input->now,
-        .first_at = job->first_at,
+        .first_at = job->first_at != INSTANT_NONE ? instant_add(job->first_at, input->held_ms) : INSTANT_NONE,
         .deadline = job->deadline,
         .seed = input->seed + (uint64_t)job->generation, /* a redrive draws anew */
     };

@@ -19,6 +19,7 @@ struct settlement_input {
     instant now;
     int64_t retention_ms; /* of a completed job; 0: for ever */
     const struct outage *outage; /* that the send was to look at: what a failure costs is said there; NULL: none */
+    int64_t held_ms;      /* of the time since the job's first attempt that was an outage's: it is no delay of the job's */
     bool spared;          /* a failure that may pass is not the job's: it is held, and no try is spent */
     bool served;          /* others were, since the job was last told to wait: then that is about the job */
     double backoff_factor; /* of the waits, before the policy's bounds; 0: they do not adapt */

@@ -52,6 +52,40 @@ static int64_t is_away_at_times(struct world *world, const struct send *send, st
     return 20;
 }
 
+/* A bad answer, an outage, and bad answers after it: they are not too late, since the outage was no time of its own (C-69). */
+static int64_t bad_before_and_after(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)send;
+    if (*(int *)world->context >= 3) {
+        answer->outcome = OUTCOME_DELIVERED;
+        return 20;
+    }
+    ++*(int *)world->context;
+    answer->code = SLICE("http:500");
+    answer->text = SLICE("HTTP 500");
+    return 20;
+}
+
+static void an_outage_is_no_time_of_a_jobs(void **state)
+{
+    int failures = 0;
+    struct world world = { .destination = bad_before_and_after, .context = &failures };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(", retry: { base: 10s, floor: 1s, cap: 1m, max_retries: 9, max_elapsed: 1h }"
+                           ", contingency: { ramp: [5], stable: 1m, check: 5m }"), began);
+    world_add(&world, "d", "A", "j", "x");
+    world_run_for(&world, 5000);
+    assert_int_equal(failures, 1);
+    assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error), STATUS_OK);
+    world_run_for(&world, INT64_C(3) * 3600 * 1000);
+    assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+    world_run_for(&world, 50 * 60 * 1000);
+    assert_int_equal(failures, 3); /* one of them on the way back, which is free */
+    assert_int_equal(world_job(&world, "A", "j").state, STATE_COMPLETED);
+    world_end(&world);
+}
+
 /* A-22 C-69 S3-001 S3-002 S3-006 S4-044 S4-046. Invariants 4 and 8: nothing is used up, only looks are sent, and the way back is a ramp. */
 static void an_outage_of_three_hours_costs_nothing(void **state)
 {
@@ -636,6 +670,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_of_three_hours_costs_nothing),
+        cmocka_unit_test(an_outage_is_no_time_of_a_jobs),
         cmocka_unit_test(a_last_try_in_an_outage_is_held),
         cmocka_unit_test(an_open_breaker_spends_nothing),
         cmocka_unit_test(a_good_destination_gets_all_its_concurrency),

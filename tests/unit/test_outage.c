@@ -318,11 +318,39 @@ static void a_relapse_is_no_new_outage(void **state)
     assert_int_equal(looks_soon_ms(500), 500);
 }
 
+/* So much of a job's time was not its own. */
+static void how_long_it_lasted(void **state)
+{
+    (void)state;
+    static const struct { const char *name; instant since, ended, from, now; int64_t ms; } cases[] = {
+        { "there was none", INSTANT_NONE, INSTANT_NONE, 500, 2000, 0 },
+        { "the job was never sent", 1000, 1500, INSTANT_NONE, 2000, 0 },
+        { "all of it is since then", 1000, 1500, 500, 2000, 500 },
+        { "a part is", 1000, 1500, 1200, 2000, 300 },
+        { "it was over by then", 1000, 1500, 1600, 2000, 0 },
+        { "it lasts", 1000, INSTANT_NONE, 500, 2000, 1000 },
+        { "it lasts longer than the job", 1000, INSTANT_NONE, 1700, 2000, 300 },
+        { "the clock went back", 1000, 3000, 500, 2000, 1000 },
+        { "the clock went back before it", 1000, INSTANT_NONE, 500, 900, 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct outage outage;
+        outage_init(&outage);
+        if (cases[i].since != INSTANT_NONE)
+            outage_holds(&outage, 0, cases[i].since);
+        if (cases[i].ended != INSTANT_NONE)
+            outage_ends(&outage, cases[i].ended);
+        int64_t ms = outage_lasted_ms(&outage, cases[i].from, cases[i].now);
+        check(ms == cases[i].ms, "%s: %lld", cases[i].name, (long long)ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_failure_costs),
         cmocka_unit_test(a_relapse_is_no_new_outage),
+        cmocka_unit_test(how_long_it_lasted),
         cmocka_unit_test(an_outage_of_three_hours),
         cmocka_unit_test(a_breaker_alone_spends_no_tries_either),
     };

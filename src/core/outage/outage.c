@@ -36,6 +36,15 @@ void outage_ends(struct outage *outage, instant now)
         outage->ended_at = now;
 }
 
+int64_t outage_lasted_ms(const struct outage *outage, instant from, instant now)
+{
+    if (outage->since == INSTANT_NONE || from == INSTANT_NONE)
+        return 0;
+    instant begin = outage->since > from ? outage->since : from;
+    instant end = outage_lasts(outage) || outage->ended_at > now ? now : outage->ended_at;
+    return end > begin ? end - begin : 0;
+}
+
 void outage_went_well(struct outage *outage, instant now)
 {
     if (outage_lasts(outage))

@@ -33,6 +33,8 @@ void outage_holds(struct outage *outage, int64_t relapse_ms, instant now);
 /* Nothing does. */
 void outage_ends(struct outage *outage, instant now);
 bool outage_lasts(const struct outage *outage);
+/* How much of the time from `from` until now the last one took, or the one that lasts. */
+int64_t outage_lasted_ms(const struct outage *outage, instant from, instant now);
 /* A send of it went well. */
 void outage_went_well(struct outage *outage, instant now);
 

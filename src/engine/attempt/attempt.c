@@ -159,6 +159,7 @@ static void attempt_answered(struct attempt *attempt, const struct answer *answe
         .now = engine_now(engine),
         .retention_ms = engine->config->retention_completed_ms,
         .outage = attempt_outage(attempt, &elsewhere),
+        .held_ms = outage_lasted_ms(&attempt->dest->gate.outage, attempt->job.first_at, engine_now(engine)),
         .served = job_waits_alone(attempt->gate, &attempt->job),
         .backoff_factor = dest_backoff_factor(attempt->dest, attempt->send.destination, engine_now(engine)),
     };

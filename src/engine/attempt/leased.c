@@ -227,6 +227,7 @@ enum status engine_nack(struct engine *engine, struct lease_nack *nack, struct a
         .destination = dest->config, .job = nack->job, .answer = &nack->answer, .seed = engine->seed, .now = now,
         .retention_ms = engine->config->retention_completed_ms,
         .outage = leased && leased->pass.probe ? &dest->gate.outage : NULL,
+        .held_ms = outage_lasted_ms(&dest->gate.outage, nack->job->first_at, now),
         .served = job_waits_alone(&dest->gate, nack->job),
         .backoff_factor = dest_backoff_factor(dest, dest->config, now),
     };

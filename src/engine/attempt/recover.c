@@ -65,6 +65,7 @@ static enum status settle_orphan(struct engine *engine, const struct dest *dest,
         .seed = engine->seed,
         .now = engine_now(engine),
         .outage = lease_is_look(engine, job) ? &dest->gate.outage : NULL,
+        .held_ms = outage_lasted_ms(&dest->gate.outage, job->first_at, engine_now(engine)),
     };
     *ret_orphan = (struct orphan){ .job = job, .leased = leased };
     enum status status = settlement_make(&input, memory, op, &ret_orphan->settlement);
