@@ -11,6 +11,7 @@ enum status change_insert_check(const struct op_insert *insert)
 
 void change_insert(const struct op_insert *insert, instant now, struct job *ret_job)
 {
+    assert(change_insert_check(insert) == STATUS_OK);
     *ret_job = (struct job){
         .state = STATE_PENDING,
         .priority = insert->priority,
@@ -94,12 +95,14 @@ static struct slice error_text_cut(struct slice text)
 
 static instant dead_expires_at(instant now, int64_t ttl_ms)
 {
+    assert(ttl_ms >= 0);
     return ttl_ms > 0 ? instant_add(now, ttl_ms) : INSTANT_NONE;
 }
 
 /* A job given back untried has no outcome; what the last real attempt said stays. */
 static void outcome_keep(struct job *job, const struct op_settle *settle)
 {
+    assert(job->state == STATE_RUNNING);
     bool happened = settle->outcome != OUTCOME_NONE;
     if (happened) {
         job->last_class = settle->outcome;
@@ -161,6 +164,7 @@ static bool is_leased(const struct job *job, int64_t token)
 
 static enum status settle_apply(struct op_settle *settle, instant now, struct job *job, struct change *change)
 {
+    assert(!job || job->seq == settle->seq);
     change->event = settle_event_type(settle->event);
     if (change->event == EVENT_TYPE_NONE || settle->outcome < OUTCOME_NONE || settle->outcome >= OUTCOME_COUNT ||
         settle->step < STEP_SEND || settle->step > STEP_POLL)
@@ -177,6 +181,7 @@ static enum status settle_apply(struct op_settle *settle, instant now, struct jo
 
 static enum status extend_apply(const struct op_extend *extend, instant now, struct job *job, struct change *change)
 {
+    assert(!job || job->seq == extend->seq);
     if (!is_leased(job, extend->token))
         return STATUS_CONFLICT;
     job->lease_until = extend->lease_until;
@@ -190,6 +195,7 @@ static enum status extend_apply(const struct op_extend *extend, instant now, str
 /* A dead letter starts over. Its last error stays to be read; a deadline that has passed would kill it again at once. */
 static void start_over(struct job *job, instant now)
 {
+    assert(job->state == STATE_DEAD || job->state == STATE_COMPLETED);
     job->generation++;
     job->attempts = 0;
     job->retry_count = 0;
@@ -209,6 +215,7 @@ static void start_over(struct job *job, instant now)
 /* A waiting job is only hurried: what it has spent stays spent, and what may have arrived is not sent a second time. */
 static void redrive(struct job *job, const struct op_job *op, instant now)
 {
+    assert(job->lease_token == 0);
     if (job->state == STATE_DEAD || job->state == STATE_COMPLETED)
         start_over(job, now);
     job->state = STATE_PENDING;
@@ -255,6 +262,7 @@ static void named_change(const struct store_op *op, instant now, struct job *job
 
 static enum status named_apply(struct store_op *op, instant now, struct job *job, struct change *change)
 {
+    assert(op->kind == OP_CANCEL || op->kind == OP_PRIORITIZE || op->kind == OP_REDRIVE || op->kind == OP_PURGE);
     if (op->kind == OP_PRIORITIZE && (op->job.priority < 0 || op->job.priority >= PRIORITY_COUNT))
         return STATUS_INVALID;
     if (!job)
@@ -300,6 +308,7 @@ static instant promote_expires_at(const struct op_promote *promote, struct slice
 
 static void expire(const struct op_promote *promote, instant now, struct job *job, struct change *change)
 {
+    assert(job->deadline != INSTANT_NONE && job->deadline <= now);
     char at[INSTANT_TEXT_BYTES];
     if (job->last_error.len == 0) {
         instant_format(job->deadline, at);
@@ -396,6 +405,7 @@ void lane_counts_change(struct lane_counts *counts, const struct job *before, co
 
 struct event change_event(enum event_type type, const struct job *job, struct slice data)
 {
+    assert(type > EVENT_TYPE_NONE && type < EVENT_TYPE_COUNT);
     return (struct event){ .type = type, .state = job->state, .attempt = job->attempts, .destination = job->destination,
                            .tenant = job->tenant, .job = job->id, .data = data, .previous = job->last_event };
 }

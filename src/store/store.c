@@ -25,6 +25,7 @@ static const unsigned char base32_values[256] = {
 static enum status find_backend(const struct store_backend *backends, struct slice address,
                                 const struct store_backend **ret_backend, struct error *err)
 {
+    assert(backends);
     while (backends->scheme && !slice_has_prefix(address, slice_from(backends->scheme)))
         backends++;
     *ret_backend = backends;
@@ -43,6 +44,7 @@ enum status store_check(const struct store_backend *backends, struct slice addre
 enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
                        struct store **ret_store, struct error *err)
 {
+    assert(settings && ret_store);
     const struct store_backend *backend;
     enum status status = find_backend(backends, address, &backend, err);
     if (status != STATUS_OK)
@@ -59,6 +61,7 @@ static enum status visited(enum status status, struct error *err)
 enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
                             void *context, struct error *err)
 {
+    assert(reader && visit);
     enum status status;
     int64_t after = 0;
     size_t count;
@@ -78,6 +81,7 @@ enum status store_each_lane(struct store_reader *reader, enum status (*visit)(vo
 enum status store_each_saved(struct store_reader *reader, struct slice space,
                             enum status (*visit)(void *context, const struct saved *saved), void *context, struct error *err)
 {
+    assert(space.len > 0 && visit);
     struct buffer before; /* the last name of the page */
     enum status status;
     size_t count;
@@ -103,6 +107,7 @@ enum status store_each_saved(struct store_reader *reader, struct slice space,
 
 int64_t pending_share(const struct store_settings *settings, int64_t tenants)
 {
+    assert(tenants >= 0);
     if (settings->pending_per_tenant > 0)
         return settings->pending_per_tenant;
     return tenants > 1 && settings->pending_max > 1 ? settings->pending_max / 2 : 0;
@@ -110,6 +115,7 @@ int64_t pending_share(const struct store_settings *settings, int64_t tenants)
 
 void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more)
 {
+    assert(sum != more);
     sum->pending += more->pending;
     sum->running += more->running;
     sum->waiting += more->waiting;
@@ -162,12 +168,14 @@ static void digest_number(SHA256_CTX *sha, int64_t value)
 /* With its length, so that no two sequences of texts run together to the same bytes. */
 static void digest_text(SHA256_CTX *sha, struct slice text)
 {
+    assert(text.len == 0 || text.data);
     digest_number(sha, (int64_t)text.len);
     SHA256_Update(sha, text.data, text.len);
 }
 
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
 {
+    assert(insert->destination.len > 0);
     unsigned char whole[SHA256_DIGEST_LENGTH];
     SHA256_CTX sha;
     SHA256_Init(&sha);
@@ -181,6 +189,7 @@ void job_digest(const struct op_insert *insert, unsigned char ret_digest[16])
 
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1])
 {
+    assert(now >= 0); /* ten digits have no sign */
     uint64_t time = (uint64_t)now;
     for (int i = ID_TIME_DIGITS - 1; i >= 0; i--, time >>= BASE32_BITS)
         ret_id[i] = base32_digits[time & 31];

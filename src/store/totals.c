@@ -45,6 +45,7 @@ void totals_unlock(struct totals *totals)
 /* Under the lock. NULL: no memory. */
 static struct total *total_get(struct totals *totals, struct slice destination)
 {
+    assert(destination.len > 0);
     struct total *total = map_get(&totals->by_name, destination);
     if (total)
         return total;
@@ -77,6 +78,7 @@ enum status totals_join(struct totals *totals, struct slice destination, struct 
 
 enum status totals_add_gone(struct totals *totals, struct slice destination, int64_t completed, int64_t cancelled)
 {
+    assert(completed >= 0 && cancelled >= 0);
     totals_lock(totals);
     struct total *total = total_get(totals, destination);
     if (total) {
@@ -141,6 +143,7 @@ void totals_tell(struct totals_lane *lane, const struct lane_counts *counts)
 /* Whether the one at `a` has more jobs than the one at `b`. */
 static bool is_larger(const struct heap *heap, size_t a, size_t b)
 {
+    assert(a < heap->count && b < heap->count);
     const struct heap_node *x = heap->nodes[a], *y = heap->nodes[b];
     return x->key != y->key ? x->key < y->key : x->tie < y->tie;
 }
@@ -148,6 +151,7 @@ static bool is_larger(const struct heap *heap, size_t a, size_t b)
 /* The first `max` of a heap in order, without a change of it: each one's children come into question after it. */
 static size_t heap_firsts(const struct heap *heap, size_t max, size_t *places, size_t *open)
 {
+    assert(max == 0 || (places && open));
     size_t count = 0, open_count = 0;
     if (heap->count > 0)
         open[open_count++] = 0;
@@ -168,6 +172,7 @@ static size_t heap_firsts(const struct heap *heap, size_t max, size_t *places, s
 static enum status total_read(const struct total *total, size_t largest_max, struct arena *memory, size_t *places,
                               struct destination_total *ret_total)
 {
+    assert(total->tenants >= 0 && (size_t)total->tenants <= total->joined);
     size_t count = heap_firsts(&total->largest, largest_max, places, places + largest_max);
     struct lane *lanes = arena_alloc_array(memory, count, sizeof *lanes);
     *ret_total = (struct destination_total){

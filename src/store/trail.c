@@ -22,6 +22,7 @@ struct gathered {
 
 static void gathered_flush(struct gathered *gathered)
 {
+    assert(gathered->used <= sizeof gathered->bytes);
     SHA256_Update(gathered->sha, gathered->bytes, gathered->used);
     gathered->used = 0;
 }
@@ -49,6 +50,7 @@ static void digest_number(struct gathered *gathered, int64_t value)
 /* With its length, so that no two sequences of texts run together to the same bytes. */
 static void digest_text(struct gathered *gathered, struct slice text)
 {
+    assert(text.len == 0 || text.data);
     digest_number(gathered, (int64_t)text.len);
     digest_bytes(gathered, text.data, text.len);
 }
@@ -90,6 +92,7 @@ static void hash_end(SHA256_CTX *sha, const struct trail_key *key, unsigned char
 /* Of what was erased the digest is all that is left; of nothing it is zeros, and there is no salt. */
 static void data_digest(const struct event *event, unsigned char ret_digest[EVENT_HASH_BYTES])
 {
+    assert(event->form != EVENT_FORM_PLAIN);
     static const unsigned char none[EVENT_SALT_BYTES];
     SHA256_CTX sha;
     if (event->erased) {
@@ -138,6 +141,7 @@ void trail_chain(const struct trail_key *key, const unsigned char before[EVENT_H
 
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event)
 {
+    assert(event->form != EVENT_FORM_KEYED);
     trail_chain(NULL, before, event);
 }
 
@@ -259,6 +263,7 @@ void trail_check_begin(struct trail_check *check, const struct trail_key *key, c
 
 static enum status expect_here(struct trail_check *check, struct error *err)
 {
+    assert(check->expected_count == 0 || check->expected);
     for (size_t i = 0; i < check->expected_count; i++) {
         const struct trail_head *expected = &check->expected[i];
         if (expected->number == check->at.number && memcmp(expected->hash, check->at.hash, EVENT_HASH_BYTES) != 0)

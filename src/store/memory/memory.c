@@ -31,6 +31,7 @@ static enum status id_made(struct memory_store *store, instant now, int64_t seq,
 
 static enum status insert_again(struct op_insert *insert, const struct memory_job *job, struct arena *memory)
 {
+    assert(job->name->job == job);
     unsigned char digest[sizeof job->digest];
     job_digest(insert, digest);
     if (memcmp(digest, job->digest, sizeof digest) != 0)
@@ -45,6 +46,7 @@ static enum status insert_again(struct op_insert *insert, const struct memory_jo
 /* Whether the queue is, or its tenant's share of it. */
 static bool is_full(const struct memory_store *store, struct op_insert *insert)
 {
+    assert(store->numbers.backlog >= 0);
     insert->ret_tenant_full = false;
     if (insert->beyond_limit)
         return false;
@@ -89,6 +91,7 @@ static enum status apply_insert(struct memory_store *store, instant now, struct 
 static enum status job_become(struct memory_store *store, instant now, struct memory_job *job, const struct job *after,
                               enum event_type type, struct slice data)
 {
+    assert(job->job.seq == after->seq);
     enum status status = memory_job_become(store, job, after);
     if (status != STATUS_OK || type == EVENT_TYPE_NONE)
         return status;
@@ -108,6 +111,7 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
 /* The one that a claim takes next; NULL: none of those that are wanted. */
 static struct memory_job *claim_next(const struct memory_lane *lane, const struct op_claim *claim, size_t looks)
 {
+    assert(lane->counts.ready > 0);
     instant failed_last = claim->failed_last;
     struct tree_node *node = tree_first(&lane->ready);
     struct memory_job *first = CONTAINER_OF(node, struct memory_job, by_place), *longest_ago = NULL;
@@ -157,6 +161,7 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
 static enum status job_delete(struct memory_store *store, instant now, struct memory_job *job, enum event_type type,
                               struct slice data)
 {
+    assert(job->name->job == job);
     enum status status = STATUS_OK;
     if (type != EVENT_TYPE_NONE)
         status = memory_event_add(store, now, type, job, SLICE(""), data);
@@ -166,6 +171,7 @@ static enum status job_delete(struct memory_store *store, instant now, struct me
 /* OP_SETTLE, OP_EXTEND and what is done by name. `job` NULL: there is none. */
 static enum status apply_to(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job)
 {
+    assert(!job || job->lane->id == job->job.lane);
     struct job after;
     struct change change;
     if (job)
@@ -196,6 +202,7 @@ struct ready_list {
 
 static enum status ready_count(struct ready_list *list, struct memory_lane *lane, int ready, int dead)
 {
+    assert(ready != 0 || dead != 0);
     if (lane->mark == list->mark) {
         list->lanes[lane->mark_index].count += ready;
         list->lanes[lane->mark_index].dead += dead;
@@ -222,6 +229,7 @@ static enum status ready_count(struct ready_list *list, struct memory_lane *lane
 
 static enum status expired_name(struct op_promote *promote, const struct memory_job *expired, struct arena *memory)
 {
+    assert(promote->ret_expired > 0 && expired->job.state == STATE_DEAD);
     if (!promote->ret_expired_jobs)
         promote->ret_expired_jobs = arena_alloc_array(memory, promote->max, sizeof *promote->ret_expired_jobs);
     return promote->ret_expired_jobs
@@ -232,6 +240,7 @@ static enum status expired_name(struct op_promote *promote, const struct memory_
 static enum status promote_one(struct memory_store *store, instant now, struct store_op *op, struct memory_job *job,
                                struct ready_list *list)
 {
+    assert(job->timed);
     struct job after = job->job;
     struct change change;
     change_due(&op->promote, now, &after, &change);
@@ -284,6 +293,7 @@ static struct memory_job *orphan_next(const struct memory_store *store, const st
 
 static enum status apply_orphans(struct memory_store *store, struct store_op *op, struct arena *memory)
 {
+    assert(op->kind == OP_ORPHANS);
     struct op_orphans *orphans = &op->orphans;
     size_t count = 0;
     for (struct memory_job *job = NULL; count < orphans->max && (job = orphan_next(store, orphans, job));)
@@ -321,6 +331,7 @@ static enum status apply_destination(struct memory_store *store, instant now, st
 /* Only from the oldest on: what is kept has no gaps. */
 static enum status apply_trim(struct memory_store *store, instant now, struct store_op *op)
 {
+    assert(store->numbers.trimmed <= store->events_count);
     size_t *trimmed = &store->numbers.trimmed;
     op->trim.ret_deleted = 0;
     while (op->trim.ret_deleted < op->trim.max && *trimmed < store->events_count &&
@@ -344,6 +355,7 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
 /* STATUS_NO_MEMORY is the store's failure, anything else the operation's own. */
 static enum status apply_one(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
+    assert(op->kind <= OP_TRIM);
     if (op->data.len > EVENT_DATA_BYTES_MAX)
         return STATUS_LIMIT;
     switch (op->kind) {
@@ -407,6 +419,7 @@ static enum status memory_sync(struct store *base, struct error *err)
 
 static enum status memory_backup(struct store *base, const char *path, struct error *err)
 {
+    assert(base->ops == &memory_store_ops);
     (void)base;
     return error_set(err, STATUS_UNSUPPORTED, "a store in memory cannot be backed up to %s; use a sqlite: store", path);
 }
@@ -445,6 +458,7 @@ const struct store_ops memory_store_ops = {
 enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,
                               struct error *err)
 {
+    assert(settings && ret_store);
     (void)ignored;
     struct memory_store *store = calloc(1, sizeof *store);
     if (!store || totals_init(&store->totals) != STATUS_OK || pthread_mutex_init(&store->mutex, NULL) != 0) {

@@ -22,6 +22,7 @@ static struct memory_store *reader_lock(struct store_reader *base)
 /* Ends every read, good or bad. */
 static enum status reader_unlock(struct memory_store *store, enum status status, struct error *err)
 {
+    assert(status != STATUS_IO && status != STATUS_CORRUPT); /* there is no disk */
     pthread_mutex_unlock(&store->mutex);
     if (status == STATUS_NO_MEMORY)
         return error_set(err, status, "memory ran out while reading");
@@ -68,6 +69,7 @@ enum status memory_reader_job_seq(struct store_reader *base, int64_t seq, bool w
 
 static bool matches(const struct job *job, const struct job_filter *filter)
 {
+    assert(job->state != STATE_NONE);
     if (filter->state != STATE_NONE && filter->state != job->state)
         return false;
     if (filter->destination.len > 0 && !slice_equal(filter->destination, job->destination))
@@ -110,6 +112,7 @@ enum status memory_reader_jobs(struct store_reader *base, const struct job_filte
 static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
                               struct event *ret_event)
 {
+    assert(number > 0);
     struct slice data = { event->data, event->data_len };
     struct event copy = {
         .number = number,
@@ -161,6 +164,7 @@ enum status memory_reader_events(struct store_reader *base, int64_t after, size_
 static enum status events_of(const struct memory_store *store, const struct memory_name *name, size_t max,
                              struct arena *memory, struct event **ret_events, size_t *ret_count)
 {
+    assert(max <= STORE_PAGE_MAX);
     const struct memory_event *event;
     int64_t last = name ? name->last_event : 0;
     size_t count = 0;
@@ -190,6 +194,7 @@ enum status memory_reader_history(struct store_reader *base, struct slice tenant
 
 static enum status lane_copy(const struct memory_lane *lane, struct arena *memory, struct lane *ret_lane)
 {
+    assert(lane->id > 0);
     *ret_lane = (struct lane){ .id = lane->id,
                                .destination = arena_copy(memory, lane->link.first),
                                .tenant = arena_copy(memory, lane->link.second),
@@ -200,6 +205,7 @@ static enum status lane_copy(const struct memory_lane *lane, struct arena *memor
 static enum status lanes_after(const struct memory_store *store, size_t first, size_t max, struct arena *memory,
                                struct lane **ret_lanes, size_t *ret_count)
 {
+    assert(max <= STORE_PAGE_MAX);
     size_t left = first < store->lane_count ? store->lane_count - first : 0;
     size_t count = left < max ? left : max;
     struct lane *lanes = arena_alloc_array(memory, count, sizeof *lanes);
@@ -279,6 +285,7 @@ static int last_name_first(const void *a, const void *b)
 static enum status kept_before(const struct memory_store *store, struct slice space, struct slice before, size_t max,
                                struct arena *memory, struct saved **ret_saved, size_t *ret_count)
 {
+    assert(max <= STORE_PAGE_MAX);
     struct saved *kept = arena_alloc_array(memory, store->kept.count, sizeof *kept);
     size_t count = 0, cursor = 0;
     if (!kept)

@@ -9,6 +9,7 @@ enum { UNDOS_KEPT_MAX = 64 * 1024, LIST_FIRST = 64 };
 /* Appends to `at` a terminated copy of `text`. */
 static struct slice text_put(char **at, struct slice text)
 {
+    assert(text.len == 0 || text.data);
     char *copy = *at;
     if (text.len > 0)
         memcpy(copy, text.data, text.len);
@@ -38,6 +39,7 @@ static enum status text_copy(struct slice value, struct slice *ret_text)
 
 static void name_release(struct memory_store *store, struct memory_name *name)
 {
+    assert(name->references > 0);
     if (--name->references > 0)
         return;
     names_remove(&store->names, &name->link);
@@ -60,6 +62,7 @@ static void job_free(struct memory_store *store, struct memory_job *job)
 /* Among its tenant's: the first one stands for the tenant. */
 static enum status tenant_link(struct memory_store *store, struct memory_lane *lane)
 {
+    assert(!lane->next_of_tenant);
     struct slice tenant = lane->link.second;
     struct memory_lane *first = map_get(&store->tenants, tenant);
     if (!first) {
@@ -99,6 +102,7 @@ int64_t memory_tenant_waiting(const struct memory_store *store, struct slice ten
 /* Into the trees that its state asks for. */
 static void job_place(struct memory_store *store, struct memory_job *job)
 {
+    assert(!job->job.ready || job->job.state == STATE_PENDING || job->job.state == STATE_WAITING);
     if (job->job.ready)
         tree_add(&job->lane->ready, &job->by_place, job->job.rank, job->job.seq);
     else if (job->job.state == STATE_RUNNING)
@@ -111,6 +115,7 @@ static void job_place(struct memory_store *store, struct memory_job *job)
 
 static void job_displace(struct memory_store *store, struct memory_job *job)
 {
+    assert(!job->timed || job->by_time.key == job_due(&job->job));
     if (job->job.ready)
         tree_remove(&job->lane->ready, &job->by_place);
     else if (job->job.state == STATE_RUNNING)
@@ -153,6 +158,7 @@ void memory_begin(struct memory_store *store)
 
 static void undo_one(struct memory_store *store, struct undo *undo)
 {
+    assert(undo->kind <= UNDO_SAVED_NEW);
     struct memory_job *job = undo->job;
     switch (undo->kind) {
     case UNDO_JOB_NEW:
@@ -206,6 +212,7 @@ static void undos_clear(struct memory_store *store)
 
 void memory_rollback(struct memory_store *store)
 {
+    assert(store->numbers.event >= store->numbers_before.event);
     /* Events first: the jobs' undos may free the names that they refer to. */
     for (; store->numbers.event > store->numbers_before.event; store->numbers.event--) {
         struct memory_event *event = store->events[store->events_start + --store->events_count];
@@ -230,6 +237,7 @@ static void undo_told(const struct undo *undo)
 
 void memory_commit(struct memory_store *store)
 {
+    assert(store->numbers.trimmed <= store->events_count);
     totals_lock(&store->totals);
     for (size_t i = 0; i < store->undo_count; i++)
         undo_told(&store->undos[i]);
@@ -256,6 +264,7 @@ void memory_commit(struct memory_store *store)
 enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
                             struct memory_lane **ret_lane)
 {
+    assert(destination.len > 0);
     struct names_link *link = names_find(&store->lanes, destination, tenant);
     if (link) {
         *ret_lane = CONTAINER_OF(link, struct memory_lane, link);
@@ -315,6 +324,7 @@ static struct memory_name *name_get(struct memory_store *store, struct slice ten
 
 static void job_fill(struct memory_job *job, const struct op_insert *insert, instant now, int64_t seq)
 {
+    assert(job->lane && job->name);
     struct slice payload = job->job.payload;
     char *at = job->text;
     change_insert(insert, now, &job->job);
@@ -395,6 +405,7 @@ static enum status texts_become(struct memory_store *store, struct job *job, con
 
 enum status memory_job_become(struct memory_store *store, struct memory_job *job, const struct job *after)
 {
+    assert(job->name->job == job && job->job.seq == after->seq);
     if (texts_become(store, &job->job, after) != STATUS_OK)
         return STATUS_NO_MEMORY;
     struct job *before = malloc(sizeof *before);
@@ -422,6 +433,7 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
 
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job)
 {
+    assert(job->name->job == job);
     struct undo *undo = undo_new(store, UNDO_JOB_GONE);
     if (!undo)
         return STATUS_NO_MEMORY;
@@ -437,6 +449,7 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
 enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
                             struct memory_kept **ret_saved)
 {
+    assert(space.len > 0 && name.len > 0);
     struct names_link *link = names_find(&store->kept, space, name);
     if (link) {
         *ret_saved = CONTAINER_OF(link, struct memory_kept, link);
@@ -460,6 +473,7 @@ enum status memory_kept_get(struct memory_store *store, struct slice space, stru
 
 static enum status events_reserve(struct memory_store *store)
 {
+    assert(store->events_start + store->events_count <= store->events_capacity);
     if (store->events_start + store->events_count < store->events_capacity)
         return STATUS_OK;
     if (store->events_start > store->events_count) {
@@ -485,6 +499,7 @@ void memory_event_salt(struct event *event)
 
 int64_t memory_event_previous(enum event_type type, int64_t before)
 {
+    assert(before >= 0);
     return type == EVENT_TYPE_ACCEPTED ? 0 : before;
 }
 
@@ -542,6 +557,7 @@ struct memory_job *memory_job_find(const struct memory_store *store, int64_t seq
 
 int64_t memory_event_first(const struct memory_store *store)
 {
+    assert(store->numbers.event >= (int64_t)store->events_count);
     return store->numbers.event - (int64_t)store->events_count + 1;
 }
 

@@ -1,9 +1,8 @@
 /*
  * state.h - what the memory store holds, and how a batch is undone.
  *
- * Inside store_memory*.c only. A batch changes things in place and writes down how to undo each
- * change before it makes it. Undoing allocates nothing, so it cannot fail: that is what makes a batch
- * atomic when memory runs out in its middle. What a batch deletes is freed when it is committed.
+ * A batch changes things in place and writes down how to undo each change before it makes it. Undoing allocates nothing, so
+ * it cannot fail: so a batch is atomic when memory runs out in its middle. What it deletes is freed when it is committed.
  */
 #ifndef STORE_MEMORY_STATE_H
 #define STORE_MEMORY_STATE_H

@@ -11,6 +11,7 @@
 
 static enum status batch_begin(struct sqlite_batch *batch)
 {
+    assert(sqlite3_get_autocommit(batch->store->db) && batch->store->touched_count == 0);
     batch->store->saved = batch->store->progress;
     return sqlite_run(batch, STATEMENT_BEGIN);
 }
@@ -21,6 +22,7 @@ static enum status batch_begin(struct sqlite_batch *batch)
  */
 static enum status batch_commit(struct sqlite_batch *batch)
 {
+    assert(!sqlite3_get_autocommit(batch->store->db)); /* invariant 1: all of it or nothing */
     struct sqlite_store *store = batch->store;
     int result = sqlite3_step(store->statements[STATEMENT_COMMIT]);
     sqlite3_reset(store->statements[STATEMENT_COMMIT]);
@@ -61,6 +63,7 @@ static void batch_rollback(struct sqlite_batch *batch)
 
 static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, size_t count)
 {
+    assert(count > 0 && count <= STORE_BATCH_OPS_MAX);
     enum status status = batch_begin(batch);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         ops[i].status = STATUS_OK;
@@ -84,6 +87,7 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
  */
 static enum status checkpoint_when_long(struct sqlite_store *store, struct error *err)
 {
+    assert(sqlite3_get_autocommit(store->db));
     if (store->wal_pages < store->checkpoint_pages)
         return STATUS_OK;
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -96,6 +100,7 @@ static enum status checkpoint_when_long(struct sqlite_store *store, struct error
 enum status sqlite_store_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                                struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     struct sqlite_store *store = (struct sqlite_store *)base;
     struct error ignored;
     struct sqlite_batch batch = { .store = store, .now = now, .memory = memory, .err = err ? err : &ignored };

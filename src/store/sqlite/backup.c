@@ -1,5 +1,6 @@
 #include "store/sqlite/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 /* In one step and so under one read transaction: the copy is of one moment, and the writer goes on beside it. */
 static enum status pages_copy(sqlite3 *from, sqlite3 *to, struct error *err)
 {
+    assert(from != to);
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
     if (!backup)
         return sqlite_failure(to, sqlite3_errcode(to), "begin the backup", err);
@@ -66,6 +68,7 @@ static enum status folder_sync(const char *path, struct error *err)
 
 enum status sqlite_store_backup(struct store *base, const char *path, struct error *err)
 {
+    assert(path[0]);
     const struct sqlite_store *store = (const struct sqlite_store *)base;
     char part[PATH_MAX];
     if (snprintf(part, sizeof part, "%s%s.part", path[0] == '/' ? "" : "./", path) >= (int)sizeof part)

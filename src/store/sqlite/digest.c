@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "store/sqlite/statement.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool sqlite_digest_possible(size_t len)
@@ -31,6 +32,7 @@ static void check_make(const struct op_insert *job, unsigned char ret_check[JOB_
 
 void sqlite_digest_make(const struct op_insert *insert, struct sqlite_row *row)
 {
+    assert(row->digest_len == 0);
     job_digest(insert, row->digest);
     check_make(insert, row->digest + JOB_DIGEST_BYTES);
     row->digest_len = JOB_DIGEST_BYTES_MAX;
@@ -38,6 +40,7 @@ void sqlite_digest_make(const struct op_insert *insert, struct sqlite_row *row)
 
 bool sqlite_digest_differs(const struct sqlite_row *row)
 {
+    assert(sqlite_digest_possible(row->digest_len));
     const struct job *job = &row->job;
     const struct op_insert insert = { .destination = job->destination, .content_type = job->content_type,
                                       .headers = job->headers, .payload = job->payload };
@@ -55,6 +58,7 @@ bool sqlite_digest_differs(const struct sqlite_row *row)
 
 enum status sqlite_digest_correct(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
 {
+    assert(sqlite_digest_possible(row->digest_len));
     sqlite3_stmt *about = batch->store->statements[STATEMENT_PAYLOAD_ABOUT];
     sqlite3_stmt *update = batch->store->statements[STATEMENT_DIGEST_UPDATE];
     bool found;

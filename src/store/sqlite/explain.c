@@ -3,6 +3,7 @@
  */
 #include "store/sqlite/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -35,6 +36,7 @@ static void folder_of(const char *path, char ret_folder[PATH_MAX])
 
 static void explain_folder(const char *path, enum status status, struct error *err)
 {
+    assert(status != STATUS_OK);
     char folder[PATH_MAX];
     folder_of(path, folder);
     if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
@@ -75,6 +77,7 @@ enum status sqlite_file_check(const char *path, struct error *err)
 
 enum status sqlite_explain(const char *path, enum status status, struct error *err)
 {
+    assert(status != STATUS_OK);
     struct stat facts;
     if (!err)
         return status;

@@ -3,6 +3,7 @@
 #include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ enum { URI_BYTES_MAX = 3 * PATH_MAX + 64 };
 
 enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path, struct error *err)
 {
+    assert(path);
     struct stat facts;
     if (stat(path, &facts) != 0 && errno == ENOENT)
         return error_set(err, STATUS_NOT_FOUND, "cannot open %s: %s", path, strerror(ENOENT));
@@ -29,6 +31,7 @@ enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path
 /* Opens it and reads its version: what is no store, or cannot be opened, is told here. */
 static enum status identify(const struct sqlite_outside *outside, int64_t *ret_version, struct error *err)
 {
+    assert(outside->path[0]);
     sqlite3 *db = NULL;
     enum status status = sqlite_connect_reader(&outside->store, &db, err);
     if (status == STATUS_OK)
@@ -39,6 +42,7 @@ static enum status identify(const struct sqlite_outside *outside, int64_t *ret_v
 
 enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err)
 {
+    assert(path && target);
     struct sqlite_outside outside;
     int64_t version;
     enum status status = sqlite_outside_init(&outside, path, err);
@@ -126,6 +130,7 @@ enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlit
 
 enum status sqlite_outside_version(const struct sqlite_outside *outside, bool older, int64_t *ret_version, struct error *err)
 {
+    assert(outside->path[0]);
     int64_t version = 0;
     int known = store_sqlite_schema_version();
     enum status status = identify(outside, &version, err);

@@ -17,6 +17,7 @@ struct sqlite_held {
 
 enum status sqlite_held_init(struct sqlite_store *store, struct error *err)
 {
+    assert(!store->held);
     store->held = calloc(HELD_ROWS, sizeof *store->held);
     store->held_era = 1;
     return store->held ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the rows of running jobs");
@@ -35,6 +36,7 @@ static struct sqlite_held *place_of(const struct sqlite_store *store, int64_t se
 /* Moves a text behind those already in `texts`; false: it does not fit. */
 static bool text_take(struct slice *text, char texts[HELD_TEXT_BYTES], size_t *used)
 {
+    assert(*used <= HELD_TEXT_BYTES);
     if (text->len > HELD_TEXT_BYTES - *used)
         return false;
     if (text->len > 0)
@@ -81,6 +83,7 @@ void sqlite_held_remove(struct sqlite_store *store, int64_t seq)
 
 void sqlite_held_clear(struct sqlite_store *store)
 {
+    assert(store->held_era > 0);
     store->held_era++;
 }
 

@@ -21,6 +21,7 @@ static struct slice lane_key(struct sqlite_store *store, struct slice destinatio
 
 static struct sqlite_lane *lane_new(int64_t id, struct slice key, size_t destination_len)
 {
+    assert(id > 0 && key.len >= sizeof(uint64_t) + destination_len);
     struct sqlite_lane *lane = calloc(1, sizeof *lane + key.len);
     if (!lane)
         return NULL;
@@ -37,6 +38,7 @@ static struct sqlite_lane *lane_new(int64_t id, struct slice key, size_t destina
 /* Room for one more pointer in an array that doubles. */
 static enum status array_grow(struct sqlite_lane ***array, size_t count, size_t *capacity)
 {
+    assert(count <= *capacity);
     if (count < *capacity)
         return STATUS_OK;
     size_t bigger = *capacity ? *capacity * 2 : CAPACITY_FIRST;
@@ -51,6 +53,7 @@ static enum status array_grow(struct sqlite_lane ***array, size_t count, size_t 
 /* Among its tenant's: the first one stands for the tenant. */
 static enum status tenant_link(struct sqlite_store *store, struct sqlite_lane *lane)
 {
+    assert(!lane->next_of_tenant);
     struct sqlite_lane *first = map_get(&store->tenant_map, lane->lane.tenant);
     if (!first) {
         if (map_put(&store->tenant_map, lane->lane.tenant, lane) != STATUS_OK)
@@ -88,6 +91,7 @@ int64_t sqlite_tenant_waiting(const struct sqlite_store *store, struct slice ten
 static enum status lane_add(struct sqlite_store *store, struct slice destination, struct slice tenant,
                             struct sqlite_lane **ret_lane)
 {
+    assert(destination.len > 0);
     struct slice key = lane_key(store, destination, tenant);
     if (buffer_status(&store->lane_key) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -115,6 +119,7 @@ static enum status lane_add(struct sqlite_store *store, struct slice destination
 
 static struct lane_counts counts_read(sqlite3_stmt *statement, int column)
 {
+    assert(column >= 0);
     return (struct lane_counts){
         .pending = sqlite3_column_int64(statement, column),
         .running = sqlite3_column_int64(statement, column + 1),
@@ -128,6 +133,7 @@ static struct lane_counts counts_read(sqlite3_stmt *statement, int column)
 
 static enum status lane_load(struct sqlite_store *store, sqlite3_stmt *statement, struct error *err)
 {
+    assert(store->touched_count == 0);
     struct sqlite_lane *lane;
     if (sqlite3_column_int64(statement, 0) != (int64_t)store->progress.lane_count + 1)
         return error_set(err, STATUS_CORRUPT, "the lanes have a gap before %lld",
@@ -145,6 +151,7 @@ static enum status lane_load(struct sqlite_store *store, sqlite3_stmt *statement
 
 enum status sqlite_lanes_load(struct sqlite_store *store, struct error *err)
 {
+    assert(store->progress.lane_count == 0);
     sqlite3_stmt *statement = NULL;
     enum status status = STATUS_OK;
     int result =
@@ -190,6 +197,7 @@ static enum status no_memory(struct sqlite_batch *batch)
 enum status sqlite_lane_get(struct sqlite_batch *batch, struct slice destination, struct slice tenant,
                             struct sqlite_lane **ret_lane)
 {
+    assert(destination.len > 0);
     struct sqlite_store *store = batch->store;
     struct slice key = lane_key(store, destination, tenant);
     if (buffer_status(&store->lane_key) != STATUS_OK)
@@ -224,6 +232,7 @@ enum status sqlite_lane_touch(struct sqlite_batch *batch, struct sqlite_lane *la
 
 enum status sqlite_lanes_write(struct sqlite_batch *batch)
 {
+    assert(!sqlite3_get_autocommit(batch->store->db));
     struct sqlite_store *store = batch->store;
     sqlite3_stmt *update = store->statements[STATEMENT_LANE_UPDATE];
     enum status status = STATUS_OK;
@@ -244,6 +253,7 @@ enum status sqlite_lanes_write(struct sqlite_batch *batch)
 
 void sqlite_lanes_commit(struct sqlite_store *store)
 {
+    assert(store->progress.lane_count >= store->saved.lane_count);
     totals_lock(&store->totals);
     for (size_t i = 0; i < store->touched_count; i++) {
         store->touched[i]->touched = false;

@@ -1,5 +1,6 @@
 #include "store/sqlite/disk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 /* Zeros at the end of the log, and synced. A full disk is left to the batch, which may still have room. */
 static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t needed)
 {
+    assert(needed > 0);
     static const char zeros[PAGE_BYTES];
     sqlite3_int64 size;
     int result = log->pMethods->xFileSize(log, &size);
@@ -34,6 +36,7 @@ static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t n
  */
 enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err)
 {
+    assert(store->reserve_pages >= 0 && store->wal_pages >= 0);
     int64_t ahead = (int64_t)store->reserve_pages * LOG_FRAME_BYTES / 2;
     int64_t used = (int64_t)store->wal_pages * LOG_FRAME_BYTES;
     sqlite3_file *log = NULL;
@@ -76,6 +79,7 @@ static struct sqlite_log *log_of(sqlite3_file *file)
  */
 static int gathered_write(struct sqlite_log *log, sqlite3_file *file)
 {
+    assert(log->real);
     int len = log->len;
     log->len = 0;
     return len > 0 ? log->real->xWrite(file, log->bytes, len, log->at) : SQLITE_OK;
@@ -139,6 +143,7 @@ static int log_close(sqlite3_file *file)
  */
 static bool may_gather(struct sqlite_store *store)
 {
+    assert(store->db);
     sqlite3_file *file = NULL;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     return result == SQLITE_OK && file && file->pMethods &&
@@ -147,6 +152,7 @@ static bool may_gather(struct sqlite_store *store)
 
 enum status sqlite_log_gather(struct sqlite_store *store, struct error *err)
 {
+    assert(sqlite3_get_autocommit(store->db));
     sqlite3_file *file = NULL;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
     if (result != SQLITE_OK || !file || !file->pMethods)

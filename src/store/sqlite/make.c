@@ -49,6 +49,7 @@ static void folder_of(const char *path, char ret_folder[PATH_MAX])
 /* `path` with something behind it; false: no file of a name so long. */
 static bool beside(const char *path, const char *end, char ret_name[PATH_MAX])
 {
+    assert(path[0]);
     return snprintf(ret_name, PATH_MAX, "%s%s", path, end) < PATH_MAX;
 }
 
@@ -115,6 +116,7 @@ enum status sqlite_make_check(const char *path, bool anywhere, struct error *err
 
 static enum status file_make(const char *path, bool *ret_made, struct error *err)
 {
+    assert(ret_made);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* SQLite gives the log the same mode */
     *ret_made = fd >= 0;
     if (fd < 0 && errno != EEXIST)
@@ -126,6 +128,7 @@ static enum status file_make(const char *path, bool *ret_made, struct error *err
 
 enum status sqlite_make_begin(char *path, struct error *err)
 {
+    assert(path[0]);
     char mark[PATH_MAX], folder[PATH_MAX];
     bool made;
     if (bytes_beside(path, "") > 0)

@@ -22,6 +22,7 @@ static enum status no_memory(struct sqlite_batch *batch)
 
 static enum status refuse(struct store_op *op, enum status status)
 {
+    assert(status != STATUS_OK);
     op->status = status;
     return STATUS_OK;
 }
@@ -30,6 +31,7 @@ static enum status refuse(struct store_op *op, enum status status)
 
 static enum status insert_existing(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *row)
 {
+    assert(op->kind == OP_INSERT);
     struct op_insert *insert = &op->insert;
     unsigned char digest[JOB_DIGEST_BYTES];
     job_digest(insert, digest);
@@ -63,6 +65,7 @@ static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
 /* The texts are the caller's. */
 static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const struct op_insert *insert)
 {
+    assert(seq > 0);
     struct sqlite_value *row = sqlite_rows_add(batch, ROWS_PAYLOAD);
     if (!row)
         return STATUS_NO_MEMORY;
@@ -77,6 +80,7 @@ static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const
 
 static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, struct slice id)
 {
+    assert(id.len > 0);
     struct op_insert *insert = &op->insert;
     struct sqlite_lane *lane;
     enum status status = sqlite_lane_get(batch, insert->destination, insert->tenant, &lane);
@@ -104,6 +108,7 @@ static enum status insert_new(struct sqlite_batch *batch, struct store_op *op, s
 /* Whether the queue is, or its tenant's share of it; only a queue that is as long as a share can hold a whole one. */
 static bool is_full(const struct sqlite_store *store, struct op_insert *insert)
 {
+    assert(store->progress.waiting >= 0);
     const struct store_settings *settings = &store->settings;
     insert->ret_tenant_full = false;
     if (insert->beyond_limit)
@@ -151,6 +156,7 @@ static enum status insert_apply(struct sqlite_batch *batch, struct store_op *op)
 /* Numbers are taken from the meta row in blocks, before the first of them is used: they only grow, over crashes too. */
 static enum status token_next(struct sqlite_batch *batch, int64_t *ret_token)
 {
+    assert(batch->store->progress.token_last <= batch->store->progress.token_limit);
     struct sqlite_progress *progress = &batch->store->progress;
     if (progress->token_last == progress->token_limit) {
         enum status status = sqlite_meta_set(batch, "token", progress->token_limit + TOKENS_RESERVED);
@@ -165,6 +171,7 @@ static enum status token_next(struct sqlite_batch *batch, int64_t *ret_token)
 static enum status claim_one(struct sqlite_batch *batch, const struct store_op *op, const struct sqlite_row *before,
                              struct job *ret_job)
 {
+    assert(before->job.ready);
     struct sqlite_row after = *before;
     int64_t token;
     enum status status = token_next(batch, &token);
@@ -223,6 +230,7 @@ static enum status claim_read(struct sqlite_batch *batch, const struct sqlite_la
 /* A lane's names live with the store; results live in the caller's memory. */
 static enum status names_copy(struct sqlite_batch *batch, struct job *job)
 {
+    assert(job->destination.data && job->tenant.data);
     job->destination = arena_copy(batch->memory, job->destination);
     job->tenant = arena_copy(batch->memory, job->tenant);
     return job->destination.data && job->tenant.data ? STATUS_OK : no_memory(batch);
@@ -230,6 +238,7 @@ static enum status names_copy(struct sqlite_batch *batch, struct job *job)
 
 static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
 {
+    assert(!batch->ready_taken);
     struct op_claim *claim = &op->claim;
     const struct sqlite_lane *lane = sqlite_lane_by_id(batch->store, claim->lane);
     claim->ret_jobs = NULL;
@@ -269,6 +278,7 @@ static enum status claim_apply(struct sqlite_batch *batch, struct store_op *op)
 
 static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row *row, struct slice payload)
 {
+    assert(row->job.lease_token == 0);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_PAYLOAD_UPDATE];
     sqlite3_bind_int64(statement, 1, row->job.seq);
     sqlite3_bind_blob64(statement, 2, payload.len ? payload.data : "", payload.len, SQLITE_STATIC);
@@ -279,6 +289,7 @@ static enum status payload_replace(struct sqlite_batch *batch, struct sqlite_row
 /* Of one job that is there; `before` NULL: it is not. */
 static enum status one_apply(struct sqlite_batch *batch, struct store_op *op, const struct sqlite_row *before)
 {
+    assert(!before || before->job.seq > 0);
     struct sqlite_row after;
     struct change change;
     if (before)
@@ -315,6 +326,7 @@ static enum status named_apply(struct sqlite_batch *batch, struct store_op *op)
 
 static enum status correlation_read(struct sqlite_batch *batch, int64_t seq, struct slice *ret_text)
 {
+    assert(seq > 0);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_CORRELATION];
     bool found = false;
     *ret_text = SLICE("");
@@ -329,6 +341,7 @@ static enum status correlation_read(struct sqlite_batch *batch, int64_t seq, str
 /* For who wants to know which they were. */
 static enum status expired_name(struct sqlite_batch *batch, struct op_promote *promote, const struct job *expired)
 {
+    assert(promote->ret_expired > 0 && expired->state == STATE_DEAD);
     struct job *named = promote->ret_expired_jobs;
     if (!named)
         named = promote->ret_expired_jobs = arena_alloc_array(batch->memory, promote->max, sizeof *named);
@@ -348,6 +361,7 @@ static enum status expired_name(struct sqlite_batch *batch, struct op_promote *p
 
 static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, int64_t seq)
 {
+    assert(op->kind == OP_PROMOTE);
     struct sqlite_row before;
     struct change change;
     bool found;
@@ -372,6 +386,7 @@ static enum status promote_one(struct sqlite_batch *batch, struct store_op *op, 
 
 static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret_seqs, size_t *ret_count)
 {
+    assert(max <= PROMOTE_STEP);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DUE];
     bool more;
     enum status status = sqlite_rows_flush(batch, ROWS_ALL);
@@ -390,6 +405,7 @@ static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret
 
 static enum status lane_told(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_told)
 {
+    assert(lane->promoted > 0 || lane->died != 0);
     *ret_told = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
                                      .destination = arena_copy(batch->memory, lane->lane.destination),
                                      .tenant = arena_copy(batch->memory, lane->lane.tenant) };
@@ -468,6 +484,7 @@ static enum status orphan_read(struct sqlite_batch *batch, sqlite3_stmt *stateme
 
 static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op)
 {
+    assert(batch->store->progress.running >= 0);
     struct op_orphans *orphans = &op->orphans;
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_ORPHANS];
     uint64_t running = (uint64_t)batch->store->progress.running;
@@ -496,6 +513,7 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
 
 static enum status keep(struct sqlite_batch *batch, struct slice space, struct slice name, struct slice value)
 {
+    assert(space.len > 0 && name.len > 0);
     enum statement write = value.len > 0 ? STATEMENT_SAVED_WRITE : STATEMENT_SAVED_DELETE;
     sqlite3_stmt *statement = batch->store->statements[write];
     sqlite_bind_slice(statement, 1, space);

@@ -124,6 +124,7 @@ static enum status reader_open(struct store *store, enum query first, enum query
 
 enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
 {
+    assert(ret_reader);
     return reader_open(store, 0, QUERY_COUNT - 1, ret_reader, err);
 }
 
@@ -154,6 +155,7 @@ static enum status no_memory(const struct reading *reading)
 /* True while there is a row; the statement is reset at the end. */
 static enum status query_next(const struct reading *reading, enum query which, bool *ret_row)
 {
+    assert(reading->reader->queries[which]);
     sqlite3_stmt *query = reading->reader->queries[which];
     int result = sqlite3_step(query);
     *ret_row = result == SQLITE_ROW;
@@ -168,6 +170,7 @@ static enum status query_next(const struct reading *reading, enum query which, b
 /* Several statements that must see the same moment stand between these two. */
 static enum status snapshot_begin(const struct reading *reading)
 {
+    assert(sqlite3_get_autocommit(reading->reader->db));
     bool row;
     return query_next(reading, QUERY_BEGIN, &row);
 }
@@ -191,6 +194,7 @@ static size_t page_size(size_t max)
 
 static enum status copy_text(const struct reading *reading, sqlite3_stmt *query, int column, struct slice *ret_text)
 {
+    assert(reading->memory);
     enum status status = sqlite_column_copy(query, column, reading->memory, ret_text);
     return status == STATUS_OK ? STATUS_OK : no_memory(reading);
 }
@@ -245,6 +249,7 @@ static enum status job_read_if_there(const struct reading *reading, int64_t seq,
 
 static enum status job_read(const struct reading *reading, int64_t seq, bool with_payload, struct job *ret_job)
 {
+    assert(seq > 0);
     enum status status = job_read_if_there(reading, seq, with_payload, ret_job);
     if (status == STATUS_NOT_FOUND)
         return error_set(reading->err, STATUS_CORRUPT, "job %lld has lost its lane or payload", (long long)seq);
@@ -309,6 +314,7 @@ static enum query scan_of(enum job_state state)
 static enum status scan(const struct reading *reading, const struct job_filter *filter, size_t max, int64_t *ret_seqs,
                         size_t *ret_count, int64_t *ret_next_seq)
 {
+    assert(max <= STORE_PAGE_MAX);
     enum query which = scan_of(filter->state);
     sqlite3_stmt *query = reading->reader->queries[which];
     size_t count = 0;
@@ -341,6 +347,7 @@ static enum status scan(const struct reading *reading, const struct job_filter *
 static enum status page_read(const struct reading *reading, const struct job_filter *filter, size_t max, bool with_payload,
                              struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq)
 {
+    assert(reading->memory);
     int64_t seqs[STORE_PAGE_MAX], next = 0;
     size_t count = 0;
     enum status status = scan(reading, filter, page_size(max), seqs, &count, &next);
@@ -374,6 +381,7 @@ enum status sqlite_reader_jobs(struct store_reader *base, const struct job_filte
 
 static enum status event_read(const struct reading *reading, sqlite3_stmt *query, struct event *ret_event)
 {
+    assert(reading->memory);
     int64_t type = sqlite3_column_int64(query, 2), state = sqlite3_column_int64(query, 3);
     struct slice hash = sqlite_column_slice(query, 10);
     struct slice salt = sqlite_column_slice(query, 12), digest = sqlite_column_slice(query, 13);
@@ -440,6 +448,7 @@ enum status sqlite_reader_events(struct store_reader *base, int64_t after, size_
 static enum status history_walk(const struct reading *reading, int64_t number, size_t max, struct event *events,
                                 size_t *count)
 {
+    assert(*count <= max);
     sqlite3_stmt *query = reading->reader->queries[QUERY_EVENT];
     enum status status = STATUS_OK;
     while (status == STATUS_OK && number > 0 && *count < max) {
@@ -463,6 +472,7 @@ static enum status history_walk(const struct reading *reading, int64_t number, s
 static enum status history_read(const struct reading *reading, struct slice tenant, struct slice id, size_t max,
                                 struct event *events, size_t *count)
 {
+    assert(max <= STORE_PAGE_MAX);
     sqlite3_stmt *archive = reading->reader->queries[QUERY_ARCHIVE];
     int64_t seq, number;
     enum status status = job_find(reading, tenant, id, &seq, &number);
@@ -513,6 +523,7 @@ enum status sqlite_reader_history(struct store_reader *base, struct slice tenant
 
 static enum status lane_read(const struct reading *reading, sqlite3_stmt *query, struct lane *ret_lane)
 {
+    assert(reading->memory);
     struct lane lane = {
         .id = sqlite3_column_int64(query, 0),
         .counts = {

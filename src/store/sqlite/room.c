@@ -9,6 +9,7 @@
  */
 #include "store/sqlite/disk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -60,6 +61,7 @@ static int touch(char *memory, size_t size)
 
 static int populate(void *memory, size_t size)
 {
+    assert(size > 0);
     int result = touch(memory, size);
     for (int i = 1; result != 0 && errno == EFAULT && i < FREED_TRIES; i++) {
         (void)!msync(memory, size, MS_SYNC); /* what was just cut off is free when the file system's journal is written */
@@ -121,6 +123,7 @@ static bool index_open(struct sqlite_store *store)
 
 bool sqlite_room_for(struct sqlite_store *store, int64_t frames)
 {
+    assert(frames >= 0);
     if (frames <= store->index_frames || !index_open(store))
         return true;
     int64_t regions = 1 + (frames + INDEX_HEADER_FRAMES) / INDEX_REGION_FRAMES;
@@ -143,6 +146,7 @@ bool sqlite_room_for(struct sqlite_store *store, int64_t frames)
  */
 void sqlite_room_begin(struct sqlite_store *store)
 {
+    assert(store->db);
     if (!index_open(store))
         return;
     for (int i = 0; i < FREED_TRIES; i++) {
@@ -157,11 +161,13 @@ void sqlite_room_begin(struct sqlite_store *store)
 
 static bool spare_name(const struct sqlite_store *store, char ret_name[PATH_MAX])
 {
+    assert(store->path);
     return snprintf(ret_name, PATH_MAX, "%s.spare", store->path) < PATH_MAX;
 }
 
 static int64_t free_bytes(const struct sqlite_store *store)
 {
+    assert(store->path);
     struct statvfs facts;
     return statvfs(store->path, &facts) == 0 ? (int64_t)(facts.f_bavail * facts.f_frsize) : INT64_MAX;
 }
@@ -198,6 +204,7 @@ void sqlite_room_spare(struct sqlite_store *store, instant now)
  */
 int sqlite_room_settle(struct sqlite_store *store)
 {
+    assert(store->db);
     sqlite3_file *log = NULL;
     sqlite3_int64 size = 0;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);

@@ -97,6 +97,7 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
 /* What the claim has changed stands in the lease. */
 static void row_read_lease(sqlite3_stmt *statement, struct job *job)
 {
+    assert(job->lease_token == 0);
     job->claimed_from = job->state;
     job->state = STATE_RUNNING;
     job->lease_token = sqlite3_column_int64(statement, COLUMN_LEASE_TOKEN);
@@ -125,6 +126,7 @@ enum status sqlite_row_read(sqlite3_stmt *statement, struct arena *memory, struc
 
 enum status sqlite_row_by_seq(struct sqlite_batch *batch, int64_t seq, struct sqlite_row *ret_row, bool *ret_found)
 {
+    assert(ret_row && ret_found);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_JOB_BY_SEQ];
     const struct sqlite_row *held = sqlite_held_find(batch->store, seq);
     if (held) {
@@ -190,6 +192,7 @@ enum status sqlite_row_by_name(struct sqlite_batch *batch, struct slice tenant, 
 
 static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
 {
+    assert(job->ready && job->lane > 0);
     struct sqlite_value *row = sqlite_rows_add(batch, ROWS_READY);
     if (!row)
         return STATUS_NO_MEMORY;
@@ -201,6 +204,7 @@ static enum status ready_add(struct sqlite_batch *batch, const struct job *job)
 
 static enum status ready_remove(struct sqlite_batch *batch, enum statement which, const struct job *job)
 {
+    assert(job->lane > 0 && job->seq > 0);
     sqlite3_stmt *statement = batch->store->statements[which];
     enum status status = sqlite_rows_flush(batch, 1 << ROWS_READY);
     if (status != STATUS_OK)
@@ -218,6 +222,7 @@ enum status sqlite_ready_take(struct sqlite_batch *batch, const struct job *last
 
 static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
+    assert(before || after);
     bool was = before && before->job.ready;
     bool is = after && after->job.ready;
     enum status status = STATUS_OK;
@@ -232,6 +237,7 @@ static enum status ready_move(struct sqlite_batch *batch, const struct sqlite_ro
 
 static enum status timer_add(struct sqlite_batch *batch, instant at, int64_t seq)
 {
+    assert(at != INSTANT_NONE && seq > 0);
     struct sqlite_value *row = sqlite_rows_add(batch, ROWS_TIMER);
     if (!row)
         return STATUS_NO_MEMORY;
@@ -242,6 +248,7 @@ static enum status timer_add(struct sqlite_batch *batch, instant at, int64_t seq
 
 static enum status timer_remove(struct sqlite_batch *batch, instant at, int64_t seq)
 {
+    assert(at != INSTANT_NONE && seq > 0);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_TIMER_DELETE];
     enum status status = sqlite_rows_flush(batch, 1 << ROWS_TIMER);
     if (status != STATUS_OK)
@@ -253,6 +260,7 @@ static enum status timer_remove(struct sqlite_batch *batch, instant at, int64_t 
 
 static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
+    assert(before || after);
     instant was = before ? job_due(&before->job) : INSTANT_NONE;
     instant is = after ? job_due(&after->job) : INSTANT_NONE;
     enum status status = STATUS_OK;
@@ -268,6 +276,7 @@ static enum status timer_move(struct sqlite_batch *batch, const struct sqlite_ro
 /* The owner's name is the caller's or a row's own: neither need live until the rows are written. */
 static enum status lease_write(struct sqlite_batch *batch, const struct sqlite_row *after)
 {
+    assert(after->job.state == STATE_RUNNING && after->job.lease_token > 0); /* invariant 3 */
     struct slice owner = arena_copy(&batch->scratch, after->job.lease_owner);
     struct sqlite_value *row = owner.data ? sqlite_rows_add(batch, ROWS_LEASE) : NULL;
     if (!row)
@@ -320,6 +329,7 @@ static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row
 
 static enum status row_place(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
+    assert(!before || !after || before->job.seq == after->job.seq);
     enum status status = ready_move(batch, before, after);
     if (status == STATUS_OK)
         status = timer_move(batch, before, after);
@@ -396,6 +406,7 @@ static bool is_leased_only(const struct sqlite_row *before, const struct sqlite_
 
 static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row *before, const struct sqlite_row *after)
 {
+    assert(after->job.seq > 0 && after->job.last_event > 0);
     if (!before)
         return row_add(batch, after);
     if (is_leased_only(before, after))
@@ -406,6 +417,7 @@ static enum status row_write(struct sqlite_batch *batch, const struct sqlite_row
 
 static enum status row_delete(struct sqlite_batch *batch, const struct sqlite_row *row, int64_t last_event)
 {
+    assert(row->job.lease_token == 0);
     struct sqlite_store *store = batch->store;
     sqlite3_stmt *archive = store->statements[STATEMENT_ARCHIVE_INSERT];
     enum status status = STATUS_OK;
@@ -461,6 +473,7 @@ enum status sqlite_row_make_ready(struct sqlite_batch *batch, const struct sqlit
  */
 static enum status event_add(struct sqlite_batch *batch, const struct event *event, int64_t lane)
 {
+    assert(event->number > 0);
     struct slice job = arena_copy(&batch->scratch, event->job);
     unsigned char *hash = arena_alloc(&batch->scratch, EVENT_HASH_BYTES + EVENT_SALT_BYTES);
     struct sqlite_value *row = job.data && hash ? sqlite_rows_add(batch, ROWS_EVENT) : NULL;
@@ -487,6 +500,7 @@ static enum status event_add(struct sqlite_batch *batch, const struct event *eve
 
 enum status sqlite_event_append(struct sqlite_batch *batch, struct event *event, int64_t lane)
 {
+    assert(event->type > EVENT_TYPE_NONE && event->type < EVENT_TYPE_COUNT);
     struct sqlite_progress *progress = &batch->store->progress;
     event->number = progress->event_last + 1;
     event->at = batch->now;

@@ -175,6 +175,7 @@ void sqlite_rows_clear(struct sqlite_store *store)
 
 struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table_name which)
 {
+    assert(which < ROWS_COUNT);
     struct sqlite_rows *rows = &batch->store->rows[which];
     size_t columns = (size_t)rows->columns;
     if (rows->count == rows->capacity) {
@@ -192,6 +193,7 @@ struct sqlite_value *sqlite_rows_add(struct sqlite_batch *batch, enum rows_table
 
 enum status sqlite_rows_flush(struct sqlite_batch *batch, unsigned which)
 {
+    assert((which & ~(unsigned)ROWS_ALL) == 0);
     struct sqlite_store *store = batch->store;
     enum status status = STATUS_OK;
     for (int i = 0; i < ROWS_COUNT && status == STATUS_OK; i++) {
@@ -214,6 +216,7 @@ static unsigned char *key_byte(struct sqlite_store *store, int64_t key)
 
 void sqlite_keys_note(struct sqlite_store *store, int64_t key)
 {
+    assert(key != 0);
     *key_byte(store, key) |= (unsigned char)(1u << (key & 7));
 }
 

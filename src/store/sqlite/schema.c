@@ -2,6 +2,7 @@
 
 #include "store/sqlite/row.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ enum status sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
 
 enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, int64_t *ret_value, struct error *err)
 {
+    assert(ret_value);
     sqlite3_stmt *statement = NULL;
     int64_t value = missing;
     int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -113,6 +115,7 @@ enum status sqlite_query_int64(sqlite3 *db, const char *sql, int64_t missing, in
 /* PRAGMA journal_mode answers with the mode it could set. */
 static enum status wal_switch_on(sqlite3 *db, struct error *err)
 {
+    assert(sqlite3_get_autocommit(db));
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
     if (result == SQLITE_OK)
@@ -128,6 +131,7 @@ static enum status wal_switch_on(sqlite3 *db, struct error *err)
 
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err)
 {
+    assert(sqlite3_get_autocommit(db));
     char sql[512];
     snprintf(sql, sizeof sql,
              "PRAGMA page_size = %d; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY;"
@@ -146,6 +150,7 @@ enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error 
 
 static enum status migrate_step(sqlite3 *db, const char *sql, int version, struct error *err)
 {
+    assert(version >= 0 && sqlite3_get_autocommit(db));
     char after[128];
     snprintf(after, sizeof after, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
              version + 1);
@@ -197,6 +202,7 @@ enum status sqlite_schema_identify(sqlite3 *db, int64_t *ret_version, struct err
 
 enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int count, struct error *err)
 {
+    assert(count > 0);
     int64_t version;
     enum status status = version_read(db, &version, err);
     if (status != STATUS_OK)

@@ -59,6 +59,7 @@ static enum status status_of(int result)
 
 enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct error *err)
 {
+    assert(result != SQLITE_OK);
     int system = db ? sqlite3_system_errno(db) : 0;
     enum status status = status_of(result);
     if (status == STATUS_IO && system != 0)
@@ -75,6 +76,7 @@ enum status sqlite_failure(sqlite3 *db, int result, const char *doing, struct er
 
 void sqlite_store_fail(struct sqlite_store *store, const struct error *err)
 {
+    assert(err->status != STATUS_OK);
     if (store->failure.status != STATUS_OK)
         return;
     store->failure = *err;
@@ -97,6 +99,7 @@ static enum status lock_busy(int fd, const char *path, struct error *err)
 
 static enum status lock_take(struct sqlite_store *store, struct error *err)
 {
+    assert(store->lock_fd < 0);
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s.lock", store->path) >= (int)sizeof path)
         return error_set(err, STATUS_INVALID, "the store's path is too long");
@@ -170,6 +173,7 @@ static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
  */
 static enum status log_settle(struct sqlite_store *store, struct error *err)
 {
+    assert(sqlite3_get_autocommit(store->db));
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if ((result & 0xff) == SQLITE_FULL)
         result = sqlite_room_settle(store);
@@ -178,6 +182,7 @@ static enum status log_settle(struct sqlite_store *store, struct error *err)
 
 static enum status seed_load(struct sqlite_store *store, struct error *err)
 {
+    assert(store->db);
     int64_t seed = 0;
     char sql[96];
     enum status status = sqlite_query_int64(store->db, "SELECT value FROM meta WHERE name = 'seed'", 0, &seed, err);
@@ -200,6 +205,7 @@ static enum status seed_load(struct sqlite_store *store, struct error *err)
 /* The end of the chain: the newest event, or the newest that was trimmed. */
 static enum status chain_load(struct sqlite_store *store, struct error *err)
 {
+    assert(store->db);
     static const char sql[] = "SELECT number, hash, at FROM"
                               " (SELECT number, hash, at FROM event ORDER BY number DESC LIMIT 1)"
                               " UNION ALL SELECT number, hash, NULL FROM trimmed";
@@ -224,6 +230,7 @@ static enum status chain_load(struct sqlite_store *store, struct error *err)
 /* None of these looks at more than a few rows, however many jobs there are; the lanes are read in full. */
 static enum status progress_load(struct sqlite_store *store, struct error *err)
 {
+    assert(store->progress.event_last == 0);
     struct sqlite_progress *progress = &store->progress;
     static const char seq_sql[] = "SELECT max(coalesce((SELECT max(seq) FROM job), 0),"
                                   " coalesce((SELECT value FROM meta WHERE name = 'seq'), 0))";
@@ -245,6 +252,7 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
 
 static enum status database_open(struct sqlite_store *store, struct error *err)
 {
+    assert(!store->db);
     sqlite_room_release(store);
     enum status status = connect_to(store->path, SQLITE_OPEN_READWRITE, &store->db, err);
     if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") == 1) /* SQLite then makes do with reading */
@@ -300,6 +308,7 @@ static void store_free(struct sqlite_store *store)
 /* Absolute or with a folder before it: SQLite takes a name that starts with "file:" for something else. */
 static char *path_copy(struct slice path)
 {
+    assert(path.len > 0);
     bool plain = slice_find(path, '/') == path.len || path.data[0] != '/';
     char *copy = NULL;
     if (asprintf(&copy, "%s%.*s", plain ? "./" : "", SLICE_ARG(path)) < 0)
@@ -320,6 +329,7 @@ static void name_in(const char *path, enum status status, struct error *err)
 enum status store_sqlite_open(struct slice path, const struct store_settings *settings, struct store **ret_store,
                               struct error *err)
 {
+    assert(settings && ret_store);
     if (path.len == 0 || path.len >= PATH_MAX || slice_find(path, '\0') != path.len)
         return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -386,6 +396,7 @@ static void sqlite_close(struct store *base)
 /* Through SQLite's own file, which also syncs the folder when the log is new. */
 static enum status sqlite_sync(struct store *base, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     struct sqlite_store *store = (struct sqlite_store *)base;
     sqlite3_file *log = NULL;
     struct error ignored;

@@ -94,11 +94,13 @@ enum status sqlite_statements_prepare(struct sqlite_store *store, struct error *
 /* Static: whatever is bound lives until the statement has run, and everything is bound anew each time. */
 void sqlite_bind_slice(sqlite3_stmt *statement, int parameter, struct slice text)
 {
+    assert(parameter > 0);
     sqlite3_bind_text64(statement, parameter, text.len ? text.data : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
 }
 
 void sqlite_bind_instant(sqlite3_stmt *statement, int parameter, instant at)
 {
+    assert(parameter > 0);
     if (at == INSTANT_NONE)
         sqlite3_bind_null(statement, parameter);
     else
@@ -134,6 +136,7 @@ enum status sqlite_column_copy(sqlite3_stmt *statement, int column, struct arena
 
 enum status sqlite_run(struct sqlite_batch *batch, enum statement which)
 {
+    assert(batch->store->failure.status == STATUS_OK); /* invariant 1: a failed store writes nothing */
     sqlite3_stmt *statement = batch->store->statements[which];
     int result = sqlite3_step(statement);
     enum status status = result == SQLITE_DONE ? STATUS_OK : sqlite_failure(batch->store->db, result, "write", batch->err);
@@ -143,6 +146,7 @@ enum status sqlite_run(struct sqlite_batch *batch, enum statement which)
 
 enum status sqlite_next(struct sqlite_batch *batch, enum statement which, bool *ret_row)
 {
+    assert(which < STATEMENT_COUNT);
     sqlite3_stmt *statement = batch->store->statements[which];
     int result = sqlite3_step(statement);
     *ret_row = result == SQLITE_ROW;
@@ -155,6 +159,7 @@ enum status sqlite_next(struct sqlite_batch *batch, enum statement which, bool *
 
 enum status sqlite_meta_set(struct sqlite_batch *batch, const char *name, int64_t value)
 {
+    assert(name[0]);
     sqlite3_stmt *statement = batch->store->statements[STATEMENT_META_SET];
     sqlite_bind_slice(statement, 1, slice_from(name));
     sqlite3_bind_int64(statement, 2, value);

@@ -8,12 +8,14 @@
 #include "store/sqlite/row.h"
 #include "store/sqlite/statement.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 static enum status salt_take(struct sqlite_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
 {
+    assert(batch->store->salts_left <= SALTS_AT_ONCE);
     struct sqlite_store *store = batch->store;
     if (store->salts_left == 0) {
         if (getrandom(store->salts, sizeof store->salts, 0) != (ssize_t)sizeof store->salts)
@@ -26,6 +28,7 @@ static enum status salt_take(struct sqlite_batch *batch, unsigned char ret_salt[
 
 enum status sqlite_trail_seal(struct sqlite_batch *batch, struct event *event)
 {
+    assert(event->number == batch->store->progress.event_last + 1);
     struct sqlite_store *store = batch->store;
     event->form = store->key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
     if (event->data.len > 0) {
@@ -52,6 +55,7 @@ static bool head_is_fresh(const struct sqlite_store *store, instant now)
 
 enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once)
 {
+    assert(!sqlite3_get_autocommit(batch->store->db));
     struct sqlite_store *store = batch->store;
     struct trail_head head = sqlite_store_head(&store->base);
     unsigned char mark[EVENT_HASH_BYTES];
@@ -74,6 +78,7 @@ enum status sqlite_trail_keep(struct sqlite_batch *batch, bool at_once)
 
 static enum status note(struct sqlite_batch *batch, const char *data)
 {
+    assert(data[0]);
     struct event event = { .type = EVENT_TYPE_NOTE, .destination = SLICE(""), .tenant = SLICE(""), .job = SLICE(""),
                            .data = slice_from(data) };
     return sqlite_event_append(batch, &event, 0);
@@ -82,6 +87,7 @@ static enum status note(struct sqlite_batch *batch, const char *data)
 enum status sqlite_trail_note(struct sqlite_store *store, instant now, const char *sql, const char *const *notes,
                               struct error *err)
 {
+    assert(sqlite3_get_autocommit(store->db));
     struct sqlite_batch batch = { .store = store, .now = now, .err = err };
     struct sqlite_progress saved = store->progress;
     enum status status = sqlite_run(&batch, STATEMENT_BEGIN);
@@ -108,6 +114,7 @@ enum status sqlite_trail_note(struct sqlite_store *store, instant now, const cha
 
 enum status sqlite_trail_settle(struct sqlite_store *store, instant now, struct error *err)
 {
+    assert(sqlite3_get_autocommit(store->db));
     static const char *const none[] = { NULL };
     if (store->head_number == store->progress.event_last)
         return STATUS_OK;
@@ -148,6 +155,7 @@ static enum status trim_find(struct sqlite_batch *batch, struct op_trim *trim, i
 /* The chain itself tells what was taken from its beginning: else anybody could take more. */
 static enum status trim_tell(struct sqlite_batch *batch, int64_t number, const unsigned char hash[EVENT_HASH_BYTES])
 {
+    assert(number > 0);
     struct trail_head newest = { .number = number };
     char *data = arena_alloc(&batch->scratch, TRAIL_TRIMMED_BYTES);
     if (!data)

@@ -17,6 +17,7 @@ enum {
 /* The log is written back, so that the file ends where its last page does; not while somebody reads what was before. */
 static enum status file_cut(struct sqlite_store *store, struct error *err)
 {
+    assert(store->vacuum_uncut);
     int frames = 0, written = 0;
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &written);
     store->vacuum_uncut = result != SQLITE_OK || frames != written;
@@ -28,6 +29,7 @@ static enum status file_cut(struct sqlite_store *store, struct error *err)
 
 static enum status pages_free(struct sqlite_store *store, struct error *err)
 {
+    assert(store->can_shrink);
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", SLICE_PAGES);
     enum status status = sqlite_log_reserve(store, err);

@@ -3,6 +3,7 @@
 #include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3 };
@@ -44,6 +45,7 @@ static enum status row_read(sqlite3 *db, const char *sql, const char *what, stru
 static enum status frame_read(const struct sqlite_outside *outside, bool with_head, struct frame *ret_frame,
                               struct error *err)
 {
+    assert(outside->path[0]);
     struct frame frame = { 0 };
     sqlite3 *db = NULL;
     enum status status = sqlite_connect_reader(&outside->store, &db, err);
@@ -112,6 +114,7 @@ static enum status mark_check(const struct frame *frame, const struct trail_key 
 static enum status follow(struct sqlite_outside *outside, bool old, const struct frame *frame,
                           const struct store_sqlite_trail *trail, struct trail_check *ret_check, struct error *err)
 {
+    assert(frame && trail);
     struct store_reader *reader = NULL;
     struct following following = { .saved = frame->head, .trail = trail };
     size_t count = 0;
@@ -142,6 +145,7 @@ enum status store_sqlite_verify(const char *path, struct trail_check *ret_check,
 enum status store_sqlite_trail(const char *path, const struct store_sqlite_trail *trail, struct trail_check *ret_check,
                                struct error *err)
 {
+    assert(path && trail);
     struct sqlite_outside outside;
     struct frame frame, now;
     int64_t version = 0;

@@ -6,6 +6,7 @@
 
 #include "store/sqlite/seal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum { LOG_HEADER_BYTES = 32 };
 
 static bool beside_stat(const struct sqlite_store *store, const char *end, struct stat *ret_facts)
 {
+    assert(store->path);
     char name[PATH_MAX];
     return snprintf(name, sizeof name, "%s%s", store->path, end) < (int)sizeof name && stat(name, ret_facts) == 0;
 }
@@ -23,6 +25,7 @@ static bool beside_stat(const struct sqlite_store *store, const char *end, struc
 /* While the store is being opened, both files are there: the connection has made them. */
 void sqlite_watch_begin(struct sqlite_store *store)
 {
+    assert(store->db);
     static const char *const ends[] = { [WATCHED_LOG] = "-wal", [WATCHED_INDEX] = "-shm" };
     struct stat facts;
     for (size_t i = 0; i < WATCHED_COUNT; i++)
@@ -36,6 +39,7 @@ void sqlite_watch_begin(struct sqlite_store *store)
  */
 static enum status rescue(struct sqlite_store *store, const char *name, struct error *err)
 {
+    assert(name);
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
     sqlite3_file *file = NULL;
     if (result == SQLITE_OK)
@@ -56,6 +60,7 @@ static enum status rescue(struct sqlite_store *store, const char *name, struct e
 static enum status watch_beside(struct sqlite_store *store, const struct sqlite_watched *watched, int64_t bytes,
                                 struct error *err)
 {
+    assert(bytes >= 0);
     struct stat facts;
     if (!watched->name)
         return STATUS_OK;
@@ -82,6 +87,7 @@ enum status sqlite_watch(struct sqlite_store *store, struct error *err)
 
 enum status sqlite_store_tend(struct store *base, instant now, struct error *err)
 {
+    assert(base->ops == &sqlite_store_ops);
     struct sqlite_store *store = (struct sqlite_store *)base;
     if (store->failure.status != STATUS_OK)
         return STATUS_OK; /* that was told */
