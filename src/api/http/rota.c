@@ -5,7 +5,7 @@
 #include <event2/event.h>
 
 enum {
-    TURN_NS = 500 * 1000, /* pieces are done for so long before the sockets are looked at */
+    TURN_NS = 250 * 1000, /* pieces are done for so long before the sockets are looked at */
     YIELD_US = 1000,      /* and none for so long when requests have come meanwhile */
 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    JOBS_A_PIECE = 100,
+    JOBS_A_PIECE = 25, /* a quarter of a millisecond */
     GROUPS_MAX = 1000,
     EXPORT_JOBS_AT_ONCE = 16, /* with their payloads in memory */
 };

@@ -88,8 +88,10 @@ static void job_was_read(struct call *call)
 static struct one_job *one_job_of(struct call *call)
 {
     struct one_job *one = call_alloc(call, sizeof *one);
+    if (!one)
+        return NULL;
     call->context = one;
-    return one && call_tenant(call, call_query(call, "tenant"), &one->tenant) ? one : NULL;
+    return call_tenant(call, call_query(call, "tenant"), &one->tenant) ? one : NULL;
 }
 
 /* Goes on with `found`, or answers that there is none. */

@@ -17,7 +17,7 @@ struct dead_ages {
     int64_t before_seq;  /* where it stands; 0: none is under way */
 };
 
-enum { DEAD_AGES_LOOKS = 10 }; /* of a scrape: a thousand dead letters */
+enum { DEAD_AGES_LOOKS = 40 }; /* of a scrape: a thousand dead letters */
 
 extern const struct histogram_bounds measured_age;
 

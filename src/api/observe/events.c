@@ -172,7 +172,7 @@ enum status events_newest(struct store_reader *reader, int64_t low, int64_t *ret
 
 enum {
     EVENTS_LOOKED_AT_MAX = 5 * STORE_PAGE_MAX, /* for one answer, however few are found */
-    EVENTS_A_PIECE = 250,
+    EVENTS_A_PIECE = 100,
     EVENTS_READ_BYTES_MAX = 64 << 20,
 };
 

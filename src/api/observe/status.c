@@ -186,9 +186,11 @@ static void ask_standings(struct call *call)
 
 void handle_stats(struct call *call)
 {
-    call->context = call_alloc(call, sizeof(struct counts));
-    if (call->context)
-        call_read(call, read_counts, ask_standings);
+    struct counts *counts = call_alloc(call, sizeof *counts);
+    if (!counts)
+        return;
+    call->context = counts;
+    call_read(call, read_counts, ask_standings);
 }
 
 /* --- what it is ----------------------------------------------------------------------------------- */

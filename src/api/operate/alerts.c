@@ -172,9 +172,11 @@ static void write_acked(struct call *call)
 
 static void answer_acked(struct call *call)
 {
-    call->context = call_alloc(call, sizeof(struct slice));
-    if (call->context)
-        call_read(call, read_acked, write_acked);
+    struct slice *value = call_alloc(call, sizeof *value);
+    if (!value)
+        return;
+    call->context = value;
+    call_read(call, read_acked, write_acked);
 }
 
 static void after_ack(struct call *call)

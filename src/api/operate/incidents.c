@@ -185,9 +185,9 @@ static void incident_was_read(struct call *call)
 static void find_incident(struct call *call, void (*found)(struct call *call))
 {
     struct one_incident *one = call->context ? call->context : call_alloc(call, sizeof *one);
-    call->context = one;
     if (!one)
         return;
+    call->context = one;
     one->found = found;
     call_read(call, read_incident, incident_was_read);
 }
@@ -288,6 +288,7 @@ void handle_incident_patch(struct call *call)
     struct one_incident *one = call_alloc(call, sizeof *one);
     if (!one)
         return;
+    call->context = one;
     if (call->tenant_bound.data) {
         call_problem(call, 403, "forbidden_tenant", "this token acts for one tenant; an incident concerns all of them");
         return;
@@ -298,7 +299,6 @@ void handle_incident_patch(struct call *call)
     bool given = member_get(body, "lessons_learned") != NULL;
     bool read = given && body_text(call, body, "lessons_learned", LESSONS_BYTES_MAX, &one->lessons);
     json_decref(body);
-    call->context = one;
     if (!given)
         call_problem(call, 422, "invalid_member", "lessons_learned must be there; an empty text takes them away");
     else if (read)
