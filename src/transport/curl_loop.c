@@ -1,12 +1,12 @@
 #include "transport/curl_loop.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -52,9 +52,7 @@ struct curl_watch {
 
 static int64_t monotonic_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ticks_ns() / 1000000;
 }
 
 static void look_at_rest(struct curl_loop *loop, int ms)

@@ -19,6 +19,8 @@ enum query_answer {
     QUERY_REJECTED,  /* judged, and refused */
 };
 
+enum { REFERENCE_BYTES_MAX = 255 }; /* of an answer */
+
 /* What a send saw. The slices are valid during the callback only. */
 struct answer {
     bool attempted;       /* false: nothing left this machine for a reason of our own (no descriptors, shutdown) */

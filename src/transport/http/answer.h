@@ -6,8 +6,6 @@
 
 #include "transport/transport.h"
 
-enum { REFERENCE_BYTES_MAX = 255 };
-
 struct _xmlDoc;
 struct json_t;
 

@@ -1,8 +1,9 @@
 #include "transport/http/http.h"
 
+#include "base/clock.h"
 #include "transport/address.h"
-#include "transport/curl_failure.h"
 #include "transport/curl_loop.h"
+#include "transport/curl_send.h"
 #include "transport/http/answer.h"
 #include "transport/http/request.h"
 #include "transport/http/searcher.h"
@@ -16,14 +17,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     IDLE_HANDLES_MAX = 1024,
     HEADERS_BYTES_MAX = 64 * 1024,
     TEXT_BODY_BYTES_MAX = 8 * 1024, /* how much of a body an error text quotes */
-    CODE_WORD_BYTES_MAX = 256,
     SAVED_BYTES_MAX = 16 * 1024, /* of a buffer that waits for its next use */
     PREPARED_LOOKED_AT = 8,     /* idle handles looked at for one that is prepared */
     KEEPALIVE_S = 30,
@@ -44,11 +43,6 @@ struct http_transport {
     struct exchange *unstarted; /* failed before they began; reported from the loop */
     struct send *starved;       /* likewise, without memory even for an exchange */
     struct event *unstarted_event;
-};
-
-/* What an answer's slices point to. */
-struct words {
-    struct buffer code, text, reference;
 };
 
 /* One request and its answer. */
@@ -79,13 +73,6 @@ struct exchange {
     struct exchange *next;                         /* in idle or unstarted */
     struct exchange *later, **link;                /* in under_way */
 };
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* --- what libcurl calls ------------------------------------------------------------------------ */
 
@@ -182,13 +169,6 @@ static enum query_answer query_of(const struct query_config *query, struct slice
     return QUERY_UNCLEAR;
 }
 
-static void words_init(struct words *words)
-{
-    buffer_init(&words->code, CODE_WORD_BYTES_MAX);
-    buffer_init(&words->text, TEXT_BODY_BYTES_MAX + CURL_ERROR_SIZE + ERROR_TEXT_BYTES_MAX);
-    buffer_init(&words->reference, REFERENCE_BYTES_MAX);
-}
-
 static bool is_asking(const struct exchange *exchange)
 {
     return exchange->send->job->step != STEP_SEND;
@@ -267,10 +247,7 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
 static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct words *words)
 {
     if (exchange->private_address && !exchange->connected) {
-        answer->outcome = OUTCOME_BLOCKED;
-        buffer_append(&words->code, SLICE("insist:private_address"));
-        buffer_append(&words->text,
-                      SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        private_judge(answer, words);
         return;
     }
     if (exchange->repeated)
@@ -371,17 +348,12 @@ static void report(struct exchange *exchange, struct answer *answer)
 {
     struct send *send = exchange->send;
     struct words *words = &exchange->words;
-    answer->code = buffer_slice(&words->code);
-    answer->text = buffer_slice(&words->text);
-    answer->reference = buffer_slice(&words->reference);
+    words_tell(words, exchange->started_ns, answer);
     answer->left_out = buffer_slice(&exchange->request.left_out);
-    answer->duration_ms = (monotonic_ns() - exchange->started_ns) / 1000000;
     send->transport = NULL;
     under_way_remove(exchange);
     send->done(send, answer);
-    buffer_release(&words->code);
-    buffer_release(&words->text);
-    buffer_release(&words->reference);
+    words_release(words);
     exchange_recycle(exchange);
 }
 
@@ -433,11 +405,6 @@ static void exchange_done(void *private_data, CURLcode result)
     judge_failure(exchange, result, &answer, &exchange->words);
     report(exchange, &answer);
 }
-
-static const struct answer starved_answer = { .code = { "curl:27", 7 },
-                                             .text = { "OUT_OF_MEMORY - no memory for a request", 39 },
-                                             .reference = { "", 0 },
-                                             .retry_after_ms = -1 };
 
 /* --- starting ---------------------------------------------------------------------------------- */
 
@@ -493,22 +460,9 @@ static struct exchange *exchange_get(struct http_transport *http, const struct s
     return exchange;
 }
 
-/* libcurl copies texts; without memory for one, say for a proxy or a certificate, nothing must be sent. */
 static void set_text(struct exchange *exchange, CURLoption option, const char *text)
 {
-    if (text && curl_easy_setopt(exchange->curl, option, text) != CURLE_OK)
-        exchange->unset = true;
-}
-
-static void set_tls(struct exchange *exchange, const struct tls_config *tls)
-{
-    CURL *curl = exchange->curl;
-    set_text(exchange, CURLOPT_CAINFO, tls->ca);
-    set_text(exchange, CURLOPT_SSLCERT, tls->cert);
-    set_text(exchange, CURLOPT_SSLKEY, tls->key);
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, tls->verify ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
+    curl_set_text(exchange->curl, option, text, &exchange->unset);
 }
 
 static void set_body(struct exchange *exchange)
@@ -564,20 +518,15 @@ static void set_destination(struct exchange *exchange)
     set_callbacks(exchange);
     set_url(exchange);
     set_text(exchange, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs must not hold the loop when its send is over */
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
-    /* Environment variables of the daemon's must not send the jobs elsewhere, nor past their proxy. */
-    set_text(exchange, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
     set_text(exchange, CURLOPT_USERAGENT, destination->proxy ? USER_AGENT : NULL); /* the proxy does not see our headers */
-    set_text(exchange, CURLOPT_NOPROXY, "");
     set_text(exchange, CURLOPT_USERNAME, destination->username);
     set_text(exchange, CURLOPT_PASSWORD, destination->password);
-    set_tls(exchange, &destination->tls);
+    curl_set_way(curl, destination, &exchange->unset);
 }
 
 static void set_options(struct exchange *exchange)
@@ -593,33 +542,6 @@ static void set_options(struct exchange *exchange)
     }
 }
 
-/* A request that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
-static void judge_unstarted(const struct exchange *exchange, struct answer *answer, struct words *words)
-{
-    switch (exchange->failure.status) {
-    case STATUS_INVALID:
-    case STATUS_LIMIT:
-        answer->attempted = true;
-        answer->outcome = OUTCOME_PERMANENT;
-        buffer_append(&words->code, SLICE("curl:43")); /* a bad argument, to libcurl and to the rules */
-        buffer_printf(&words->text, "INVALID_REQUEST - %s", exchange->failure.text);
-        break;
-    case STATUS_UNSUPPORTED:
-        answer->attempted = true;
-        answer->outcome = OUTCOME_BLOCKED;
-        buffer_append(&words->code, SLICE("insist:configuration"));
-        buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", exchange->failure.text);
-        break;
-    case STATUS_FULL:
-        buffer_append(&words->code, SLICE("insist:connections"));
-        buffer_printf(&words->text, "NO_CONNECTION - %s", exchange->failure.text);
-        break;
-    default:
-        buffer_append(&words->code, SLICE("curl:27"));
-        buffer_printf(&words->text, "OUT_OF_MEMORY - %s", exchange->failure.text);
-    }
-}
-
 /* A send that could not begin is still answered from the loop, never from inside start. */
 static void on_unstarted(evutil_socket_t fd, short what, void *context)
 {
@@ -631,14 +553,11 @@ static void on_unstarted(evutil_socket_t fd, short what, void *context)
         struct answer answer = { .retry_after_ms = -1 };
         http->unstarted = exchange->next;
         words_init(&exchange->words);
-        judge_unstarted(exchange, &answer, &exchange->words);
+        /* curl:43: a bad argument, to libcurl and to the rules. */
+        unstarted_judge(&exchange->failure, "curl:43", "INVALID_REQUEST", &answer, &exchange->words);
         report(exchange, &answer);
     }
-    while (http->starved) {
-        struct send *send = http->starved;
-        http->starved = send->next;
-        send->done(send, &starved_answer);
-    }
+    starved_answer_all(&http->starved);
 }
 
 static void fail_unstarted(struct exchange *exchange)
@@ -662,7 +581,7 @@ static void http_start(struct transport *transport, struct send *send)
     }
     exchange->send = send;
     under_way_add(exchange);
-    exchange->started_ns = monotonic_ns();
+    exchange->started_ns = clock_ticks_ns();
     exchange->headers.limit = HEADERS_BYTES_MAX;
     exchange->body.limit = (size_t)send->destination->response_bytes_max;
     instant now = http->settings.now(http->settings.context);
@@ -683,23 +602,13 @@ static void http_start(struct transport *transport, struct send *send)
     }
 }
 
-static void abort_starved(struct http_transport *http, struct send *send)
-{
-    struct send **link = &http->starved;
-    while (*link && *link != send)
-        link = &(*link)->next;
-    assert(*link); /* only a send under way may be aborted */
-    *link = send->next;
-    send->done(send, &starved_answer);
-}
-
 static void http_abort(struct transport *transport, struct send *send)
 {
     struct http_transport *http = (struct http_transport *)transport;
     struct exchange *exchange = send->transport;
     struct answer answer = { .retry_after_ms = -1 };
     if (!exchange) {
-        abort_starved(http, send);
+        starved_abort(&http->starved, send);
         return;
     }
     if (exchange->searching) { /* the answer is there */
@@ -715,9 +624,7 @@ static void http_abort(struct transport *transport, struct send *send)
     answer.attempted = request_went_out(exchange);
     answer.outcome = answer.attempted && send->job->step == STEP_SEND ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
     curl_multi_remove_handle(http->loop.multi, exchange->curl);
-    words_init(&exchange->words);
-    buffer_append(&exchange->words.code, SLICE("curl:42"));
-    buffer_append(&exchange->words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    words_interrupted(&exchange->words);
     report(exchange, &answer);
 }
 

@@ -2,6 +2,7 @@
 
 #include "transport/address.h"
 #include "transport/curl_loop.h"
+#include "transport/curl_send.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -113,8 +114,7 @@ static void finish(void *private_data, CURLcode result)
 
 static void set_text(struct question *question, CURLoption option, const char *text)
 {
-    if (text && curl_easy_setopt(question->curl, option, text) != CURLE_OK)
-        question->unset = true;
+    curl_set_text(question->curl, option, text, &question->unset);
 }
 
 static void add_header(struct question *question, const char *name, const char *value)
@@ -169,21 +169,12 @@ static void set_options(struct question *question)
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, question);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, question);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L); /* whether a new connection can be made is part of the question */
     curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)health->timeout_ms);
     set_text(question, CURLOPT_USERAGENT, "insist/" INSIST_VERSION);
-    set_text(question, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
-    set_text(question, CURLOPT_NOPROXY, "");
-    set_text(question, CURLOPT_CAINFO, destination->tls.ca);
-    set_text(question, CURLOPT_SSLCERT, destination->tls.cert);
-    set_text(question, CURLOPT_SSLKEY, destination->tls.key);
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, destination->tls.verify ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, destination->tls.verify ? 2L : 0L);
+    curl_set_way(curl, destination, &question->unset);
 }
 
 /* Those are answered from the loop, never from inside. */

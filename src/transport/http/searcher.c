@@ -1,5 +1,7 @@
 #include "transport/http/searcher.h"
 
+#include "base/clock.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -8,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 struct searcher {
@@ -27,9 +28,7 @@ struct searcher {
 
 static int64_t monotonic_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ticks_ns() / 1000000;
 }
 
 /* ---- the queue, under the lock ---- */

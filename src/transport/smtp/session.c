@@ -1,6 +1,8 @@
 #include "transport/smtp/session.h"
 
+#include "base/clock.h"
 #include "transport/address.h"
+#include "transport/curl_send.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -9,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum {
     COMMAND_BYTES_MAX = 1024,
@@ -20,13 +21,6 @@ enum {
     MESSAGES_MAX = 100,       /* over one connection; some servers allow no more */
     LATER_MS = 1000,          /* libcurl's own timeout comes after ours, which knows more */
 };
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 const char *smtp_stage_name(enum smtp_stage stage)
 {
@@ -124,11 +118,9 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
 
 /* --- opening ----------------------------------------------------------------------------------- */
 
-/* libcurl copies texts; without memory for one, say for a proxy or a certificate, nothing must be sent. */
 static void set_text(struct smtp_session *session, CURLoption option, const char *text)
 {
-    if (text && curl_easy_setopt(session->curl, option, text) != CURLE_OK)
-        session->unset = true;
+    curl_set_text(session->curl, option, text, &session->unset);
 }
 
 /* "localhost", "127.0.0.1", "[10.0.0.1]": what nobody outside can answer for. */
@@ -191,7 +183,6 @@ static void set_options(struct smtp_session *session)
 {
     CURL *curl = session->curl;
     const struct destination_config *destination = session->destination;
-    const struct tls_config *tls = &destination->tls;
     set_url(session, session->fallback && destination->fallback_url ? destination->fallback_url : destination->url);
     set_text(session, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
     curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
@@ -201,20 +192,11 @@ static void set_options(struct smtp_session *session)
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, session);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, session);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)destination->timeout_ms + LATER_MS);
     curl_easy_setopt(curl, CURLOPT_SERVER_RESPONSE_TIMEOUT, (long)(destination->timeout_ms / 1000 + 2));
-    set_text(session, CURLOPT_PROXY, destination->proxy ? destination->proxy : "");
-    set_text(session, CURLOPT_NOPROXY, "");
     set_text(session, CURLOPT_USERNAME, destination->username);
     set_text(session, CURLOPT_PASSWORD, destination->password);
-    set_text(session, CURLOPT_CAINFO, tls->ca);
-    set_text(session, CURLOPT_SSLCERT, tls->cert);
-    set_text(session, CURLOPT_SSLKEY, tls->key);
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, tls->verify ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
+    curl_set_way(curl, destination, &session->unset);
 }
 
 static void connection_open(struct smtp_session *session)
@@ -448,7 +430,7 @@ static bool is_connected(const struct smtp_session *session)
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
     struct smtp_session *session = context;
-    int64_t left_ms = (session->deadline_ns - monotonic_ns()) / 1000000;
+    int64_t left_ms = (session->deadline_ns - clock_ticks_ns()) / 1000000;
     (void)fd;
     (void)what;
     if (session->stage == SMTP_IDLE) {
@@ -526,7 +508,7 @@ void smtp_session_deliver(struct smtp_session *session, const struct smtp_messag
     session->refused_code = 0;
     session->curl_error[0] = '\0';
     buffer_clear(&session->refused);
-    session->deadline_ns = monotonic_ns() + destination->timeout_ms * 1000000;
+    session->deadline_ns = clock_ticks_ns() + destination->timeout_ms * 1000000;
     timer_set(session, destination->connect_timeout_ms < destination->timeout_ms ? destination->connect_timeout_ms
                                                                                  : destination->timeout_ms);
     if (!session->connected) {

@@ -1,20 +1,15 @@
 #include "transport/smtp/smtp.h"
 
-#include "transport/curl_failure.h"
-#include "transport/http/answer.h"
+#include "base/clock.h"
+#include "transport/curl_send.h"
 #include "transport/smtp/session.h"
 
 #include <assert.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum {
-    IDLE_SESSIONS_MAX = 256,
-    CODE_WORD_BYTES_MAX = 64,
-    TEXT_WORD_BYTES_MAX = 16 * 1024,
-};
+enum { IDLE_SESSIONS_MAX = 256 };
 
 struct smtp_transport {
     struct transport transport; /* first */
@@ -41,33 +36,7 @@ struct delivery {
     struct delivery *next; /* in idle or unstarted */
 };
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* --- from what was seen to the answer ---------------------------------------------------------- */
-
-/* What an answer's slices point to. */
-struct words {
-    struct buffer code, text, reference;
-};
-
-static void words_init(struct words *words)
-{
-    buffer_init(&words->code, CODE_WORD_BYTES_MAX);
-    buffer_init(&words->text, TEXT_WORD_BYTES_MAX);
-    buffer_init(&words->reference, REFERENCE_BYTES_MAX);
-}
-
-static void words_release(struct words *words)
-{
-    buffer_release(&words->code);
-    buffer_release(&words->text);
-    buffer_release(&words->reference);
-}
 
 /* "SMTP 550: 5.1.1 no such user": the rules read the number at the front, people the rest. */
 static void tell_reply(const struct smtp_session *session, const char *where, struct words *words)
@@ -161,10 +130,7 @@ static void judge_lost(const struct smtp_session *session, struct answer *answer
 {
     CURLcode result = session->failure;
     if (session->private_address) {
-        answer->outcome = OUTCOME_BLOCKED;
-        buffer_append(&words->code, SLICE("insist:private_address"));
-        buffer_append(&words->text,
-                      SLICE("the destination's address is private; set allow_private: true where that is meant"));
+        private_judge(answer, words);
         return;
     }
     if (judge_greeting(session, answer, words))
@@ -224,10 +190,7 @@ static void report(struct delivery *delivery, struct answer *answer, struct word
 {
     struct smtp_transport *smtp = delivery->smtp;
     struct send *send = delivery->send;
-    answer->code = buffer_slice(&words->code);
-    answer->text = buffer_slice(&words->text);
-    answer->reference = buffer_slice(&words->reference);
-    answer->duration_ms = (monotonic_ns() - delivery->started_ns) / 1000000;
+    words_tell(words, delivery->started_ns, answer);
     send->transport = NULL;
     delivery->send = NULL;
     if (may_rest && delivery_can_rest(delivery)) {
@@ -332,38 +295,6 @@ static struct delivery *delivery_get(struct smtp_transport *smtp, const struct s
     return delivery;
 }
 
-/* A message that cannot be written down: the job's own fault, or the configuration's; else memory was missing. */
-static void judge_unstarted(const struct delivery *delivery, struct answer *answer, struct words *words)
-{
-    switch (delivery->failure.status) {
-    case STATUS_INVALID:
-    case STATUS_LIMIT:
-        answer->attempted = true;
-        answer->outcome = OUTCOME_PERMANENT;
-        buffer_append(&words->code, SLICE("insist:message"));
-        buffer_printf(&words->text, "INVALID_MESSAGE - %s", delivery->failure.text);
-        break;
-    case STATUS_UNSUPPORTED:
-        answer->attempted = true;
-        answer->outcome = OUTCOME_BLOCKED;
-        buffer_append(&words->code, SLICE("insist:configuration"));
-        buffer_printf(&words->text, "INVALID_CONFIGURATION - %s", delivery->failure.text);
-        break;
-    case STATUS_FULL:
-        buffer_append(&words->code, SLICE("insist:connections"));
-        buffer_printf(&words->text, "NO_CONNECTION - %s", delivery->failure.text);
-        break;
-    default:
-        buffer_append(&words->code, SLICE("curl:27"));
-        buffer_printf(&words->text, "OUT_OF_MEMORY - %s", delivery->failure.text);
-    }
-}
-
-static const struct answer starved_answer = { .code = { "curl:27", 7 },
-                                             .text = { "OUT_OF_MEMORY - no memory for a message", 39 },
-                                             .reference = { "", 0 },
-                                             .retry_after_ms = -1 };
-
 /* A send that could not begin is still answered from the loop, never from inside start. */
 static void on_unstarted(evutil_socket_t fd, short what, void *context)
 {
@@ -376,14 +307,10 @@ static void on_unstarted(evutil_socket_t fd, short what, void *context)
         struct words words;
         smtp->unstarted = delivery->next;
         words_init(&words);
-        judge_unstarted(delivery, &answer, &words);
+        unstarted_judge(&delivery->failure, "insist:message", "INVALID_MESSAGE", &answer, &words);
         report(delivery, &answer, &words, false);
     }
-    while (smtp->starved) {
-        struct send *send = smtp->starved;
-        smtp->starved = send->next;
-        send->done(send, &starved_answer);
-    }
+    starved_answer_all(&smtp->starved);
 }
 
 static void smtp_start(struct transport *transport, struct send *send)
@@ -400,7 +327,7 @@ static void smtp_start(struct transport *transport, struct send *send)
         return;
     }
     delivery->send = send;
-    delivery->started_ns = monotonic_ns();
+    delivery->started_ns = clock_ticks_ns();
     struct smtp_source source = { .destination = send->destination, .tenant = job->tenant, .id = job->id,
                                   .payload = job->payload, .metadata = job->metadata, .headers = job->headers,
                                   .created_at = job->created_at };
@@ -418,16 +345,6 @@ static void smtp_start(struct transport *transport, struct send *send)
     event_active(smtp->unstarted_event, EV_TIMEOUT, 0);
 }
 
-static void abort_starved(struct smtp_transport *smtp, struct send *send)
-{
-    struct send **link = &smtp->starved;
-    while (*link && *link != send)
-        link = &(*link)->next;
-    assert(*link); /* only a send under way may be aborted */
-    *link = send->next;
-    send->done(send, &starved_answer);
-}
-
 static void smtp_abort(struct transport *transport, struct send *send)
 {
     struct smtp_transport *smtp = (struct smtp_transport *)transport;
@@ -435,7 +352,7 @@ static void smtp_abort(struct transport *transport, struct send *send)
     struct answer answer = { .retry_after_ms = -1 };
     struct words words;
     if (!delivery) {
-        abort_starved(smtp, send);
+        starved_abort(&smtp->starved, send);
         return;
     }
     for (struct delivery **link = &smtp->unstarted; *link; link = &(*link)->next)
@@ -445,9 +362,7 @@ static void smtp_abort(struct transport *transport, struct send *send)
         }
     answer.attempted = delivery->session.stage == SMTP_ANSWER;
     answer.outcome = answer.attempted ? OUTCOME_IN_DOUBT : OUTCOME_NONE;
-    words_init(&words);
-    buffer_append(&words.code, SLICE("curl:42"));
-    buffer_append(&words.text, SLICE("INTERRUPTED - the daemon was stopped before the answer came"));
+    words_interrupted(&words);
     report(delivery, &answer, &words, false);
 }
 
