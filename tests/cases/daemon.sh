@@ -2,8 +2,8 @@
 # The commands against a daemon of their own, with a receiver that takes all but what starts with "bad".
 . "$(dirname "$0")/../tap.sh"
 unset INSIST_SERVER INSIST_TOKEN
-daemon= receiver=
-trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
+daemon= receiver= stream=
+trap 'kill $daemon $receiver $stream 2>/dev/null; rm -rf "$work"' EXIT
 
 state_is() { # STATE ID [OPTIONS...]
     wanted=$1
@@ -291,4 +291,31 @@ check "doctor of tokens" ended 0 "ok    tokens         $work/tokens.yaml is vali
 echo 'tokens: [ { name: x, sha256: 12, scopes: [read] } ]' >"$work/tokens.yaml"
 ask doctor -c "$work/auth.yaml"
 check "doctor of wrong tokens" ended 1 "fail  tokens         $work/tokens.yaml:1:" '64 hexadecimal digits'
+
+# ---- limits that somebody set ----
+unset INSIST_TOKEN
+kill "$daemon"
+wait "$daemon" 2>/dev/null
+cat >"$work/limits.yaml" <<END
+listen: 127.0.0.1:0
+store: memory
+limits: { pending: 100, pending_per_tenant: 2, streams: 1 }
+destinations: { held: { transport: pull } }
+END
+: >"$work/serve.out"
+"$insist" serve -c "$work/limits.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+daemon=$!
+wait_for grep -q 'listens on' "$work/serve.out"
+INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+for id in 1 2; do "$insist" add held --tenant loud --id "$id" --data x >/dev/null; done
+ask add held --tenant loud --id 3 --data x
+check "a tenant has as many as limits.pending_per_tenant says" ended 1 'tenant "loud" has as many jobs waiting as limits.pending_per_tenant'
+ask add held --tenant quiet --data x
+check "others go on" ended 0
+curl -sN "$INSIST_SERVER/v1/events/stream?after=0" >"$work/stream" &
+stream=$!
+wait_for grep -q '^id: ' "$work/stream"
+run curl -s "$INSIST_SERVER/v1/events/stream"
+check "streams are as many as limits.streams says" ended 0 '"too_many_streams"'
+kill "$stream"
 finish

@@ -217,6 +217,21 @@ static void a_tenant_has_its_share_of_the_queue(void **state)
     assert_run(f, &over, STATUS_OK);
 }
 
+/* Where somebody set it, also of a tenant that is alone. */
+static void a_tenant_has_what_it_was_given(void **state)
+{
+    static const struct store_settings two = { .pending_max = 8, .pending_per_tenant = 2 };
+    struct store_fixture *f = *state;
+    fixture_reopen(f, &two);
+    struct store_op first = insert_op(f, "d", "t", "1"), second = insert_op(f, "e", "t", "2"), third = insert_op(f, "d", "t", "3");
+    struct store_op other = insert_op(f, "d", "u", "1");
+    assert_run(f, &first, STATUS_OK);
+    assert_run(f, &second, STATUS_OK);
+    assert_run(f, &third, STATUS_FULL);
+    assert_true(third.insert.ret_tenant_full);
+    assert_run(f, &other, STATUS_OK);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct store_fixture *f = *state;
@@ -732,6 +747,7 @@ const struct store_case store_cases_write[] = {
     { "a made id never takes one in use", a_made_id_never_takes_one_in_use },
     { "a full store refuses", a_full_store_refuses },
     { "a tenant has its share of the queue", a_tenant_has_its_share_of_the_queue },
+    { "a tenant has what it was given", a_tenant_has_what_it_was_given },
     { "what cannot be is refused", what_cannot_be_is_refused },
     { "an unknown lane has nothing", an_unknown_lane_has_nothing },
     { "claims follow rank, then arrival", claims_follow_rank_then_arrival },
