@@ -128,7 +128,7 @@ static void on_run(evutil_socket_t fd, short what, void *context)
 
 static void run_notice(struct message *message)
 {
-    struct notice *notice = (struct notice *)message;
+    struct notice *notice = message_of(message, MESSAGE_NOTICE);
     struct daemon *daemon = notice->context;
     engine_notice(daemon->engine, notice);
 }
@@ -137,8 +137,7 @@ static void on_notice(void *context, struct notice *notice)
 {
     struct daemon *daemon = context;
     notice->context = daemon;
-    notice->message.run = run_notice;
-    mailbox_post(daemon->mailbox, &notice->message);
+    mailbox_post(daemon->mailbox, &notice->message, MESSAGE_NOTICE, run_notice);
 }
 
 struct failure_message {
@@ -149,7 +148,7 @@ struct failure_message {
 
 static void run_failure(struct message *message)
 {
-    struct failure_message *failed = (struct failure_message *)message;
+    struct failure_message *failed = message_of(message, MESSAGE_FAILURE);
     struct daemon *daemon = failed->daemon;
     daemon->failure = failed->error;
     log_event(LOG_ERROR, "store_failed", FIELD_CSTR("error", failed->error.text));
@@ -164,8 +163,8 @@ static void on_failure(void *context, const struct error *error)
     struct failure_message *failed = calloc(1, sizeof *failed);
     if (!failed)
         abort(); /* no memory to say so and a store that lost a write: the next start recovers */
-    *failed = (struct failure_message){ .message.run = run_failure, .daemon = daemon, .error = *error };
-    mailbox_post(daemon->mailbox, &failed->message);
+    *failed = (struct failure_message){ .daemon = daemon, .error = *error };
+    mailbox_post(daemon->mailbox, &failed->message, MESSAGE_FAILURE, run_failure);
 }
 
 /* --- signals ----------------------------------------------------------------------------------- */

@@ -47,9 +47,18 @@ void mailbox_free(struct mailbox *mailbox)
     free(mailbox);
 }
 
-void mailbox_post(struct mailbox *mailbox, struct message *message)
+void *message_of(struct message *message, enum message_kind kind)
 {
-    assert(message->run);
+    assert(message->kind == kind);
+    return message;
+}
+
+void mailbox_post(struct mailbox *mailbox, struct message *message, enum message_kind kind,
+                  void (*run)(struct message *message))
+{
+    assert(run && kind != MESSAGE_NONE);
+    message->run = run;
+    message->kind = kind;
     message->next = NULL;
     pthread_mutex_lock(&mailbox->lock);
     bool was_empty = !mailbox->first;
@@ -78,6 +87,7 @@ bool mailbox_drain(struct mailbox *mailbox)
     bool any = message != NULL;
     while (message) {
         struct message *next = message->next; /* run may free it or post it elsewhere */
+        assert(message->run && message->kind != MESSAGE_NONE);
         message->run(message);
         message = next;
     }

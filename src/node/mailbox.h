@@ -13,11 +13,30 @@
 
 struct event_base;
 
-/* Embedded in whatever is handed over; the poster does not touch it any more. */
+/* What a message is part of. Not small numbers: memory that was never one is not taken for one either. */
+enum message_kind {
+    MESSAGE_NONE,
+    MESSAGE_BATCH = 0x6d736701, /* struct batch, to the writer */
+    MESSAGE_REPLY,              /* the same on its way back */
+    MESSAGE_NOTICE,             /* struct notice, to the engine */
+    MESSAGE_STOP,               /* to the writer */
+    MESSAGE_FAILURE,            /* of the store, to the daemon */
+    MESSAGE_CALL,               /* struct call, to the engine's thread */
+    MESSAGE_ANSWER,             /* the same on its way back */
+    MESSAGE_PULSE,              /* from the API to the engine's thread and back */
+    MESSAGE_ORDER,              /* struct api_order, to the API's thread */
+    MESSAGE_TEST,               /* of a test */
+};
+
+/* The first member of whatever is handed over; the poster does not touch it any more. */
 struct message {
     struct message *next;
     void (*run)(struct message *message);
+    enum message_kind kind;
 };
+
+/* What it is part of, which is asserted to be of that kind. */
+void *message_of(struct message *message, enum message_kind kind);
 
 struct mailbox;
 
@@ -26,7 +45,8 @@ enum status mailbox_new(struct mailbox **ret_mailbox, struct error *err) MUST_CH
 void mailbox_free(struct mailbox *mailbox);
 
 /* Never blocks for longer than the list's lock, never fails. */
-void mailbox_post(struct mailbox *mailbox, struct message *message);
+void mailbox_post(struct mailbox *mailbox, struct message *message, enum message_kind kind,
+                  void (*run)(struct message *message));
 
 /* Runs what has arrived; returns whether there was anything. */
 bool mailbox_drain(struct mailbox *mailbox);

@@ -192,14 +192,13 @@ enum status notice_of(const struct store_op *ops, size_t count, instant now, str
 
 static void deliver_reply(struct message *message)
 {
-    struct batch *batch = (struct batch *)message;
+    struct batch *batch = message_of(message, MESSAGE_REPLY);
     batch->done(batch);
 }
 
 static void reply(struct batch *batch)
 {
-    batch->message.run = deliver_reply;
-    mailbox_post(batch->reply_to, &batch->message);
+    mailbox_post(batch->reply_to, &batch->message, MESSAGE_REPLY, deliver_reply);
 }
 
 static void fail_for_good(struct writer *writer, const struct error *error)
@@ -523,15 +522,16 @@ struct stop_message {
 
 static void on_stop(struct message *message)
 {
-    ((struct stop_message *)message)->writer->stopping = true;
+    struct stop_message *stop = message_of(message, MESSAGE_STOP);
+    stop->writer->stopping = true;
 }
 
 void writer_free(struct writer *writer)
 {
     if (!writer)
         return;
-    struct stop_message stop = { .message.run = on_stop, .writer = writer };
-    mailbox_post(writer->mailbox, &stop.message);
+    struct stop_message stop = { .writer = writer };
+    mailbox_post(writer->mailbox, &stop.message, MESSAGE_STOP, on_stop);
     pthread_join(writer->thread, NULL);
     mailbox_free(writer->mailbox);
     pthread_mutex_destroy(&writer->measures_lock);
@@ -541,7 +541,7 @@ void writer_free(struct writer *writer)
 
 static void on_batch(struct message *message)
 {
-    struct batch *batch = (struct batch *)message;
+    struct batch *batch = message_of(message, MESSAGE_BATCH);
     struct writer *writer = batch->writer;
     *writer->pending_last = batch;
     writer->pending_last = &batch->next_pending;
@@ -552,8 +552,7 @@ void writer_submit(struct writer *writer, struct batch *batch)
     assert(batch->count > 0 && batch->count <= STORE_BATCH_OPS_MAX && batch->reply_to && batch->done);
     batch->writer = writer;
     batch->next_pending = NULL;
-    batch->message.run = on_batch;
-    mailbox_post(writer->mailbox, &batch->message);
+    mailbox_post(writer->mailbox, &batch->message, MESSAGE_BATCH, on_batch);
 }
 
 void writer_wait_no_more(struct writer *writer)

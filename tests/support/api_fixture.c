@@ -167,7 +167,7 @@ struct order {
 
 static void on_order(struct message *message)
 {
-    struct order *order = (struct order *)message;
+    struct order *order = message_of(message, MESSAGE_TEST);
     order->run(order->fixture);
     pthread_mutex_lock(&order->lock);
     order->is_done = true;
@@ -177,10 +177,10 @@ static void on_order(struct message *message)
 
 static void in_engine(struct api_fixture *fixture, void (*run)(struct api_fixture *fixture))
 {
-    struct order order = { .message.run = on_order, .fixture = fixture, .run = run };
+    struct order order = { .fixture = fixture, .run = run };
     pthread_mutex_init(&order.lock, NULL);
     pthread_cond_init(&order.done, NULL);
-    mailbox_post(fixture->mailbox, &order.message);
+    mailbox_post(fixture->mailbox, &order.message, MESSAGE_TEST, on_order);
     pthread_mutex_lock(&order.lock);
     while (!order.is_done)
         pthread_cond_wait(&order.done, &order.lock);
@@ -191,7 +191,7 @@ static void in_engine(struct api_fixture *fixture, void (*run)(struct api_fixtur
 
 static void on_notice_there(struct message *message)
 {
-    struct notice *notice = (struct notice *)message;
+    struct notice *notice = message_of(message, MESSAGE_NOTICE);
     struct api_fixture *fixture = notice->context;
     engine_notice(fixture->engine, notice);
 }
@@ -200,8 +200,7 @@ static void on_notice(void *context, struct notice *notice)
 {
     struct api_fixture *fixture = context;
     notice->context = fixture;
-    notice->message.run = on_notice_there;
-    mailbox_post(fixture->mailbox, &notice->message);
+    mailbox_post(fixture->mailbox, &notice->message, MESSAGE_NOTICE, on_notice_there);
 }
 
 static void on_failure(void *context, const struct error *error)

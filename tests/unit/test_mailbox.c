@@ -7,7 +7,11 @@
 
 #include <event2/event.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { POSTERS = 4, LETTERS_EACH = 5000 };
 
@@ -27,7 +31,7 @@ struct box_owner {
 
 static void on_letter(struct message *message)
 {
-    struct letter *letter = (struct letter *)message;
+    struct letter *letter = message_of(message, MESSAGE_TEST);
     struct box_owner *owner = letter->owner;
     check(letter->number == owner->next[letter->poster], "poster %d: %d after %d", letter->poster, letter->number,
           owner->next[letter->poster] - 1);
@@ -42,8 +46,8 @@ static void post(struct box_owner *owner, int poster, int number)
 {
     struct letter *letter = calloc(1, sizeof *letter);
     assert_non_null(letter);
-    *letter = (struct letter){ .message.run = on_letter, .poster = poster, .number = number, .owner = owner };
-    mailbox_post(owner->mailbox, &letter->message);
+    *letter = (struct letter){ .poster = poster, .number = number, .owner = owner };
+    mailbox_post(owner->mailbox, &letter->message, MESSAGE_TEST, on_letter);
 }
 
 static void owner_begin(struct box_owner *owner, int expected)
@@ -90,18 +94,18 @@ struct echo {
 
 static void on_echo(struct message *message)
 {
-    struct echo *echo = (struct echo *)message;
+    struct echo *echo = message_of(message, MESSAGE_TEST);
     if (--echo->left > 0)
-        mailbox_post(echo->mailbox, &echo->message);
+        mailbox_post(echo->mailbox, &echo->message, MESSAGE_TEST, on_echo);
 }
 
 static void a_message_may_post_itself_again(void **state)
 {
     struct error error;
-    struct echo echo = { .message.run = on_echo, .left = 3 };
+    struct echo echo = { .left = 3 };
     (void)state;
     assert_int_equal(mailbox_new(&echo.mailbox, &error), STATUS_OK);
-    mailbox_post(echo.mailbox, &echo.message);
+    mailbox_post(echo.mailbox, &echo.message, MESSAGE_TEST, on_echo);
     assert_true(mailbox_drain(echo.mailbox));
     assert_int_equal(echo.left, 2); /* what is posted while draining comes with the next drain */
     mailbox_wait(echo.mailbox, -1);
@@ -172,12 +176,36 @@ static void a_loop_drains_it_by_itself(void **state)
     event_base_free(owner.loop);
 }
 
+/* In a process of its own: the receiver ends it. */
+static void another_kind_is_not_taken(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct echo echo = { .left = 1 };
+        struct error error;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            if (mailbox_new(&echo.mailbox, &error) != STATUS_OK || !freopen("/dev/null", "w", stderr))
+                _exit(1);
+            signal(SIGABRT, SIG_DFL);
+            mailbox_post(echo.mailbox, &echo.message, wrong ? MESSAGE_BATCH : MESSAGE_TEST, on_echo);
+            mailbox_drain(echo.mailbox);
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(wrong ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_run_in_order_and_once),
         cmocka_unit_test(a_wait_ends_at_once_when_something_is_there),
         cmocka_unit_test(a_message_may_post_itself_again),
+        cmocka_unit_test(another_kind_is_not_taken),
         cmocka_unit_test(many_posters_one_sleeper),
         cmocka_unit_test(a_loop_drains_it_by_itself),
     };

@@ -139,7 +139,7 @@ static void remember(struct scene *scene, char what)
 
 static void on_notice_posted(struct message *message)
 {
-    struct notice *notice = (struct notice *)message;
+    struct notice *notice = message_of(message, MESSAGE_NOTICE);
     struct scene *scene = notice->context;
     remember(scene, 'n');
     notice_free(notice);
@@ -152,8 +152,7 @@ static void on_notice(void *context, struct notice *notice)
     for (size_t i = 0; i < notice->count; i++)
         atomic_fetch_add(&scene->ready, (int)notice->lanes[i].ready);
     notice->context = scene;
-    notice->message.run = on_notice_posted;
-    mailbox_post(scene->mailbox, &notice->message);
+    mailbox_post(scene->mailbox, &notice->message, MESSAGE_NOTICE, on_notice_posted);
 }
 
 static void on_failure(void *context, const struct error *error)

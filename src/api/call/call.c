@@ -255,13 +255,13 @@ void call_submit(struct call *call, void (*then)(struct call *call))
 
 static void on_returned(struct message *message)
 {
-    struct call *call = (struct call *)message;
+    struct call *call = message_of(message, MESSAGE_ANSWER);
     call->then(call);
 }
 
 static void on_engine(struct message *message)
 {
-    struct call *call = (struct call *)message;
+    struct call *call = message_of(message, MESSAGE_CALL);
     call->run(call, call->api->settings.engine);
 }
 
@@ -269,12 +269,10 @@ void call_engine(struct call *call, void (*run)(struct call *call, struct engine
 {
     call->run = run;
     call->then = then;
-    call->message.run = on_engine;
-    mailbox_post(call->api->settings.engine_mailbox, &call->message);
+    mailbox_post(call->api->settings.engine_mailbox, &call->message, MESSAGE_CALL, on_engine);
 }
 
 void call_return(struct call *call)
 {
-    call->message.run = on_returned;
-    mailbox_post(call->api->mailbox, &call->message);
+    mailbox_post(call->api->mailbox, &call->message, MESSAGE_ANSWER, on_returned);
 }

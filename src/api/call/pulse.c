@@ -8,7 +8,7 @@ enum { PULSE_EVERY_MS = 1000 };
 
 static void on_pulse_back(struct message *message)
 {
-    struct pulse *pulse = (struct pulse *)message;
+    struct pulse *pulse = message_of(message, MESSAGE_PULSE);
     pulse->out = false;
     pulse->ran_at = pulse->answer;
     api_may_end(pulse->api);
@@ -16,12 +16,11 @@ static void on_pulse_back(struct message *message)
 
 static void on_pulse_there(struct message *message)
 {
-    struct pulse *pulse = (struct pulse *)message;
+    struct pulse *pulse = message_of(message, MESSAGE_PULSE);
     pulse->answer = engine_figures(pulse->api->settings.engine).ran_at;
     if (pulse->damage.status != STATUS_OK)
         engine_store_damaged(pulse->api->settings.engine, &pulse->damage);
-    pulse->message.run = on_pulse_back;
-    mailbox_post(pulse->api->mailbox, &pulse->message);
+    mailbox_post(pulse->api->mailbox, &pulse->message, MESSAGE_PULSE, on_pulse_back);
 }
 
 static void on_pulse_due(evutil_socket_t fd, short what, void *context)
@@ -35,8 +34,7 @@ static void on_pulse_due(evutil_socket_t fd, short what, void *context)
     api->pulse.damage = api->damage.error;
     api->damage.error.status = STATUS_OK;
     api->pulse.asked_at = api_now(api);
-    api->pulse.message.run = on_pulse_there;
-    mailbox_post(api->settings.engine_mailbox, &api->pulse.message);
+    mailbox_post(api->settings.engine_mailbox, &api->pulse.message, MESSAGE_PULSE, on_pulse_there);
 }
 
 enum status pulse_start(struct api *api, struct error *err)

@@ -100,26 +100,26 @@ struct api_order {
     struct tokens *tokens;
 };
 
-static struct api_order *order_new(struct api *api, void (*run)(struct message *))
+static struct api_order *order_new(struct api *api)
 {
     struct api_order *order = calloc(1, sizeof *order);
     if (order)
-        *order = (struct api_order){ .message.run = run, .api = api };
+        *order = (struct api_order){ .api = api };
     return order;
 }
 
 static void post_order(struct api *api, void (*run)(struct message *))
 {
-    struct api_order *order = order_new(api, run);
+    struct api_order *order = order_new(api);
     if (order)
-        mailbox_post(api->mailbox, &order->message);
+        mailbox_post(api->mailbox, &order->message, MESSAGE_ORDER, run);
     else
         log_event(LOG_ERROR, "order_lost", FIELD_CSTR("error", "no memory"));
 }
 
 static void on_draining(struct message *message)
 {
-    struct api_order *order = (struct api_order *)message;
+    struct api_order *order = message_of(message, MESSAGE_ORDER);
     order->api->draining = true;
     event_streams_end(order->api, "stopping");
     free(order);
@@ -132,7 +132,7 @@ void api_stop_accepting(struct api *api)
 
 static void on_reload(struct message *message)
 {
-    struct api_order *order = (struct api_order *)message;
+    struct api_order *order = message_of(message, MESSAGE_ORDER);
     struct api *api = order->api;
     config_unref(api->config);
     api->config = order->config;
@@ -155,7 +155,7 @@ enum status api_prepare(struct api *api, struct config *config, struct api_order
     enum status status = config->tokens_file ? tokens_load(config->tokens_file, &tokens, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    struct api_order *order = order_new(api, on_reload);
+    struct api_order *order = order_new(api);
     if (!order) {
         tokens_free(tokens);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reload");
@@ -168,7 +168,7 @@ enum status api_prepare(struct api *api, struct config *config, struct api_order
 
 void api_reload(struct api_order *order)
 {
-    mailbox_post(order->api->mailbox, &order->message);
+    mailbox_post(order->api->mailbox, &order->message, MESSAGE_ORDER, on_reload);
 }
 
 void api_forget(struct api_order *order)
@@ -180,7 +180,7 @@ void api_forget(struct api_order *order)
 
 static void on_stop(struct message *message)
 {
-    struct api_order *order = (struct api_order *)message;
+    struct api_order *order = message_of(message, MESSAGE_ORDER);
     struct api *api = order->api;
     api->draining = true;
     event_streams_end(api, "stopping");
