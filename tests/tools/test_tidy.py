@@ -11,7 +11,7 @@ HEADER = "/*\n * slice.h - borrowed bytes.\n */\n#ifndef BASE_SLICE_H\n#define B
 ADR = "# 1. Title\n\n## Context\n\nWhy.\n\n## Decision\n\nWhat.\n\n## Consequences\n\nSo.\n"
 CLEAN = {
     "src/base/slice.h": HEADER,
-    "src/core/decision/decide.c": '#include "base/slice.h"\n\n#include <string.h>\n\nint decide(void)\n{\n    return 0;\n}\n',
+    "src/core/decision/decide.c": '#include "base/slice.h"\n\n#include <string.h>\n\nint decide(void)\n{\n    assert(1);\n    return 0;\n}\n',
     "src/main.c": '#include "base/slice.h"\n\n#include <stdio.h>\n',
     "src/README.md": "Sources.\n",
     "src/base/README.md": "Ground floor.\n",
@@ -50,6 +50,7 @@ CASES = [
     ("a function of 60 lines passes", {"src/core/decision/a.c": body(60)}, None, ""),
     ("a function of 61 lines", {"src/core/decision/a.c": body(61)}, "functions", "src/core/decision/a.c:2: long_one has 61 lines"),
     ("a file of 801 lines", {"src/core/decision/a.c": "int a;\n" * 801}, "functions", "src/core/decision/a.c:1: 801 lines"),
+    ("core keeps an invariant without an assertion", {"src/core/decision/a.c": body(5) + body(5)}, "assertions", "src/core:1: 1 assertions for 3 functions"),
     ("a table is not a function", {"src/core/decision/a.c": "int t[] = {\n" + "    0,\n" * 90 + "};\n"}, None, ""),
     ("the rows of a table inside a function are not counted", {"src/core/decision/a.c": body(60).replace("{\n", "{\n" + "        { 1, 2 },\n" * 9, 1)}, None, ""),
     ("a row may be longer", {"src/core/decision/a.c": "    { " + "1, " * 50 + "},\n"}, None, ""),

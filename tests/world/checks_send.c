@@ -292,7 +292,8 @@ static void check_block_look(struct world *world, int64_t *last_mono, instant he
 {
     int64_t since = *last_mono >= 0 ? world->mono - *last_mono : stands_for(world, held_since);
     int64_t begin = world->mono - since - grace_ms(world); /* a claim may have been on its way then */
-    bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin;
+    bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin ||
+                   world->back_mono >= begin;
     seen(world, FEATURE_BLOCK_LOOK);
     if (since >= 0 && !changed && since < BLOCK_LOOK_MS - grace_ms(world)) /* else the clock went back since */
         violated(world, INVARIANT_ATTEMPTS, "%s refuses us, and a look follows another after %" PRId64 " ms", name, since);

@@ -176,6 +176,7 @@ static void ask_fire(struct world *world, struct timer *timer)
     }
     note(world, "store is back", applied, 0);
     world->in_doubt = false;
+    world->back_mono = world->mono;
     world->doubted = NULL;
     world->doubted_notice = NULL;
     if (notice)

@@ -310,6 +310,7 @@ struct world {
     int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload, */
     int64_t reloaded_mono;                   /* or that without a start */
     int64_t unread_until_mono; /* until then the store may not be read */
+    int64_t back_mono; /* when it was last back: sends before then were late */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
     struct timer ask;              /* the store, what became of the transaction in doubt */

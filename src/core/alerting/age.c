@@ -1,5 +1,7 @@
 #include "core/alerting/age.h"
 
+#include <assert.h>
+
 struct backlog_age backlog_age_none(void)
 {
     return (struct backlog_age){ .fed_at = INSTANT_NONE };
@@ -12,6 +14,7 @@ static int64_t at_least_none(int64_t count)
 
 void backlog_age_feed(struct backlog_age *age, const struct backlog_flow *flow, instant now)
 {
+    assert(age->count >= 0 && flow->left_known >= 0);
     int64_t since_ms = age->fed_at != INSTANT_NONE && age->fed_at < now ? now - age->fed_at : 0;
     int64_t came = at_least_none(flow->count - age->count + flow->left);
     int64_t count = age->count + came;
@@ -30,6 +33,7 @@ void backlog_age_feed(struct backlog_age *age, const struct backlog_flow *flow, 
 
 int64_t backlog_age_ms(const struct backlog_age *age, instant now)
 {
+    assert(age->count >= 0);
     if (age->count == 0 || age->created_mean >= (double)now)
         return 0;
     return (int64_t)((double)now - age->created_mean);

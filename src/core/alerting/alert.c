@@ -40,6 +40,7 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
 
 const char *alert_severity_name(enum alert_severity severity)
 {
+    assert(severity <= SEVERITY_CRITICAL);
     static const char *const names[] = { [SEVERITY_INFO] = "info", [SEVERITY_WARNING] = "warning",
                                          [SEVERITY_CRITICAL] = "critical" };
     return names[severity];
@@ -72,12 +73,14 @@ enum alert_kind alert_kind_of_dead(struct slice dead_code)
 
 bool alert_ends_by_hand(enum alert_kind kind)
 {
+    assert(kind < ALERT_KIND_COUNT);
     bool of_the_dead = alert_types[kind].shape == ALERT_COUNT && kind != ALERT_HEADERS_LEFT_OUT;
     return of_the_dead || kind == ALERT_DEAD_LETTERS || kind == ALERT_STORE_DAMAGED;
 }
 
 bool alert_matches(enum alert_kind kind, struct slice word)
 {
+    assert(kind < ALERT_KIND_COUNT);
     return slice_equal(word, SLICE("all")) || slice_equal(word, slice_from(alert_types[kind].name)) ||
            slice_equal(word, slice_from(alert_severity_name(alert_types[kind].severity)));
 }
@@ -100,6 +103,7 @@ struct alert_standing alert_standing_none(void)
 
 static enum alert_step raise_it(struct alert_standing *standing, instant now)
 {
+    assert(!standing->stands);
     standing->stands = true;
     standing->raised_at = standing->told_at = now;
     standing->low_since = INSTANT_NONE;
@@ -109,6 +113,7 @@ static enum alert_step raise_it(struct alert_standing *standing, instant now)
 
 static enum alert_step clear_it(struct alert_standing *standing)
 {
+    assert(standing->stands);
     standing->stands = false;
     return ALERT_CLEARED;
 }
@@ -116,6 +121,7 @@ static enum alert_step clear_it(struct alert_standing *standing)
 /* Whether `ms` have passed; a time to come, after a clock was put back, becomes now. */
 static bool has_passed(instant *since, int64_t ms, instant now)
 {
+    assert(ms >= 0);
     if (*since > now)
         *since = now;
     return instant_add(*since, ms) <= now;
@@ -146,6 +152,7 @@ static enum alert_step judge_level(const struct alert_reading *reading, struct a
 static enum alert_step judge_count(enum alert_kind kind, const struct alert_reading *reading,
                                    struct alert_standing *standing, instant now)
 {
+    assert(alert_types[kind].shape == ALERT_COUNT);
     bool came = reading->value > 0;
     bool again = came && standing->stands && has_passed(&standing->last_at, (int64_t)reading->limit, now);
     if (came) {
@@ -187,6 +194,7 @@ enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *re
 /* Empties the buckets that time has passed over; all of them when it went back. */
 static void share_move(struct share_window *window, instant now)
 {
+    assert(window->window_ms >= SHARE_BUCKETS);
     int64_t head = now / (window->window_ms / SHARE_BUCKETS);
     int64_t passed = head - window->head;
     if (passed < 0 || passed > SHARE_BUCKETS)
@@ -215,6 +223,7 @@ void share_add(struct share_window *window, int64_t window_ms, int64_t ended, in
 
 double share_dead(struct share_window *window, instant now)
 {
+    assert(window->window_ms >= 0);
     int64_t ended = 0, dead = 0;
     if (window->window_ms == 0)
         return -1;
@@ -231,6 +240,7 @@ double share_dead(struct share_window *window, instant now)
 
 void growth_add(struct growth_window *window, int64_t pending, instant now)
 {
+    assert(window->count <= GROWTH_SAMPLES);
     if (window->count > 0 && window->samples[window->count - 1].at > now)
         window->count = 0; /* the clock was put back */
     if (window->count > 0 && now - window->samples[window->count - 1].at < GROWTH_EVERY_MS)
@@ -243,6 +253,7 @@ void growth_add(struct growth_window *window, int64_t pending, instant now)
 
 double growth_limit(const struct growth_window *window, double times)
 {
+    assert(window->count <= GROWTH_SAMPLES);
     if (window->count < GROWTH_SAMPLES || times <= 0)
         return 0;
     double then = (double)window->samples[0].pending;
@@ -252,6 +263,7 @@ double growth_limit(const struct growth_window *window, double times)
 /* 0.8 at four times what must be free, 0.9 at twice, 1 when it is just that. */
 static double disk_share(double free, double least)
 {
+    assert(free >= 0);
     if (least <= 0)
         return 0;
     if (free < least)
@@ -297,6 +309,7 @@ static void append_where(const struct alert_facts *facts, struct buffer *out)
 
 static void append_level(const struct alert_facts *facts, struct buffer *out)
 {
+    assert(alert_types[facts->kind].shape == ALERT_LEVEL);
     switch (facts->kind) {
     case ALERT_PENDING:
         append_jobs(out, (int64_t)facts->value, "job is not done", "jobs are not done");
@@ -332,6 +345,7 @@ static void append_level(const struct alert_facts *facts, struct buffer *out)
 
 static void append_state(const struct alert_facts *facts, struct buffer *out)
 {
+    assert(alert_types[facts->kind].shape == ALERT_STATE);
     switch (facts->kind) {
     case ALERT_CONTINGENCY:
         buffer_append_text(out, "contingency began: jobs are held and lose no tries");
@@ -368,6 +382,7 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
 
 static void append_count(const struct alert_facts *facts, struct buffer *out)
 {
+    assert(alert_types[facts->kind].shape == ALERT_COUNT);
     static const char *const ends[ALERT_KIND_COUNT][2] = {
         [ALERT_MAX_RETRIES_EXCEEDED] = { "job used up its retries", "jobs used up their retries" },
         [ALERT_PERMANENT_ERROR] = { "job met a permanent error", "jobs met a permanent error" },
@@ -383,6 +398,7 @@ static void append_count(const struct alert_facts *facts, struct buffer *out)
 
 void alert_summary(const struct alert_facts *facts, struct buffer *out)
 {
+    assert(facts->kind < ALERT_KIND_COUNT);
     enum alert_shape shape = alert_types[facts->kind].shape;
     append_where(facts, out);
     if (facts->step == ALERT_CLEARED) {

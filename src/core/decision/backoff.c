@@ -8,6 +8,7 @@
 /* base x factor^exponent as a double, by squaring; an overflow is an infinity, which the cap takes. */
 static double grown(double base, double factor, int64_t exponent)
 {
+    assert(exponent >= 0 && base >= 0);
     double result = base;
     if (!(base > 0)) /* nothing grows out of nothing, and 0 x infinity is no number */
         return 0;
@@ -19,6 +20,7 @@ static double grown(double base, double factor, int64_t exponent)
 
 static int64_t clip(int64_t value, int64_t low, int64_t high)
 {
+    assert(low <= high);
     return value < low ? low : value > high ? high : value;
 }
 
@@ -36,6 +38,7 @@ int64_t backoff_nominal_ms(const struct retry_policy *policy, int64_t retry, enu
 /* How far the spread reaches from the middle. Rounded down, so that no draw exceeds the amplitude; low + reach fits. */
 static int64_t reach_of(int64_t middle, double jitter)
 {
+    assert(middle >= 0 && jitter >= 0);
     double reach = (double)middle * jitter;
     return reach < (double)(INT64_MAX - middle) ? (int64_t)reach : INT64_MAX - middle;
 }
@@ -56,6 +59,7 @@ struct backoff_range backoff_range(const struct retry_policy *policy, int64_t re
 /* Uniform over [low, high] from 64 bits of hash; the bias of the multiplication is below 2^-20 for any real wait. */
 static int64_t draw(struct backoff_range range, uint64_t seed, struct slice id, int64_t retry)
 {
+    assert(range.low_ms <= range.high_ms);
     uint64_t bits = hash_slice(seed, (uint64_t)retry, id);
     uint64_t width = (uint64_t)(range.high_ms - range.low_ms) + 1;
     return range.low_ms + (int64_t)(((unsigned __int128)bits * width) >> 64);
@@ -104,6 +108,7 @@ static double fading(const struct adaptive *adaptive, instant now)
 
 void adaptive_note(struct adaptive *adaptive, bool succeeded, instant now)
 {
+    assert(adaptive->good >= 0 && adaptive->bad >= 0);
     double left = fading(adaptive, now);
     adaptive->good = adaptive->good * left + (succeeded ? 1 : 0);
     adaptive->bad = adaptive->bad * left + (succeeded ? 0 : 1);
@@ -112,6 +117,7 @@ void adaptive_note(struct adaptive *adaptive, bool succeeded, instant now)
 
 double adaptive_factor(const struct adaptive *adaptive, instant now)
 {
+    assert(adaptive->good >= 0 && adaptive->bad >= 0);
     double left = fading(adaptive, now);
     double good = adaptive->good * left, bad = adaptive->bad * left;
     double rate = (good + ADAPTIVE_PRIOR / 2.0) / (good + bad + ADAPTIVE_PRIOR);

@@ -52,6 +52,7 @@ static const int outcome_order[OUTCOME_COUNT] = {
 
 static int rule_rank(enum rule_tier tier, enum outcome outcome, bool by_code)
 {
+    assert(outcome > OUTCOME_NONE && outcome < OUTCOME_COUNT);
     enum { STEP_EXCEPTION, STEP_PERMANENT, STEP_CODE, STEP_CODE_FALLBACK, STEP_TEXT, STEP_TEXT_FALLBACK } step;
     if (tier == TIER_EXCEPTION)
         step = STEP_EXCEPTION;
@@ -191,6 +192,7 @@ static enum status text_place(struct classifier *classifier, struct slice text, 
 
 static enum status pattern_place(struct classifier *classifier, size_t index)
 {
+    assert(classifier->rules[index].pattern);
     struct compiled_rule *rule = &classifier->rules[index];
     struct slice literal = pattern_literal(rule->pattern);
     rule->place = classifier->pattern_count++;
@@ -299,6 +301,7 @@ struct best {
 
 static void best_offer(struct best *best, const struct compiled_rule *rule, int rank)
 {
+    assert(rule && rank >= 0);
     if (!best->rule || rank < best->rank)
         *best = (struct best){ rule, rank };
 }
@@ -350,6 +353,7 @@ bool code_matches(struct slice rule, struct slice code)
  */
 static bool stands_alone(struct slice text, size_t start, size_t end)
 {
+    assert(start < end && end <= text.len);
     if (start > 0) {
         char c = text.data[start - 1];
         if (ascii_is_alnum(c) || c == '_')
@@ -399,6 +403,7 @@ static void match_words(const struct classifier *classifier, struct slice text, 
 
 static void match_text(const struct classifier *classifier, struct slice text, struct best *best)
 {
+    assert(classifier->pattern_count <= 64 * PATTERN_WORDS);
     uint64_t patterns[PATTERN_WORDS];
     size_t words = (classifier->pattern_count + 63) / 64;
     struct text_search search = { classifier, text, best, patterns };
@@ -443,6 +448,7 @@ static bool reply_stands_alone(struct slice text, size_t start)
 /* The word that ends just before `end`. */
 static struct slice word_before(struct slice text, size_t end)
 {
+    assert(end <= text.len);
     size_t start = end;
     while (start > 0 && ascii_is_alnum(text.data[start - 1]))
         start--;
@@ -456,6 +462,7 @@ static struct slice word_before(struct slice text, size_t end)
  */
 static bool reply_is_placed(struct slice text, size_t start)
 {
+    assert(start <= text.len);
     static const struct slice words[] = {
         { "code", 4 }, { "error", 5 }, { "status", 6 }, { "reply", 5 }, { "response", 8 },
     };

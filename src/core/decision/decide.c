@@ -40,6 +40,7 @@ bool verdict_resends(enum verdict verdict)
 
 static enum decide_problem request_check(const struct policy *policy, const struct decide_request *request)
 {
+    assert(policy && request);
     if (policy_id_problem(policy, request->id))
         return PROBLEM_ID;
     if (slice_is_blank(request->text))
@@ -57,6 +58,7 @@ static bool is_good(enum outcome outcome)
 /* Its code says that all is well and is not to be believed: what is left is the text, without the status in it. */
 static void judge_unconfirmed(const struct policy *policy, struct slice text, struct decision *decision)
 {
+    assert(policy->classifier);
     struct classification found = classify(policy->classifier, (struct evidence){ SLICE("insist:unconfirmed"), text });
     bool said = found.outcome != OUTCOME_NONE && !is_good(found.outcome);
     decision->known = true;
@@ -82,6 +84,7 @@ static void judge(const struct policy *policy, const struct decide_request *requ
 /* The verdict of the class, before the limits are looked at. */
 static enum verdict verdict_of_class(const struct policy *policy, const struct decide_request *request, enum outcome outcome)
 {
+    assert(outcome > OUTCOME_NONE && outcome < OUTCOME_COUNT);
     static const enum verdict doubt[] = {
         [DOUBT_RESEND] = VERDICT_RETRY, [DOUBT_VERIFY] = VERDICT_VERIFY, [DOUBT_PARK] = VERDICT_PARK,
     };
@@ -101,6 +104,7 @@ static int64_t larger(int64_t a, int64_t b)
 
 static int64_t delay_of(const struct policy *policy, const struct decide_request *request, const struct decision *decision)
 {
+    assert(request->retry_count >= 0 && request->waits >= 0);
     if (decision->verdict == VERDICT_VERIFY && policy->verify_after_ms > 0)
         return policy->verify_after_ms;
     if (decision->verdict == VERDICT_POLL && policy->poll_every_ms > 0)
@@ -120,6 +124,7 @@ static int64_t delay_of(const struct policy *policy, const struct decide_request
 
 static void stop(struct decision *decision, enum verdict verdict, enum decide_reason reason)
 {
+    assert(verdict < VERDICT_COUNT && !verdicts[verdict].goes_on);
     decision->verdict = verdict;
     decision->reason = reason;
     decision->delay_ms = 0;
@@ -128,6 +133,7 @@ static void stop(struct decision *decision, enum verdict verdict, enum decide_re
 
 static void schedule(const struct policy *policy, const struct decide_request *request, struct decision *decision)
 {
+    assert(verdict_goes_on(decision->verdict));
     bool spends = decision->verdict == VERDICT_RETRY;
     decision->delay_ms = delay_of(policy, request, decision);
     decision->next_at = instant_add(request->now, decision->delay_ms);

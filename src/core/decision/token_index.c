@@ -58,6 +58,7 @@ void token_index_free(struct token_index *index)
 
 static uint16_t child_find(const struct token_index *index, uint16_t parent, unsigned char byte)
 {
+    assert(parent < index->count);
     uint16_t child = index->states[parent].first_child;
     while (child != NO_STATE && index->states[child].byte != byte)
         child = index->states[child].sibling;
@@ -66,6 +67,7 @@ static uint16_t child_find(const struct token_index *index, uint16_t parent, uns
 
 static enum status child_add(struct token_index *index, uint16_t parent, unsigned char byte, uint16_t *ret_child)
 {
+    assert(parent < index->count && index->count <= index->capacity);
     if (index->count == TOKEN_STATES_MAX)
         return STATUS_LIMIT;
     if (index->count == index->capacity) {
@@ -107,6 +109,7 @@ enum status token_index_add(struct token_index *index, struct slice token, size_
 
 static void assign_columns(struct token_index *index)
 {
+    assert(index->count > 0);
     index->columns = 1;
     for (size_t i = 1; i < index->count; i++) {
         unsigned char byte = index->states[i].byte;
@@ -120,6 +123,7 @@ static void assign_columns(struct token_index *index)
 /* Fills the row of `state`: its own children, and elsewhere what its fail state does. */
 static void fill_row(struct token_index *index, uint16_t state)
 {
+    assert(state < index->count && index->columns > 0);
     uint16_t *row = index->next + state * index->columns;
     const uint16_t *fail_row = index->next + index->states[state].fail * index->columns;
     if (state != ROOT)

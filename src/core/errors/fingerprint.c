@@ -34,6 +34,7 @@ size_t fingerprint_mask_len(struct slice sample)
 
 static void put(struct masker *masker, struct slice piece)
 {
+    assert(masker->len <= FINGERPRINT_SAMPLE_BYTES_MAX);
     if (masker->full || piece.len > FINGERPRINT_SAMPLE_BYTES_MAX - masker->len) {
         masker->full = true;
         return;
@@ -45,6 +46,7 @@ static void put(struct masker *masker, struct slice piece)
 /* Of a word that does not fit, the beginning. */
 static void put_plain(struct masker *masker, size_t len)
 {
+    assert(masker->at + len <= masker->text.len);
     for (size_t end = masker->at + len; masker->at < end;) {
         struct slice rest = slice_from_offset(masker->text, masker->at);
         size_t character = shape_character_len(rest);
@@ -57,6 +59,7 @@ static void put_plain(struct masker *masker, size_t len)
 /* A list of any length reads as one: "<number>, <number>" is "<number>". */
 static bool goes_on(struct masker *masker, struct slice mask)
 {
+    assert(masker->len <= FINGERPRINT_SAMPLE_BYTES_MAX);
     static const struct slice separators[] = { { ", ", 2 }, { ",", 1 }, { " ", 1 }, { "", 0 } };
     struct slice written = { masker->out, masker->len };
     for (size_t i = 0; i < sizeof separators / sizeof *separators; i++) {
@@ -71,6 +74,7 @@ static bool goes_on(struct masker *masker, struct slice mask)
 
 static void put_mask(struct masker *masker, const char *mask, size_t len)
 {
+    assert(len > 0 && masker->at + len <= masker->text.len);
     if (!goes_on(masker, slice_from(mask)))
         put(masker, slice_from(mask));
     masker->at += len;
@@ -79,6 +83,7 @@ static void put_mask(struct masker *masker, const char *mask, size_t len)
 
 static struct slice rest_of(const struct masker *masker)
 {
+    assert(masker->at <= masker->text.len);
     return slice_from_offset(masker->text, masker->at);
 }
 
@@ -89,6 +94,7 @@ static char byte_at(const struct masker *masker, size_t index)
 
 static char byte_before(const struct masker *masker)
 {
+    assert(masker->at <= masker->text.len);
     return masker->at > 0 ? masker->text.data[masker->at - 1] : ' ';
 }
 
@@ -101,6 +107,7 @@ static bool is_inside_word(const struct masker *masker)
 
 static void mask_space(struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     struct slice rest = rest_of(masker);
     size_t len = 1;
     while (len < rest.len && ascii_is_space(rest.data[len]))
@@ -112,6 +119,7 @@ static void mask_space(struct masker *masker)
 
 static void mask_bytes(struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     struct slice rest = rest_of(masker);
     size_t len = 0;
     while (len < rest.len && !ascii_is_space(rest.data[len]) && shape_character_len(slice_from_offset(rest, len)) == 0)
@@ -144,6 +152,7 @@ static size_t value_len(struct slice text)
 /* Behind a word: "password=...", "Bearer ...". */
 static void mask_secret(struct masker *masker, struct slice word)
 {
+    assert(masker->at <= masker->text.len);
     char sign = byte_at(masker, masker->at);
     size_t len = value_len(slice_from_offset(masker->text, masker->at + 1));
     bool named = names_a_secret(word) && (sign == '=' || sign == ':') && len > 0;
@@ -164,6 +173,7 @@ static bool is_quote(char c)
 /* The index of the quotation's end, 0 where it has none. */
 static size_t quote_end(const struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     struct slice rest = rest_of(masker);
     if (rest.len > QUOTED_BYTES_MAX)
         rest.len = QUOTED_BYTES_MAX;
@@ -176,6 +186,7 @@ static size_t quote_end(const struct masker *masker)
 /* The value of a member: "name": "value". */
 static bool is_json_value(const struct masker *masker)
 {
+    assert(masker->at <= masker->text.len);
     size_t at = masker->at;
     while (at > 0 && masker->text.data[at - 1] == ' ')
         at--;
@@ -189,6 +200,7 @@ static bool is_json_value(const struct masker *masker)
 
 static bool is_json_name(const struct masker *masker, size_t end)
 {
+    assert(end <= masker->text.len);
     size_t at = end + 1;
     while (byte_at(masker, at) == ' ' && at < masker->text.len)
         at++;
@@ -198,6 +210,7 @@ static bool is_json_name(const struct masker *masker, size_t end)
 /* Quoted names change from one time to the next; but a JSON text is all quotations, so there the inside is looked at. */
 static bool mask_quoted(struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     if (!is_quote(masker->text.data[masker->at]) || masker->at == masker->quote_end || is_inside_word(masker))
         return false;
     size_t end = quote_end(masker);
@@ -269,6 +282,7 @@ static void mask_tail(struct masker *masker, struct slice tail)
 /* Whole pieces before the first with a digit stay: "req-8f3a-22" is "req-<id>". */
 static void mask_word(struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     struct slice word = { masker->text.data + masker->at, shape_word_len(rest_of(masker)) };
     size_t piece = 0, end = 0;
     while (end < word.len && !ascii_is_digit(word.data[end])) {
@@ -317,12 +331,14 @@ static bool mask_shape(struct masker *masker)
 /* A slash that begins no path: of a tag's end, of a rate ("100/min"). */
 static bool is_dividing(const struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     return masker->text.data[masker->at] == '/' &&
            (byte_before(masker) == '<' || (masker->at > 0 && masker->at == masker->fresh));
 }
 
 static void mask_next(struct masker *masker)
 {
+    assert(masker->at < masker->text.len);
     struct slice rest = rest_of(masker);
     size_t character = shape_character_len(rest);
     if (ascii_is_space(rest.data[0]))
@@ -344,6 +360,7 @@ static void mask_next(struct masker *masker)
 /* What redact.h would mask, in what is left: other forms of secrets. */
 static void redact_sample(struct masker *masker)
 {
+    assert(masker->len <= FINGERPRINT_SAMPLE_BYTES_MAX);
     char left[FINGERPRINT_SAMPLE_BYTES_MAX];
     memcpy(left, masker->out, masker->len);
     struct redaction redaction = { .text = { left, masker->len } };

@@ -24,6 +24,7 @@ static const double permanent_up_to = 0.05;
 
 static double log_gamma(double x)
 {
+    assert(x > 0);
     int sign; /* lgamma writes a global */
     return lgamma_r(x, &sign);
 }
@@ -36,6 +37,7 @@ static double away_from_zero(double x)
 /* The incomplete beta function's continued fraction, by Lentz's method; converges fast for x < (a + 1) / (a + b + 2). */
 static double beta_fraction(double a, double b, double x)
 {
+    assert(a > 0 && b > 0 && x >= 0 && x <= 1);
     double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), value = d;
     for (int m = 1; m <= FRACTION_STEPS_MAX; m++) {
         double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
@@ -55,6 +57,7 @@ static double beta_fraction(double a, double b, double x)
 /* The probability of at most x, which is between 0 and 1. */
 static double beta_below(double a, double b, double x)
 {
+    assert(a > 0 && b > 0 && x > 0 && x < 1);
     double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
     if (x < (a + 1) / (a + b + 2))
         return front * beta_fraction(a, b, x) / a;
@@ -63,6 +66,7 @@ static double beta_below(double a, double b, double x)
 
 static double beta_quantile(double a, double b, double probability)
 {
+    assert(probability > 0 && probability < 1);
     double low = 0, high = 1;
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
@@ -91,6 +95,7 @@ struct odds learning_odds(const struct learning *learning)
 
 enum outcome learning_class(const struct learning *learning)
 {
+    assert(learning->recovered >= 0 && learning->gave_up >= 0);
     if (learning->recovered + learning->gave_up < LEARNING_OUTCOMES_MIN)
         return OUTCOME_NONE;
     struct odds odds = learning_odds(learning);

@@ -89,12 +89,14 @@ size_t mail_address_len(struct slice text)
 /* After a digit too: a number may have ended inside what goes on as an address. */
 static bool word_starts(struct slice text, size_t index)
 {
+    assert(index <= text.len);
     return index == 0 || !is_mail_byte(text.data[index - 1]) || ascii_is_digit(text.data[index - 1]);
 }
 
 /* The bytes of one character, so that a cut does not fall inside it. */
 static size_t character_len(struct slice text)
 {
+    assert(text.len > 0);
     size_t len = 1;
     while (len < text.len && len < UTF8_BYTES_MAX && (unsigned char)text.data[0] >= 0xc0 &&
            ((unsigned char)text.data[len] & 0xc0) == 0x80)
@@ -105,12 +107,14 @@ static size_t character_len(struct slice text)
 /* After a digit too: what ends with it is masked, and not there the next time. */
 static bool begins_at(struct slice text, size_t index)
 {
+    assert(index <= text.len);
     return index == 0 || !shape_is_word_byte(text.data[index - 1]) || ascii_is_digit(text.data[index - 1]);
 }
 
 /* A document or a key that begins with a letter as often as with a digit. */
 static size_t spelled_at(struct slice text, size_t index, struct slice *ret_shown)
 {
+    assert(index <= text.len);
     struct slice rest = slice_from_offset(text, index);
     if (!begins_at(text, index))
         return 0;
@@ -122,6 +126,7 @@ static size_t spelled_at(struct slice text, size_t index, struct slice *ret_show
 /* A number of a person's, or one that is shown as it is. */
 static size_t digits_at(struct slice text, size_t index, struct slice *ret_shown)
 {
+    assert(index <= text.len);
     struct slice rest = slice_from_offset(text, index);
     bool begins = begins_at(text, index);
     size_t digits, len = begins ? ip_len(rest) : 0;
@@ -142,6 +147,7 @@ static size_t digits_at(struct slice text, size_t index, struct slice *ret_shown
 /* What stands at `index`: how much of the text it is, and what is written for it. */
 static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
 {
+    assert(index <= text.len);
     struct slice rest = slice_from_offset(text, index);
     size_t len = word_starts(text, index) ? mail_address_len(rest) : 0;
     if (len > 0) {
@@ -162,6 +168,7 @@ static size_t token_at(struct slice text, size_t index, struct slice *ret_shown)
 
 bool redact_next(struct redaction *redaction, struct slice *ret_shown)
 {
+    assert(redaction->at <= redaction->text.len);
     struct slice text = redaction->text;
     size_t at = redaction->at;
     struct secret *secret = &redaction->secret;

@@ -1,5 +1,7 @@
 #include "core/errors/secret.h"
 
+#include <assert.h>
+
 enum {
     BLANKS_MAX = 4,       /* around a sign */
     BEARER_BYTES_MIN = 16, /* "bearer token" is a phrase */
@@ -52,6 +54,7 @@ static bool is_quote(char c)
 /* Where the name begins that ends at `end`; `end`: it is not there. */
 static size_t name_start(struct slice text, size_t end, const struct secret_name *name)
 {
+    assert(end <= text.len && name->letters.len > 0);
     size_t at = end;
     for (size_t left = name->letters.len; left > 0; at--) {
         char c = at > 0 ? text.data[at - 1] : ' ';
@@ -66,6 +69,7 @@ static size_t name_start(struct slice text, size_t end, const struct secret_name
 /* The secret's name that ends at `end`; NULL: none. */
 static const struct secret_name *name_before(struct slice text, size_t end, size_t *ret_start)
 {
+    assert(end <= text.len);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         *ret_start = name_start(text, end, &names[i]);
         if (*ret_start < end)
@@ -77,6 +81,7 @@ static const struct secret_name *name_before(struct slice text, size_t end, size
 /* Without blanks at its end, and without a quotation mark and the backslashes before that. */
 static size_t name_end(struct slice text, size_t sign)
 {
+    assert(sign <= text.len);
     size_t end = sign;
     while (end > 0 && is_blank(text.data[end - 1]) && sign - end < BLANKS_MAX)
         end--;
@@ -215,6 +220,7 @@ static struct slice inside(struct slice text, struct slice open, struct slice cl
 /* <ans:senha type="x">value</ans:senha>, or with a section as value. The mask reads like such a tag, but is none. */
 static bool tagged(struct slice text, size_t sign, struct secret *ret_secret)
 {
+    assert(sign < text.len);
     size_t open = sign, start;
     while (open > 0 && text.data[open - 1] != '<' && text.data[open - 1] != '>' && sign - open < TAG_BYTES_MAX)
         open--;
@@ -253,6 +259,7 @@ static bool is_encoded(struct slice word)
 /* "Bearer ..." and "Basic ..." without the header's name. */
 static bool borne(struct slice text, size_t sign, struct secret *ret_secret)
 {
+    assert(sign < text.len);
     static const struct slice bearer = { "bearer", 6 }, basic = { "basic", 5 };
     struct slice before = { text.data, sign };
     bool is_bearer = sign >= bearer.len && slice_equal_nocase(slice_from_offset(before, sign - bearer.len), bearer);
@@ -266,6 +273,7 @@ static bool borne(struct slice text, size_t sign, struct secret *ret_secret)
 
 bool secret_behind(struct slice text, size_t sign, struct secret *ret_secret)
 {
+    assert(sign < text.len);
     size_t start, at = sign + 1, backslashes = 0;
     char c = text.data[sign];
     if (c == ' ')

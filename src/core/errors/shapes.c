@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { URL_SCHEME_BYTES_MAX = 16 };
@@ -82,6 +83,7 @@ size_t shape_url_len(struct slice text)
 /* Exactly that many digits; 0 otherwise. */
 static size_t digits(struct slice text, size_t least, size_t most)
 {
+    assert(least <= most);
     size_t len = 0;
     while (len < text.len && ascii_is_digit(text.data[len]))
         len++;
@@ -91,6 +93,7 @@ static size_t digits(struct slice text, size_t least, size_t most)
 /* Three numbers with the same sign between: the first and the last of so many digits. */
 static size_t date_len(struct slice text, char sign, size_t first_least, size_t first_most, size_t last_least)
 {
+    assert(first_least <= first_most);
     size_t first = digits(text, first_least, first_most);
     if (first == 0 || at(text, first) != sign)
         return 0;
@@ -263,6 +266,7 @@ enum { CNPJ_CHARACTERS = 14, CNPJ_CHECKED = 12 };
 
 static int cnpj_digit(const char *characters, size_t count)
 {
+    assert(count > 0 && count < CNPJ_CHARACTERS);
     int sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (characters[count - 1 - i] - '0') * (int)(2 + i % 8);

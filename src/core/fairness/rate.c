@@ -9,6 +9,7 @@
 
 int64_t rate_burst(struct rate rate, int64_t at_once)
 {
+    assert(rate.count >= 0 && at_once >= 0);
     int64_t second = rate.per_ms > 0 ? rate.count / (rate.per_ms > SECOND_MS ? rate.per_ms / SECOND_MS : 1) : 0;
     int64_t burst = second > at_once ? second : at_once;
     return burst < rate.count ? burst : rate.count;
@@ -36,11 +37,13 @@ void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, in
 
 instant rate_save(const struct rate_limiter *limiter)
 {
+    assert(limiter->paid_part >= 0);
     return limiter->paid_part > 0 ? limiter->paid_until + 1 : limiter->paid_until;
 }
 
 static void pay(struct rate_limiter *limiter, instant now, int64_t units)
 {
+    assert(limiter->rate.count > 0 && units >= 0);
     limiter->paid_until = now + units / limiter->rate.count;
     limiter->paid_part = units % limiter->rate.count;
 }
@@ -51,6 +54,7 @@ static void pay(struct rate_limiter *limiter, instant now, int64_t units)
  */
 static int64_t owed(struct rate_limiter *limiter, instant now)
 {
+    assert(limiter->rate.count > 0 && limiter->paid_part >= 0 && limiter->paid_part < limiter->rate.count);
     const struct rate *rate = &limiter->rate;
     int64_t most = limiter->burst * rate->per_ms;
     if (limiter->paid_until == INSTANT_NONE || limiter->paid_until < now)

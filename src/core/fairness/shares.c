@@ -35,6 +35,7 @@ static int64_t active_weight(const struct shares *shares)
 
 static int64_t part_of(const struct shares *shares, enum shares_side side, int64_t weight)
 {
+    assert(side < SIDE_COUNT && weight > 0 && shares->sides[side].slots > 0);
     int64_t sum = active_weight(shares);
     int64_t part = shares->sides[side].slots * weight / (sum > weight ? sum : weight);
     return part > 1 ? part : 1;
@@ -43,6 +44,7 @@ static int64_t part_of(const struct shares *shares, enum shares_side side, int64
 /* What counts as held against the share of a side: a claim ahead is to have a slot. */
 static int64_t held_of(const struct share *share, enum shares_side side)
 {
+    assert(side < SIDE_COUNT);
     return side == SIDE_AHEAD ? share->held[SIDE_AHEAD] + share->held[SIDE_FIRST] : share->held[side];
 }
 
@@ -55,6 +57,7 @@ static int64_t missing_of(const struct shares *shares, enum shares_side side, co
 /* Takes what it misses out of the sums, before it changes, or adds that, after. */
 static void sum_missing(struct shares *shares, const struct share *share, int sign)
 {
+    assert(sign == 1 || sign == -1);
     for (int side = 0; side < SIDE_AHEAD && share->group < SHARES_GROUPS; side++)
         if (!shares->sides[side].stale)
             shares->sides[side].missing[share->group] += sign * missing_of(shares, (enum shares_side)side, share);
@@ -68,6 +71,7 @@ static void make_stale(struct shares *shares)
 
 static void sum_anew(struct shares *shares, enum shares_side side)
 {
+    assert(shares->weight_max > 0 && shares->weight_max <= TURNS_WEIGHT_MAX);
     int64_t *missing = shares->sides[side].missing;
     for (int group = 0; group < SHARES_GROUPS; group++)
         missing[group] = 0;
@@ -86,6 +90,7 @@ static void sum_anew(struct shares *shares, enum shares_side side)
 
 static void idle_unlink(struct shares *shares, struct share *share)
 {
+    assert(!share->idle_link || share->until != INSTANT_NONE);
     if (!share->idle_link)
         return;
     *share->idle_link = share->next_idle;
@@ -101,6 +106,7 @@ static void idle_unlink(struct shares *shares, struct share *share)
 /* All linger for as long, so that who comes last leaves last. */
 static void idle_link(struct shares *shares, struct share *share, instant now)
 {
+    assert(!share->holder_link);
     idle_unlink(shares, share);
     share->until = instant_add(now, SHARES_LINGER_MS);
     share->idle_link = shares->idle_end;
@@ -121,6 +127,7 @@ static void count_in(struct shares *shares, const struct share *share, int sign)
 
 static void move_to(struct shares *shares, struct share *share, int group)
 {
+    assert(group >= 0 && group <= SHARES_NONE);
     if (share->group == group)
         return;
     int64_t weight = active_weight(shares);
@@ -149,6 +156,7 @@ void shares_configure(struct shares *shares, bool by_class)
 
 void shares_due(struct shares *shares, struct share *share, enum priority class)
 {
+    assert(class < PRIORITY_COUNT);
     idle_unlink(shares, share);
     move_to(shares, share, (int)(shares->by_class ? class : PRIORITY_NORMAL));
 }
@@ -214,12 +222,14 @@ void shares_set_slots(struct shares *shares, enum shares_side side, int64_t slot
 
 int64_t shares_part(const struct shares *shares, enum shares_side side, const struct share *share)
 {
+    assert(side < SIDE_COUNT);
     return part_of(shares, side, share->weight);
 }
 
 /* What must stay free for others than this one. */
 static int64_t reserve_of(const struct shares *shares, enum shares_side side, const struct share *share)
 {
+    assert(!shares->sides[side].stale);
     int urgent = urgent_group(shares);
     int64_t own = missing_of(shares, side, share);
     int64_t idle = shares->sides[side].missing[SHARES_IDLE] - (share->group == SHARES_IDLE ? own : 0);
@@ -234,6 +244,7 @@ static int64_t reserve_of(const struct shares *shares, enum shares_side side, co
  */
 static int64_t room_below(const struct shares *shares, enum shares_side side, const struct share *share)
 {
+    assert(share->held[side] >= 0);
     int64_t sum = active_weight(shares), slots = shares->sides[side].slots;
     int64_t part = part_of(shares, side, share->weight);
     if (sum > slots && slots * share->weight > sum)
@@ -253,6 +264,7 @@ static bool is_alone(const struct shares *shares, const struct share *share)
 
 int64_t shares_ask(struct shares *shares, enum shares_side side, const struct share *share)
 {
+    assert(shares->sides[side].held >= share->held[side]);
     int64_t below = room_below(shares, side, share);
     if (side == SIDE_AHEAD)
         return is_alone(shares, share) ? INT64_MAX : below;
@@ -268,6 +280,7 @@ int64_t shares_ask(struct shares *shares, enum shares_side side, const struct sh
 
 static void holder_link(struct shares *shares, struct share *share)
 {
+    assert(!holds(share));
     share->next_holder = shares->holders;
     share->holder_link = &shares->holders;
     if (share->next_holder)
@@ -277,6 +290,7 @@ static void holder_link(struct shares *shares, struct share *share)
 
 static void holder_unlink(struct share *share)
 {
+    assert(holds(share) && *share->holder_link == share);
     *share->holder_link = share->next_holder;
     if (share->next_holder)
         share->next_holder->holder_link = share->holder_link;
@@ -318,6 +332,7 @@ void shares_give_back(struct shares *shares, enum shares_side side, struct share
 
 bool shares_by_turn(const struct shares *shares, enum shares_side side)
 {
+    assert(side < SIDE_COUNT);
     enum { ONE_IN = 5 };
     int64_t slots = shares->sides[side].slots;
     int64_t some = slots / ONE_IN > 1 ? slots / ONE_IN : 1;

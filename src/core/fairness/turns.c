@@ -50,21 +50,25 @@ void turn_weigh(struct turn *turn, int64_t weight)
 
 int64_t turns_priority(int64_t base_priority, int64_t rounds)
 {
+    assert(base_priority > 0 && rounds >= 0);
     return rounds < base_priority - 1 ? base_priority - rounds : 1;
 }
 
 static int64_t rounds_without(const struct turn *turn, int64_t round)
 {
+    assert(turn->round >= 0 && round >= 0);
     return turn->round < round ? round - turn->round - 1 : 0;
 }
 
 static bool has_share(const struct turns *turns, const struct turn *turn)
 {
+    assert(turn->round <= turns->round);
     return turn->round < turns->round || turn->credit > 0;
 }
 
 int64_t turns_share(const struct turns *turns, const struct turn *turn)
 {
+    assert(turn->weight > 0);
     return turn->weight * turns->settings.batch;
 }
 
@@ -74,6 +78,7 @@ int64_t turns_share(const struct turns *turns, const struct turn *turn)
  */
 static int64_t ahead_in(const struct turns *turns, const struct turn *turn, int64_t round)
 {
+    assert(turn->credit >= 0 && turn->ahead >= 0);
     if (round == turn->round)
         return turn->ahead;
     bool served_before = turn->round > 0 && round == turn->round + 1 && round != turns->afresh;
@@ -82,6 +87,7 @@ static int64_t ahead_in(const struct turns *turns, const struct turn *turn, int6
 
 static int64_t key_in(const struct turns *turns, const struct turn *turn, int64_t round, bool ahead)
 {
+    assert(round > 0);
     if (!turns->settings.round_robin)
         return 0; /* only the place counts */
     int64_t priority = turns_priority(turns->settings.base_priority, rounds_without(turn, round));
@@ -90,6 +96,7 @@ static int64_t key_in(const struct turns *turns, const struct turn *turn, int64_
 
 static bool stands_ahead(const struct turn *turn)
 {
+    assert(turn->ready.position > 0);
     return turn->ready.key % KEY_PRIORITY == KEY_AHEAD;
 }
 
@@ -150,6 +157,7 @@ static struct turn *first(const struct turns *turns)
 /* What the front may take in a row before others are asked. */
 static int64_t turn_max(const struct turns *turns, const struct turn *turn)
 {
+    assert(turn->ready.position > 0);
     const struct turns_settings *settings = &turns->settings;
     if (!settings->round_robin)
         return INT64_MAX;
@@ -178,6 +186,7 @@ int64_t turns_front_round(const struct turns *turns)
 
 static void begin_round(struct turns *turns, int64_t round)
 {
+    assert(round >= turns->round);
     turns->round = round;
     turns->late = 0;
     turns->late_max = turns->ready.count > TURNS_LATE_MIN ? (int64_t)turns->ready.count : TURNS_LATE_MIN;
@@ -194,6 +203,7 @@ static void begin_round_of(struct turns *turns, const struct turn *front)
 /* Part of a turn, up to its end: at most what turn_max says. */
 static void take(struct turns *turns, struct turn *turn, int64_t count)
 {
+    assert(count > 0);
     begin_round_of(turns, turn);
     if (turn->round < turns->round) {
         turn->ahead = ahead_in(turns, turn, turns->round);
@@ -218,6 +228,7 @@ static void take(struct turns *turns, struct turn *turn, int64_t count)
 /* Without rounds a lane is served until it has no work. */
 static void take_in_order(struct turns *turns, struct turn *turn, int64_t count)
 {
+    assert(count > 0 && !turns->settings.round_robin);
     if (turn->visit != turns->visits) {
         turn->visit = ++turns->visits;
         turn->in_a_row = 0;
@@ -280,6 +291,7 @@ void turns_pass_over(struct turns *turns, struct turn *turn)
 
 void turns_unpark(struct turns *turns, struct turn *turn)
 {
+    assert(turn->parked.position == 0 || turn->ready.position == 0);
     if (turn->parked.position == 0)
         return;
     heap_remove(&turns->parked, &turn->parked);
@@ -311,6 +323,7 @@ void turns_set_aside(struct turns *turns, struct turn *turn, int64_t class)
 
 void turns_bring_back_one(struct turns *turns, struct turn *turn)
 {
+    assert(turn->aside.position == 0 || turn->ready.position == 0);
     if (turn->aside.position == 0)
         return;
     heap_remove(&turns->aside, &turn->aside);
@@ -351,6 +364,7 @@ size_t turns_count(const struct turns *turns)
 /* As if all had come now, each at its place. */
 static void stand_anew(struct turns *turns)
 {
+    assert(!turns->holder);
     size_t count = turns->ready.count;
     turns->ready.count = 0;
     for (size_t i = 0; i < count; i++) { /* in place: those pushed again never reach the ones still to come */
@@ -389,6 +403,7 @@ bool turns_may_overtake(const struct turns *turns, const struct turn *turn)
 
 struct turn_figures turn_figures(const struct turns *turns, const struct turn *turn)
 {
+    assert(turn->total >= 0);
     int64_t rounds = rounds_without(turn, turns->round);
     return (struct turn_figures){
         .last_at = turn->last_at,

@@ -32,6 +32,7 @@ void block_hasten(struct block *block, instant now)
 
 static int64_t interval_ms(int64_t held_ms)
 {
+    assert(held_ms >= 0);
     if (held_ms < BLOCK_LOOK_MS)
         return BLOCK_LOOK_MS;
     return held_ms < BLOCK_LOOK_MAX_MS ? held_ms : BLOCK_LOOK_MAX_MS;
@@ -54,6 +55,7 @@ void block_hold(struct block *block, instant now)
 /* What was under way when it began says nothing new, and does not put off the first look. */
 static void refused_again(struct block *block, bool unsent, instant now)
 {
+    assert(block_holds(block));
     int64_t held_ms = now > block->saved.since ? now - block->saved.since : 0;
     if (held_ms < BLOCK_LOOK_MS)
         return;
@@ -71,6 +73,7 @@ static void count(struct block *block, int64_t who)
 
 bool block_counts(struct block *block, int64_t who)
 {
+    assert(block->saved.needed > 0);
     count(block, who);
     return block->in_a_row >= block->saved.needed;
 }
@@ -78,6 +81,7 @@ bool block_counts(struct block *block, int64_t who)
 enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,
                                instant now)
 {
+    assert(destination != tenant && refusal->job > 0);
     if (block_holds(destination)) {
         refused_again(destination, refusal->unsent, now);
         return BLOCK_JOB;
@@ -111,6 +115,7 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
 
 bool block_went_well(struct block *block)
 {
+    assert(block->saved.needed > 0);
     bool held = block_holds(block);
     block->last = block->in_a_row = 0;
     if (held && !block->saved.unsent) {

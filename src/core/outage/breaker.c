@@ -13,11 +13,13 @@ void breaker_init(struct breaker *breaker, instant now)
 
 static struct breaker_change none(const struct breaker *breaker)
 {
+    assert(breaker->saved.state <= BREAKER_HALF_OPEN);
     return (struct breaker_change){ breaker->saved.state, breaker->saved.state, INSTANT_NONE, INSTANT_NONE };
 }
 
 static struct breaker_change change_to(struct breaker *breaker, enum breaker_state state, instant until, instant now)
 {
+    assert(state <= BREAKER_HALF_OPEN);
     struct breaker_change change = { breaker->saved.state, state, now, until };
     breaker->saved.state = state;
     breaker->saved.since = now;
@@ -31,6 +33,7 @@ static struct breaker_change change_to(struct breaker *breaker, enum breaker_sta
 
 static int64_t open_wait(const struct breaker *breaker, const struct breaker_config *config)
 {
+    assert(config->open_ms >= 0 && breaker->saved.openings >= 0);
     int64_t wait = config->open_ms;
     int64_t most = config->open_max_ms > config->open_ms ? config->open_max_ms : config->open_ms;
     for (int64_t i = 1; i < breaker->saved.openings && wait < most; i++)
@@ -40,6 +43,7 @@ static int64_t open_wait(const struct breaker *breaker, const struct breaker_con
 
 static struct breaker_change open_up(struct breaker *breaker, const struct breaker_config *config, instant now)
 {
+    assert(config->enabled);
     if (breaker->saved.openings < INT64_MAX)
         breaker->saved.openings++;
     return change_to(breaker, BREAKER_OPEN, instant_add(now, open_wait(breaker, config)), now);
@@ -47,12 +51,14 @@ static struct breaker_change open_up(struct breaker *breaker, const struct break
 
 static bool more_than_half(int64_t part, int64_t of)
 {
+    assert(part >= 0 && part <= of);
     return 2 * part > of;
 }
 
 static struct breaker_change note_closed(struct breaker *breaker, const struct breaker_config *config,
                                          const struct breaker_call *call, bool slow, instant now)
 {
+    assert(breaker->saved.state == BREAKER_CLOSED);
     const struct tally_call counted = { .job = call->job, .tenant = call->tenant, .failed = call->failed, .slow = slow };
     tally_add(&breaker->tally, config->window_ms, &counted, now);
     if (!call->failed && !slow)
@@ -75,12 +81,14 @@ static void await_looks(struct breaker *breaker)
 
 static bool looks_failed(const struct breaker *breaker)
 {
+    assert(breaker->bad >= 0 && breaker->taken >= breaker->bad);
     return breaker->bad > 0 && breaker->taken == breaker->bad;
 }
 
 static struct breaker_change note_half_open(struct breaker *breaker, const struct breaker_config *config, bool away,
                                             instant now)
 {
+    assert(breaker->saved.state == BREAKER_HALF_OPEN);
     int64_t wait = open_wait(breaker, config);
     breaker->bad++;
     await_looks(breaker);
@@ -114,6 +122,7 @@ struct breaker_change breaker_note(struct breaker *breaker, const struct breaker
 
 struct breaker_answer breaker_ask(const struct breaker *breaker, const struct breaker_config *config, instant now)
 {
+    assert(breaker->taken >= 0);
     if (!config->enabled || breaker->saved.state == BREAKER_CLOSED)
         return (struct breaker_answer){ .room = INT64_MAX, .until = INSTANT_NONE };
     if (breaker->saved.state == BREAKER_OPEN)
@@ -169,6 +178,7 @@ void breaker_take(struct breaker *breaker, int64_t count, int64_t limit_ms, inst
 
 void breaker_give_back(struct breaker *breaker, uint32_t epoch, int64_t count)
 {
+    assert(count >= 0);
     if (breaker->saved.state != BREAKER_HALF_OPEN || epoch != breaker->epoch)
         return;
     breaker->taken -= count;

@@ -36,6 +36,7 @@ static bool has_passed(instant *since, int64_t ms, instant now)
 
 static void begin_round(struct concurrency *concurrency)
 {
+    assert(concurrency->limit >= 1 && concurrency->limit <= concurrency->max);
     concurrency->number++;
     concurrency->first = concurrency->first_open = 0;
     round_begin(&concurrency->round, concurrency->limit);
@@ -43,11 +44,13 @@ static void begin_round(struct concurrency *concurrency)
 
 static bool is_trial(const struct concurrency *concurrency)
 {
+    assert(concurrency->high.limit >= 0);
     return concurrency->high.limit > 0;
 }
 
 static int64_t round_answers_min(const struct concurrency *concurrency)
 {
+    assert(concurrency->limit >= 1);
     const struct round_figures *high = &concurrency->high;
     if (!is_trial(concurrency) && concurrency->fell_from == 0)
         return most(ROUND_PART_FAST * concurrency->limit, ROUND_MIN_FAST);
@@ -75,6 +78,7 @@ static bool is_settled(const struct concurrency *concurrency)
 /* Its first sends are all answered, so that slow answers count too. */
 static bool round_is_over(const struct concurrency *concurrency)
 {
+    assert(concurrency->first_open >= 0 && concurrency->first_open <= concurrency->first);
     return concurrency->round.figures.answers >= round_answers_min(concurrency) &&
            concurrency->first >= concurrency->limit && concurrency->first_open == 0 && is_settled(concurrency);
 }
@@ -90,12 +94,14 @@ static void set_limit(struct concurrency *concurrency, int64_t limit)
 
 static double sign_level(enum concurrency_sign sign, const struct round_figures *round)
 {
+    assert(sign != SIGN_NONE && round->answers > 0);
     return sign == SIGN_SLOW ? round->time_ms : (double)round->failures / (double)round->answers;
 }
 
 static bool is_heeded(struct concurrency *concurrency, enum concurrency_sign sign, const struct round_figures *round,
                       instant now)
 {
+    assert(sign != SIGN_NONE);
     struct ignored_sign *ignored = &concurrency->ignored[sign];
     return ignored->since == INSTANT_NONE || has_passed(&ignored->since, ignored->ms, now) ||
            sign_level(sign, round) > more_times * ignored->level;
@@ -114,6 +120,7 @@ static enum concurrency_sign sign_of(struct concurrency *concurrency, const stru
 static void ignore(struct concurrency *concurrency, enum concurrency_sign sign, const struct round_figures *round,
                    instant now)
 {
+    assert(sign != SIGN_NONE);
     struct ignored_sign *ignored = &concurrency->ignored[sign];
     double level = sign_level(sign, round);
     bool again = ignored->since != INSTANT_NONE && now - ignored->since <= 3 * ignored->ms;
@@ -127,6 +134,7 @@ static void ignore(struct concurrency *concurrency, enum concurrency_sign sign, 
 /* `from` was too many. */
 static void fall(struct concurrency *concurrency, int64_t from, enum concurrency_sign sign, instant now)
 {
+    assert(from > 0 && sign != SIGN_NONE);
     concurrency->doubles_to = concurrency->limit;
     concurrency->fell_from = from;
     concurrency->fell_for = sign;
@@ -136,6 +144,7 @@ static void fall(struct concurrency *concurrency, int64_t from, enum concurrency
 
 static void fall_back(struct concurrency *concurrency, enum concurrency_sign sign, instant now)
 {
+    assert(is_above_base(concurrency));
     int64_t from = concurrency->limit;
     concurrency->seen.limit = 0;
     set_limit(concurrency, concurrency->base.limit);
@@ -145,6 +154,7 @@ static void fall_back(struct concurrency *concurrency, enum concurrency_sign sig
 
 static void rise(struct concurrency *concurrency, instant now)
 {
+    assert(concurrency->doubles_to > 0);
     int64_t limit = concurrency->limit, next = least(2 * limit, concurrency->doubles_to);
     if (limit >= concurrency->doubles_to) {
         if (!has_passed(&concurrency->judged_at, concurrency->wait_ms, now))
@@ -162,6 +172,7 @@ static void rise(struct concurrency *concurrency, instant now)
 /* Rounds add up, so that what is rare is seen; old ones count less and less. */
 static void remember(struct round_figures *sum, const struct round_figures *round)
 {
+    assert(round->failures >= 0 && round->failures <= round->answers);
     if (sum->answers > BORNE_ROUNDS * round->answers) {
         sum->answers /= 2;
         sum->failures /= 2;
@@ -175,6 +186,7 @@ static void remember(struct round_figures *sum, const struct round_figures *roun
 /* The round was borne, or shows only signs that the load is not to blame for. */
 static void bear(struct concurrency *concurrency, const struct round_figures *round, instant now)
 {
+    assert(round->limit > 0);
     if (is_above_base(concurrency)) {
         concurrency->wait_ms = CONCURRENCY_WAIT_MS;
         concurrency->step *= 2;
@@ -190,6 +202,7 @@ static void bear(struct concurrency *concurrency, const struct round_figures *ro
 static bool has_come_again(struct concurrency *concurrency, const struct round_figures *round, enum concurrency_sign sign,
                            instant now)
 {
+    assert(sign != SIGN_NONE);
     if (concurrency->seen.limit == round->limit)
         return sign != SIGN_SLOW || has_passed(&concurrency->seen_at, SLOW_LASTS_MS, now);
     concurrency->seen = *round;
@@ -201,6 +214,7 @@ static bool has_come_again(struct concurrency *concurrency, const struct round_f
 static void begin_trial(struct concurrency *concurrency, const struct round_figures *round, enum concurrency_sign sign,
                         instant now)
 {
+    assert(!is_trial(concurrency) && sign != SIGN_NONE);
     if (round->limit == 1) {
         ignore(concurrency, sign, round, now);
         bear(concurrency, round, now);
@@ -221,6 +235,7 @@ static bool fails_more(const struct concurrency *concurrency, const struct round
 
 static void judge_round(struct concurrency *concurrency, const struct round_figures *round, instant now)
 {
+    assert(!is_trial(concurrency));
     enum concurrency_sign sign = sign_of(concurrency, round, now);
     if (sign == SIGN_NONE)
         concurrency->seen.limit = 0;
@@ -249,6 +264,7 @@ static void forget(struct concurrency *concurrency)
  */
 static void judge_trial(struct concurrency *concurrency, const struct round_figures *round, instant now)
 {
+    assert(is_trial(concurrency));
     struct round_figures high = concurrency->high;
     enum concurrency_sign sign = concurrency->sign;
     concurrency->high.limit = 0;
@@ -282,6 +298,7 @@ void concurrency_outage(struct concurrency *concurrency)
 
 static void end_round(struct concurrency *concurrency, instant now)
 {
+    assert(concurrency->round.figures.answers > 0);
     struct round_figures round = round_read(&concurrency->round);
     if (round.failures == round.answers) {
         concurrency_outage(concurrency);
@@ -297,6 +314,7 @@ static void end_round(struct concurrency *concurrency, instant now)
 
 static void come_back(struct concurrency *concurrency)
 {
+    assert(concurrency->outage);
     concurrency->outage = false;
     forget(concurrency);
     concurrency->wait_ms = CONCURRENCY_WAIT_MS;
@@ -337,6 +355,7 @@ void concurrency_init(struct concurrency *concurrency, int64_t max, bool adaptiv
 /* What is under way is of another round. */
 void concurrency_restart(struct concurrency *concurrency, int64_t max, bool adaptive)
 {
+    assert(max > 0);
     uint32_t number = concurrency->number, full = concurrency->full;
     concurrency_init(concurrency, max, adaptive);
     concurrency->number = number + 1;

@@ -24,6 +24,7 @@ static size_t kind_of(int64_t ms)
 /* The middle of a kind. */
 static double time_of(size_t kind)
 {
+    assert(kind < ROUND_TIMES);
     if (kind < EXACT)
         return (double)kind;
     size_t shift = ((kind - EXACT) >> PARTS_LOG2) + 1;
@@ -33,12 +34,14 @@ static double time_of(size_t kind)
 
 void round_begin(struct round *round, int64_t limit)
 {
+    assert(limit > 0);
     *round = (struct round){ .figures.limit = limit };
 }
 
 /* Half a millisecond is what whole ones leave out on average. */
 static void answered(struct round *round, int64_t held_ms)
 {
+    assert(round->figures.failures <= round->figures.answers);
     round->figures.answers++;
     round->figures.held_ms += (double)(held_ms > 0 ? held_ms : 0) + 0.5;
 }
@@ -58,6 +61,7 @@ void round_bad(struct round *round, bool asked, int64_t held_ms)
 
 struct round_figures round_read(const struct round *round)
 {
+    assert(round->figures.failures <= round->figures.answers);
     struct round_figures figures = round->figures;
     int64_t good = figures.answers - figures.failures, below = 0;
     size_t kind = 0;
@@ -72,6 +76,7 @@ struct round_figures round_read(const struct round *round)
 
 bool round_fails(const struct round_figures *round)
 {
+    assert(round->failures <= round->answers);
     return round->failures >= ROUND_FAILURES_MIN &&
            (round->asked || round->failures * ROUND_FAILURES_PART > round->answers);
 }
@@ -87,6 +92,7 @@ bool round_is_slow(const struct round_figures *round, double best_ms)
  */
 static double expected(const struct round_figures *low, const struct round_figures *high)
 {
+    assert(low->answers > 0);
     return (double)(low->failures + DOUBT) / (double)low->answers * (double)high->answers;
 }
 
@@ -103,6 +109,7 @@ bool round_failed_less(const struct round_figures *low, const struct round_figur
 /* A slot that is held all the time delivers one for each so many milliseconds: so many slots deliver as many times that. */
 static double delivered(const struct round_figures *round)
 {
+    assert(round->held_ms > 0);
     return (double)(round->limit * (round->answers - round->failures)) / round->held_ms;
 }
 

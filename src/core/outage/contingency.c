@@ -40,6 +40,7 @@ void contingency_init(struct contingency *contingency, instant now)
 
 static struct mode_change none(const struct contingency *contingency)
 {
+    assert(contingency->saved.mode < MODE_COUNT);
     return (struct mode_change){ contingency->saved.mode, contingency->saved.mode, CAUSE_NONE, CRITERION_NONE,
                                  INSTANT_NONE };
 }
@@ -49,6 +50,7 @@ static struct mode_change none(const struct contingency *contingency)
 /* How many may be under way at this step; the last level stays while stability is awaited. */
 static int64_t level_of(const struct contingency *contingency, const struct contingency_rules *rules)
 {
+    assert(rules->ramp_count == 0 || contingency->saved.step <= rules->ramp_count);
     size_t step = contingency->saved.step;
     if (rules->ramp_count == 0)
         return INT64_MAX;
@@ -57,6 +59,7 @@ static int64_t level_of(const struct contingency *contingency, const struct cont
 
 static void curve_add(struct incident *incident, int64_t level, instant at)
 {
+    assert(incident->curve_count <= RAMP_CURVE_MAX && level >= 0);
     if (incident->curve_count == RAMP_CURVE_MAX) /* when it began and how it ended is what is asked for later */
         memmove(&incident->curve[1], &incident->curve[2], (--incident->curve_count - 1) * sizeof *incident->curve);
     incident->curve[incident->curve_count].at = at;
@@ -75,6 +78,7 @@ static void go_begin(struct contingency *contingency, instant at)
 
 static void step_to(struct contingency *contingency, const struct contingency_rules *rules, size_t step, instant now)
 {
+    assert(step <= rules->ramp_count && contingency->saved.mode == MODE_RECOVERING);
     instant earliest = instant_add(contingency->go_at, RAMP_STEP_MS);
     bool waits = earliest > now && earliest <= instant_add(now, RAMP_STEP_MS);
     contingency->saved.step = step;
@@ -88,6 +92,7 @@ static void step_to(struct contingency *contingency, const struct contingency_ru
 static struct mode_change change_to(struct contingency *contingency, enum mode mode, enum cause cause,
                                     enum criterion criterion, instant now)
 {
+    assert(mode < MODE_COUNT && cause < CAUSE_COUNT && criterion < CRITERION_COUNT);
     struct mode_change change = { contingency->saved.mode, mode, cause, criterion, now };
     contingency->saved.mode = mode;
     contingency->saved.cause = cause;
@@ -104,6 +109,7 @@ static struct mode_change change_to(struct contingency *contingency, enum mode m
 /* `soon`: the last one failed although somebody answered. */
 static instant next_look_at(struct contingency *contingency, const struct contingency_rules *rules, bool soon, instant now)
 {
+    assert(rules->check_ms >= 0);
     contingency->looks_soon = soon ? contingency->looks_soon + 1 : 0;
     soon = soon && contingency->looks_soon <= LOOKS_SOON_MAX;
     return instant_add(now, soon ? looks_soon_ms(rules->check_ms) : rules->check_ms);
@@ -142,6 +148,7 @@ static struct mode_change hold(struct contingency *contingency, const struct con
 static struct mode_change recover(struct contingency *contingency, const struct contingency_rules *rules, enum cause cause,
                                   instant now)
 {
+    assert(contingency->saved.mode == MODE_CONTINGENCY);
     struct mode_change change = change_to(contingency, MODE_RECOVERING, cause, CRITERION_NONE, now);
     contingency->saved.incident.recovering_at = now;
     contingency->saved.forced = false;
@@ -153,6 +160,7 @@ static struct mode_change recover(struct contingency *contingency, const struct 
 
 static struct mode_change restore(struct contingency *contingency, enum cause cause, instant now)
 {
+    assert(contingency->saved.mode != MODE_NORMAL);
     contingency->saved.incident.restored_at = now;
     contingency->saved.forced = false;
     return change_to(contingency, MODE_NORMAL, cause, CRITERION_NONE, now);
@@ -184,6 +192,7 @@ static instant window_until(const struct contingency *contingency, const struct 
 static struct contingency_answer ask_contingency(const struct contingency *contingency,
                                                  const struct contingency_rules *rules, instant now)
 {
+    assert(contingency->saved.mode == MODE_CONTINGENCY);
     instant window = window_until(contingency, rules, now);
     if (contingency->saved.forced)
         return (struct contingency_answer){ 0, false, INSTANT_NONE };
@@ -198,6 +207,7 @@ static struct contingency_answer ask_contingency(const struct contingency *conti
 
 static int64_t used_look_ms(const struct contingency *contingency, const struct contingency_rules *rules)
 {
+    assert(rules->check_ms >= 0);
     int64_t last = contingency->saved.look_ms > rules->check_ms ? contingency->saved.look_ms : rules->check_ms;
     int64_t most = rules->check_ms * LOOK_INTERVALS_MAX;
     return last < most / 2 ? 2 * last : most;
@@ -220,6 +230,7 @@ instant contingency_used_look_at(const struct contingency *contingency, const st
 struct contingency_answer contingency_ask(const struct contingency *contingency, const struct contingency_rules *rules,
                                           int64_t under_way, instant now)
 {
+    assert(under_way >= 0);
     if (contingency->saved.mode == MODE_NORMAL)
         return (struct contingency_answer){ INT64_MAX, false, INSTANT_NONE };
     if (contingency->saved.mode == MODE_CONTINGENCY)
@@ -291,6 +302,7 @@ static void heed_clock(struct contingency *contingency, const struct contingency
 static struct mode_change tick_contingency(struct contingency *contingency, const struct contingency_rules *rules, bool well,
                                            bool open, instant now)
 {
+    assert(contingency->saved.mode == MODE_CONTINGENCY);
     struct contingency_saved *saved = &contingency->saved;
     if (saved->forced)
         return none(contingency);
@@ -320,6 +332,7 @@ static struct mode_change tick_contingency(struct contingency *contingency, cons
 /* Of `bad` among `jobs`, of which no more can be answered. */
 static bool go_failed(int64_t bad, int64_t jobs)
 {
+    assert(bad >= 0 && jobs >= 0);
     int64_t least = jobs < GO_FAILURES_MIN ? jobs : GO_FAILURES_MIN;
     return bad > 0 && 2 * bad > jobs && bad >= least;
 }
@@ -327,6 +340,7 @@ static bool go_failed(int64_t bad, int64_t jobs)
 static struct mode_change tick_recovering(struct contingency *contingency, const struct contingency_rules *rules, bool open,
                                           instant now)
 {
+    assert(contingency->saved.mode == MODE_RECOVERING);
     struct contingency_saved *saved = &contingency->saved;
     if (contingency->answer_by != INSTANT_NONE && contingency->answer_by <= now)
         return set_back(contingency, rules, CRITERION_TIMEOUT, now);
@@ -389,6 +403,7 @@ struct mode_change contingency_breaker(struct contingency *contingency, const st
 static struct mode_change note_normal(struct contingency *contingency, const struct contingency_rules *rules,
                                       const struct contingency_answered *answered, instant now)
 {
+    assert(contingency->saved.mode == MODE_NORMAL);
     enum criterion criterion = answered->criterion;
     if (criterion == CRITERION_NONE) {
         contingency->signs_in_a_row = 0;
@@ -411,6 +426,7 @@ static struct mode_change note_normal(struct contingency *contingency, const str
 static struct mode_change note_look(struct contingency *contingency, const struct contingency_rules *rules,
                                     const struct contingency_answered *answered, instant now)
 {
+    assert(contingency->saved.mode == MODE_CONTINGENCY);
     struct contingency_saved *saved = &contingency->saved;
     bool looking = contingency->taken > 0 && !saved->forced;
     go_begin(contingency, now);
@@ -427,6 +443,7 @@ static struct mode_change note_look(struct contingency *contingency, const struc
 static struct mode_change note_go(struct contingency *contingency, const struct contingency_rules *rules,
                                   const struct contingency_answered *answered, instant now)
 {
+    assert(contingency->saved.mode == MODE_RECOVERING && contingency->good + contingency->bad < contingency->taken);
     struct contingency_saved *saved = &contingency->saved;
     enum criterion criterion = answered->criterion;
     int64_t level = rules->ramp_count > 0 ? level_of(contingency, rules) : GO_JUDGED;
@@ -543,6 +560,7 @@ void contingency_take(struct contingency *contingency, const struct contingency_
 
 void contingency_give_back(struct contingency *contingency, uint32_t epoch, int64_t count)
 {
+    assert(count >= 0);
     if (contingency->saved.mode == MODE_NORMAL || epoch != contingency->epoch)
         return;
     contingency->taken -= count;
@@ -557,6 +575,7 @@ void contingency_give_back(struct contingency *contingency, uint32_t epoch, int6
 
 void contingency_held(struct contingency *contingency, int64_t jobs)
 {
+    assert(jobs >= 0);
     struct incident *incident = &contingency->saved.incident;
     if (contingency->saved.mode != MODE_NORMAL && jobs > incident->held_max)
         incident->held_max = jobs;

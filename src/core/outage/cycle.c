@@ -55,6 +55,7 @@ void cycle_ended(struct cycles *cycles, uint32_t number)
 
 static bool tell(struct cycles *cycles, struct cycle_run *run)
 {
+    assert(run->figures.answered <= run->figures.selected);
     bool told = run->figures.selected > 0;
     if (told)
         cycles->last = run->figures;
@@ -64,6 +65,7 @@ static bool tell(struct cycles *cycles, struct cycle_run *run)
 
 static bool is_complete(const struct cycle_run *run)
 {
+    assert(run->figures.answered <= run->figures.selected);
     return run->figures.number > 0 && run->over && run->figures.answered == run->figures.selected;
 }
 
@@ -77,5 +79,6 @@ bool cycle_tell(struct cycles *cycles)
 
 int64_t cycle_took_ms(const struct cycle_figures *figures)
 {
+    assert(figures->ended_at >= figures->began_at);
     return figures->ended_at - figures->began_at;
 }

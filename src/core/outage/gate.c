@@ -14,6 +14,7 @@ static struct gate_news no_news(const struct gate *gate)
 
 static enum mode mode_of(const struct gate *gate)
 {
+    assert(gate->contingency.saved.mode < MODE_COUNT);
     return gate->contingency.saved.mode;
 }
 
@@ -25,6 +26,7 @@ static bool holds(const struct gate *gate)
 /* After whatever may have changed that: what comes back within a window of the breaker's is the same outage. */
 static void heed_outage(struct gate *gate, instant now)
 {
+    assert(gate->rules);
     if (holds(gate))
         outage_holds(&gate->outage, gate->rules->breaker.enabled ? gate->rules->breaker.window_ms : 0, now);
     else
@@ -34,6 +36,7 @@ static void heed_outage(struct gate *gate, instant now)
 /* A destination that comes back is counted anew: what the breaker saw is what led to contingency. */
 static void mode_changed(struct gate *gate, struct gate_news *news, struct mode_change change, instant now)
 {
+    assert(change.from < MODE_COUNT && change.to < MODE_COUNT);
     news->mode = change;
     if (change.from != change.to && change.to == MODE_RECOVERING)
         news->breaker = breaker_reset(&gate->breaker, now);
@@ -63,6 +66,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
 
 void gate_configure(struct gate *gate, const struct gate_rules *rules, instant now)
 {
+    assert(rules && rules->concurrency > 0);
     if (!gate->rules) {
         struct gate before = *gate;
         gate_init(gate, rules, now, now);
@@ -116,6 +120,7 @@ static bool closed(const struct gate *gate, instant now)
 /* A cycle that would end later than a whole one from now is of a clock that was set back. */
 bool gate_cycle_over(const struct gate *gate, instant now)
 {
+    assert(gate->rules);
     return gate->cycle_until == INSTANT_NONE || gate->cycle_until <= now ||
            gate->cycle_until > instant_add(now, gate->rules->cycle_every_ms);
 }
@@ -134,6 +139,7 @@ void gate_narrow(struct gate_answer *answer, enum gate_hold hold, int64_t room, 
 
 static void narrow_by_rules(const struct gate *gate, instant now, struct gate_answer *answer)
 {
+    assert(gate->rules && gate->adaptive.limit >= 1);
     const struct gate_rules *rules = gate->rules;
     struct contingency_answer mode = contingency_ask(&gate->contingency, &rules->contingency, gate->under_way, now);
     gate_narrow(answer, mode.maintenance ? HOLD_MAINTENANCE : HOLD_CONTINGENCY, mode.room, mode.until);
@@ -180,6 +186,7 @@ bool gate_flows(const struct gate *gate, instant now)
 
 int64_t gate_slots(const struct gate *gate)
 {
+    assert(gate->concurrency > 0);
     const struct gate_rules *rules = gate->rules;
     if (!rules)
         return gate->concurrency;
@@ -207,6 +214,7 @@ bool gate_is_well(const struct gate *gate, instant now)
 
 int64_t gate_signs(const struct gate *gate)
 {
+    assert(gate->contingency.signs_in_a_row >= 0);
     return gate->contingency.signs_in_a_row;
 }
 
@@ -233,6 +241,7 @@ instant gate_next(const struct gate *gate, instant now)
 /* An opening is told to the mode, which may hold on its own terms from then on. */
 static void breaker_changed(struct gate *gate, struct gate_news *news, struct breaker_change change, instant now)
 {
+    assert(change.from <= BREAKER_HALF_OPEN && change.to <= BREAKER_HALF_OPEN);
     news->breaker = change;
     if (change.to != BREAKER_OPEN || change.from == BREAKER_OPEN)
         return;
@@ -246,6 +255,7 @@ static void breaker_changed(struct gate *gate, struct gate_news *news, struct br
  */
 static void heed_clock(struct gate *gate, instant now)
 {
+    assert(gate->rules);
     bool back = gate->ticked_at != INSTANT_NONE && now < gate->ticked_at;
     int64_t most = gate->rules->closed_max_ms;
     if (back && closed(gate, now))
@@ -258,6 +268,7 @@ static void heed_clock(struct gate *gate, instant now)
 /* A limit that was told of is no news. A clock that was put back must not silence it. */
 static struct limit_change limit_news(struct gate *gate, instant now)
 {
+    assert(gate->adaptive.limit >= 1 && gate->adaptive.limit <= gate->adaptive.max);
     const struct concurrency *concurrency = &gate->adaptive;
     bool soon = gate->told_at != INSTANT_NONE && gate->told_at <= now && now - gate->told_at < LIMIT_TOLD_EVERY_MS;
     if (concurrency_reason(concurrency) != LIMIT_BORNE || concurrency->limit == gate->told_limit || soon)
@@ -319,12 +330,14 @@ struct gate_pass gate_take(struct gate *gate, int64_t count, instant now)
 
 bool gate_pass_stands(const struct gate *gate, struct gate_pass pass, instant now)
 {
+    assert(pass.rules_epoch <= gate->rules_epoch);
     return pass.rules_epoch == gate->rules_epoch && pass.mode_epoch == gate->contingency.epoch &&
            pass.breaker_epoch == gate->breaker.epoch && !closed(gate, now) && (pass.look || !block_holds(&gate->block));
 }
 
 void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)
 {
+    assert(pass.rules_epoch <= gate->rules_epoch);
     gate->under_way -= count;
     assert(count >= 0 && gate->under_way >= 0);
     if (!gate->rules)
@@ -339,6 +352,7 @@ void gate_give_back(struct gate *gate, struct gate_pass pass, int64_t count)
 
 struct gate_news gate_note(struct gate *gate, struct gate_pass pass, const struct gate_result *result, instant now)
 {
+    assert(pass.rules_epoch <= gate->rules_epoch && gate->under_way > 0);
     struct gate_news news = no_news(gate);
     bool judged = result->sent && result->outcome != OUTCOME_NONE && result->outcome != OUTCOME_BLOCKED;
     if (!judged || !gate->rules) {

@@ -125,6 +125,7 @@ void health_init(struct health *health, instant first_at)
 
 instant health_next(const struct health *health, int64_t every_ms, instant now)
 {
+    assert(every_ms > 0);
     instant latest = instant_add(now, every_ms);
     if (health->next_at == INSTANT_NONE)
         return now;
@@ -133,11 +134,13 @@ instant health_next(const struct health *health, int64_t every_ms, instant now)
 
 bool health_due(const struct health *health, int64_t every_ms, instant now)
 {
+    assert(every_ms > 0);
     return health->next_at <= now || health->next_at > instant_add(now, every_ms);
 }
 
 void health_begin(struct health *health, int64_t every_ms, instant now)
 {
+    assert(every_ms > 0);
     health->next_at = instant_add(now, every_ms);
 }
 

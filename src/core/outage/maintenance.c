@@ -18,11 +18,13 @@ static bool begins_on(const struct maintenance_window *window, int64_t day)
 
 static instant begin_of(const struct maintenance_window *window, int64_t day)
 {
+    assert(window->from_minute >= 0 && window->from_minute <= DAY_MS / MINUTE_MS);
     return day * DAY_MS + (int64_t)window->from_minute * MINUTE_MS;
 }
 
 static instant end_of(const struct maintenance_window *window, int64_t day)
 {
+    assert(window->to_minute >= 0 && window->to_minute <= DAY_MS / MINUTE_MS);
     int64_t last = window->from_minute < window->to_minute ? day : day + 1;
     return last * DAY_MS + (int64_t)window->to_minute * MINUTE_MS;
 }
@@ -57,6 +59,7 @@ instant maintenance_end(const struct maintenance_window *windows, size_t count, 
 
 instant maintenance_next(const struct maintenance_window *windows, size_t count, instant at)
 {
+    assert(windows || count == 0);
     instant next = INSTANT_NONE;
     int64_t today = day_of(at);
     for (size_t i = 0; i < count; i++)

@@ -4,6 +4,7 @@
 
 int64_t looks_soon_ms(int64_t interval_ms)
 {
+    assert(interval_ms >= 0);
     int64_t part = interval_ms / LOOKS_SOON_PART;
     int64_t least = interval_ms < LOOKS_SOON_LEAST_MS ? interval_ms : LOOKS_SOON_LEAST_MS;
     return part > least ? part : least;

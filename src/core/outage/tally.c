@@ -13,6 +13,7 @@ void tally_clear(struct tally *tally)
 
 bool tally_reaches(int64_t part, int64_t of, double rate)
 {
+    assert(part >= 0 && part <= of);
     return part > 0 && (double)part >= rate * (double)of;
 }
 
@@ -33,6 +34,7 @@ static void forget_jobs(struct tally *tally)
 /* The bucket of `now` is the newest; those that have left the window are emptied. */
 static void advance(struct tally *tally, int64_t window_ms, instant now)
 {
+    assert(window_ms >= 0);
     int64_t width = window_ms / TALLY_BUCKETS > 0 ? window_ms / TALLY_BUCKETS : 1;
     int64_t number = now / width - (now % width < 0);
     bool stale = tally->head == INT64_MIN || number - tally->head >= TALLY_BUCKETS ||
@@ -65,6 +67,7 @@ static struct tally_bucket total_of(const struct tally_tenant *cell)
 /* Its own cell, or one that nobody has used in this window; without either the one that is shared. */
 static size_t cell_of(struct tally *tally, int64_t tenant)
 {
+    assert(tenant > 0);
     size_t empty = SHARED_CELL;
     for (size_t i = 0; i < SHARED_CELL; i++) {
         if (tally->tenants[i].tenant == tenant)
@@ -80,6 +83,7 @@ static size_t cell_of(struct tally *tally, int64_t tenant)
 /* What it counted for so far is taken back: its last answer is the one that counts. */
 static void take_back(struct tally *tally, int64_t job)
 {
+    assert(job > 0 && tally->job_count <= TALLY_JOBS);
     for (size_t i = 0; i < tally->job_count; i++) {
         const struct tally_job *known = &tally->jobs[i];
         if (known->job != job)

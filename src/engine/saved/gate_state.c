@@ -158,7 +158,7 @@ struct block_saved block_state_read(const json_t *root, instant before_blocks)
 {
     const json_t *object = json_object_get(root, "block");
     struct block_saved saved = { .since = saved_instant(object, "since"), .look_at = saved_instant(object, "look_at"),
-                               .needed = saved_count(object, "needed"),
+                               .needed = object ? saved_count(object, "needed") : BLOCK_NEEDED,
                                .confirmed = json_is_true(json_object_get(object, "confirmed")),
                                .unsent = json_is_true(json_object_get(object, "unsent")) };
     if (!object && json_is_true(json_object_get(root, "blocked")))
