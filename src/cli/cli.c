@@ -102,7 +102,9 @@ static int run_alone(struct cli *cli, const char *name)
     snprintf(word, sizeof word, "%s", name);
     char *argv[] = { word, NULL };
     cli->command = command_find(slice_from(name));
-    return cli->command->run(cli, 1, argv);
+    cli->argc = 1;
+    cli->argv = argv;
+    return cli->command->run(cli);
 }
 
 /* COLUMNS where it is given, else what the terminal says. */
@@ -120,14 +122,13 @@ static size_t terminal_width(void)
 int cli_main(int argc, char **argv)
 {
     struct cli cli = { .server = environment("INSIST_SERVER"), .token = environment("INSIST_TOKEN") };
-    struct arguments none;
     int first = argc;
     const char *terminal = environment("TERM");
     cli.color = isatty(STDOUT_FILENO) && !environment("NO_COLOR") && terminal && strcmp(terminal, "dumb") != 0;
     cli.width = terminal_width();
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error */
 
-    int code = options_read(&cli, NULL, NULL, argc, argv, &none, &first);
+    int code = options_read(&cli, NULL, NULL, argc, argv, &first);
     if (code != EXIT_DONE)
         return code;
     if (cli.version)
@@ -141,7 +142,9 @@ int cli_main(int argc, char **argv)
         return unknown_command(argv[first]);
     if (cli.command->run != command_serve)
         daemon_let_reload(); /* no daemon: it ends by it, as everything does */
-    return cli.command->run(&cli, argc - first, argv + first);
+    cli.argc = argc - first;
+    cli.argv = argv + first;
+    return cli.command->run(&cli);
 }
 
 const char *cli_config_path(void)

@@ -22,7 +22,18 @@ enum exit_code {
 
 enum { CLI_OUTPUT_BYTES_MAX = 64 << 20, CLI_STDIN_BYTES_MAX = 1 << 20 };
 
-/* The options that every command takes, before or after its name. */
+enum { OPTIONS_ARGUMENTS_MAX = 64 };
+
+struct arguments {
+    const char *items[OPTIONS_ARGUMENTS_MAX];
+    size_t count;
+    struct {
+        const char *name, *value;
+    } repeated[OPTIONS_ARGUMENTS_MAX]; /* the options that may be repeated, in the order given */
+    size_t repeated_count;
+};
+
+/* The options that every command takes, before or after its name, and what the command was given. */
 struct cli {
     const char *server; /* --server or INSIST_SERVER; NULL: the default */
     const char *token;  /* --token or INSIST_TOKEN; NULL: none */
@@ -33,12 +44,16 @@ struct cli {
     bool help;
     bool version;
     const struct command *command; /* that runs */
+    int argc;                      /* with the command's name first */
+    char **argv;
+    struct arguments arguments; /* of command_options, with: */
+    int code;                   /* to end with, where it says so */
 };
 
 struct command {
     const char *name;
     const char *summary; /* one line of the list */
-    int (*run)(struct cli *cli, int argc, char **argv);
+    int (*run)(struct cli *cli); /* returns an exit code */
 };
 
 /* All commands in the order of the list; a NULL name ends. */

@@ -37,22 +37,20 @@ int help_print(const struct command *command)
     return code;
 }
 
-int command_help(struct cli *cli, int argc, char **argv)
+int command_help(struct cli *cli)
 {
-    struct arguments arguments;
-    int code;
-    cli->help = cli->help && argc > 1; /* `insist --help` comes here and wants the list */
+    cli->help = cli->help && cli->argc > 1; /* `insist --help` comes here and wants the list */
     /* Of `help dead list` the first word counts: one text has all that the command can do. */
-    if (!command_options(cli, NULL, argc, argv, OPTIONS_ARGUMENTS_MAX, &arguments, &code))
-        return code;
-    if (arguments.count > 0) {
-        const struct command *command = command_find(slice_from(arguments.items[0]));
-        return command ? help_print(command) : cli_usage(NULL, "there is no command \"%s\"", arguments.items[0]);
+    if (!command_options(cli, NULL, OPTIONS_ARGUMENTS_MAX))
+        return cli->code;
+    if (cli->arguments.count > 0) {
+        const struct command *command = command_find(slice_from(cli->arguments.items[0]));
+        return command ? help_print(command) : cli_usage(NULL, "there is no command \"%s\"", cli->arguments.items[0]);
     }
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_list(&out);
-    code = cli_print(&out, EXIT_DONE);
+    int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

@@ -108,7 +108,7 @@ static int check_output(struct cli *cli, const char *command)
 }
 
 int options_read(struct cli *cli, const char *command, const struct option_row *rows, int argc, char **argv,
-                 struct arguments *ret_arguments, int *ret_consumed)
+                 int *ret_consumed)
 {
     /* The last row is known only before the command. */
     const struct option_row globals[] = {
@@ -116,10 +116,10 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
         { "help", 'h', NULL, &cli->help },      { command ? NULL : "version", 'V', NULL, &cli->version },
         { NULL, '\0', NULL, NULL },
     };
-    struct reader reader = { command, rows, globals, argc, argv, 1, ret_arguments };
+    struct reader reader = { command, rows, globals, argc, argv, 1, &cli->arguments };
     bool ended = false;
-    ret_arguments->count = 0;
-    ret_arguments->repeated_count = 0;
+    cli->arguments.count = 0;
+    cli->arguments.repeated_count = 0;
     while (reader.next < argc) {
         const char *text = argv[reader.next];
         bool option = !ended && text[0] == '-' && text[1] != '\0';
@@ -131,10 +131,10 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
             ended = true;
         else if (option)
             code = text[1] == '-' ? read_long(&reader, text + 2) : read_short(&reader, text + 1);
-        else if (ret_arguments->count == OPTIONS_ARGUMENTS_MAX)
+        else if (cli->arguments.count == OPTIONS_ARGUMENTS_MAX)
             code = cli_usage(command, "more than %d arguments", OPTIONS_ARGUMENTS_MAX);
         else
-            ret_arguments->items[ret_arguments->count++] = text;
+            cli->arguments.items[cli->arguments.count++] = text;
         if (code != EXIT_DONE)
             return code;
     }
@@ -143,33 +143,33 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
     return check_output(cli, command);
 }
 
-bool command_options(struct cli *cli, const struct option_row *rows, int argc, char **argv, size_t arguments_max,
-                     struct arguments *ret_arguments, int *ret_code)
+bool command_options(struct cli *cli, const struct option_row *rows, size_t arguments_max)
 {
-    *ret_code = options_read(cli, cli->command->name, rows, argc, argv, ret_arguments, NULL);
-    if (*ret_code != EXIT_DONE)
+    const char *name = cli->command->name;
+    cli->code = options_read(cli, name, rows, cli->argc, cli->argv, NULL);
+    if (cli->code != EXIT_DONE)
         return false;
     if (cli->help) {
-        *ret_code = help_print(cli->command);
+        cli->code = help_print(cli->command);
         return false;
     }
-    if (ret_arguments->count > arguments_max) {
-        *ret_code = cli_usage(cli->command->name, "unexpected argument \"%s\"", ret_arguments->items[arguments_max]);
+    if (cli->arguments.count > arguments_max) {
+        cli->code = cli_usage(name, "unexpected argument \"%s\"", cli->arguments.items[arguments_max]);
         return false;
     }
     return true;
 }
 
-const char *arguments_action(const struct arguments *arguments)
+const char *arguments_action(const struct cli *cli)
 {
-    return arguments->count > 0 ? arguments->items[0] : "list";
+    return cli->arguments.count > 0 ? cli->arguments.items[0] : "list";
 }
 
-bool arguments_list_only(const struct cli *cli, const struct arguments *arguments, int *ret_code)
+bool arguments_list_only(struct cli *cli)
 {
-    if (strcmp(arguments_action(arguments), "list") == 0)
+    if (strcmp(arguments_action(cli), "list") == 0)
         return true;
-    *ret_code = cli_usage(cli->command->name, "unexpected argument \"%s\"", arguments->items[0]);
+    cli->code = cli_usage(cli->command->name, "unexpected argument \"%s\"", cli->arguments.items[0]);
     return false;
 }
 

@@ -39,14 +39,12 @@ static void append_json(const struct library *libraries, size_t count, struct bu
     buffer_append_byte(out, '\n');
 }
 
-int command_version(struct cli *cli, int argc, char **argv)
+int command_version(struct cli *cli)
 {
     bool verbose = false;
     const struct option_row rows[] = { { "verbose", 'v', NULL, &verbose }, { NULL, '\0', NULL, NULL } };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 0))
+        return cli->code;
 
     char pcre2[VERSION_BYTES_MAX] = "";
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
@@ -67,7 +65,7 @@ int command_version(struct cli *cli, int argc, char **argv)
         append_json(libraries, count, &out);
     else
         append_text(libraries, count, verbose, &out);
-    code = cli_print(&out, EXIT_DONE);
+    int code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
 }

@@ -352,24 +352,22 @@ static int read_expected(struct audit *audit, const struct arguments *arguments)
     return EXIT_DONE;
 }
 
-int command_audit(struct cli *cli, int argc, char **argv)
+int command_audit(struct cli *cli)
 {
     const char *config = NULL;
     struct audit audit = { .cli = cli };
     const struct option_row rows[] = { { "config", 'c', &config, NULL },   { "expect", '\0', NULL, NULL },
                                        { "file", '\0', &audit.file, NULL }, { "out", '\0', &audit.out, NULL },
                                        { NULL, '\0', NULL, NULL } };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    const char *action = arguments.count > 0 ? arguments.items[0] : "";
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    const char *action = cli->arguments.count > 0 ? cli->arguments.items[0] : "";
     bool exports = strcmp(action, "export") == 0;
     if (!exports && strcmp(action, "verify") != 0)
         return cli_usage("audit", "say what to do: verify or export");
     if (audit.out && !exports)
         return cli_usage("audit", "--out goes with export");
-    code = read_expected(&audit, &arguments);
+    int code = read_expected(&audit, &cli->arguments);
     if (code == EXIT_DONE)
         code = configuration_load(config, &audit.config);
     if (code != EXIT_DONE)

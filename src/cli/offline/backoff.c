@@ -123,7 +123,7 @@ static int print_waits(const struct cli *cli, const struct backoff_options *opti
     return code;
 }
 
-int command_backoff(struct cli *cli, int argc, char **argv)
+int command_backoff(struct cli *cli)
 {
     struct backoff_options options = { 0 };
     const struct option_row rows[] = {
@@ -132,12 +132,10 @@ int command_backoff(struct cli *cli, int argc, char **argv)
         { "priority", '\0', &options.priority, NULL }, { "seed", '\0', &options.seed, NULL },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     struct policy_set policies;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = policies_open(options.config, &policies);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = policies_open(options.config, &policies);
     if (code != EXIT_DONE)
         return code;
     code = print_waits(cli, &options, &policies);

@@ -57,20 +57,18 @@ static int back_up(const struct cli *cli, const char *path, const char *target)
     return code;
 }
 
-int command_backup(struct cli *cli, int argc, char **argv)
+int command_backup(struct cli *cli)
 {
     const char *config = NULL;
     char *path = NULL;
     const struct option_row rows[] = { { "config", 'c', &config, NULL }, { NULL, '\0', NULL, NULL } };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    if (arguments.count == 0)
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    if (cli->arguments.count == 0)
         return cli_usage("backup", "name the file to write");
-    code = configuration_store_file(config, &path);
+    int code = configuration_store_file(config, &path);
     if (code == EXIT_DONE)
-        code = back_up(cli, path, arguments.items[0]);
+        code = back_up(cli, path, cli->arguments.items[0]);
     free(path);
     return code;
 }

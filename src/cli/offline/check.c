@@ -118,7 +118,7 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
     return code;
 }
 
-int command_check(struct cli *cli, int argc, char **argv)
+int command_check(struct cli *cli)
 {
     const char *path = NULL;
     bool reference = false;
@@ -127,14 +127,13 @@ int command_check(struct cli *cli, int argc, char **argv)
         { "reference", '\0', NULL, &reference },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    if (arguments.count == 1 && path)
-        return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, arguments.items[0]);
-    if (arguments.count == 1)
-        path = arguments.items[0];
+    int code = EXIT_DONE;
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    if (cli->arguments.count == 1 && path)
+        return cli_usage("check", "give one file, not both \"%s\" and \"%s\"", path, cli->arguments.items[0]);
+    if (cli->arguments.count == 1)
+        path = cli->arguments.items[0];
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (reference)

@@ -58,7 +58,7 @@ static int classify_text(const struct cli *cli, struct policy_set *policies, con
     return code;
 }
 
-int command_classify(struct cli *cli, int argc, char **argv)
+int command_classify(struct cli *cli)
 {
     const char *policy_name = NULL, *config = NULL, *code_text = NULL;
     bool documents = false;
@@ -69,17 +69,15 @@ int command_classify(struct cli *cli, int argc, char **argv)
         { "code", '\0', &code_text, NULL },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     struct policy_set policies;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    code = policies_open(config, &policies);
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    int code = policies_open(config, &policies);
     if (code != EXIT_DONE)
         return code;
     struct buffer input;
     buffer_init(&input, CLI_STDIN_BYTES_MAX * 2);
-    struct slice text = slice_from(arguments.count > 0 ? arguments.items[0] : NULL);
+    struct slice text = slice_from(cli->arguments.count > 0 ? cli->arguments.items[0] : NULL);
     if (slice_equal(text, SLICE("-"))) {
         code = input_read("-", CLI_STDIN_BYTES_MAX, &input);
         text = buffer_slice(&input);

@@ -222,7 +222,7 @@ static int decide_stream(const struct decide_options *options, struct policy_set
     return code == EXIT_DONE ? decide_batch(policy, policies, now) : code;
 }
 
-int command_decide(struct cli *cli, int argc, char **argv)
+int command_decide(struct cli *cli)
 {
     struct decide_options options = { 0 };
     const struct option_row rows[] = {
@@ -244,12 +244,10 @@ int command_decide(struct cli *cli, int argc, char **argv)
         { "batch", 'b', NULL, &options.batch },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     struct policy_set policies;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = policies_open(options.config, &policies);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = policies_open(options.config, &policies);
     if (code != EXIT_DONE)
         return code;
     struct buffer error, out;

@@ -185,7 +185,7 @@ static int end(struct doctor *doctor)
     return cli_print(&doctor->out, code);
 }
 
-int command_doctor(struct cli *cli, int argc, char **argv)
+int command_doctor(struct cli *cli)
 {
     const char *path = NULL;
     bool network = false;
@@ -194,10 +194,8 @@ int command_doctor(struct cli *cli, int argc, char **argv)
         { "network", '\0', NULL, &network },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 0))
+        return cli->code;
     struct doctor doctor = { .cli = cli, .now = clock_now() };
     buffer_init(&doctor.out, CLI_OUTPUT_BYTES_MAX);
     doctor.json = json_writer(&doctor.out);
@@ -216,7 +214,7 @@ int command_doctor(struct cli *cli, int argc, char **argv)
     doctor_daemon(&doctor);
     if (config && network)
         doctor_network(&doctor);
-    code = end(&doctor);
+    int code = end(&doctor);
     buffer_release(&doctor.out);
     config_unref(config);
     return code;

@@ -49,19 +49,18 @@ static int append_list(const struct cli *cli, struct buffer *out)
     return EXIT_DONE;
 }
 
-int command_presets(struct cli *cli, int argc, char **argv)
+int command_presets(struct cli *cli)
 {
-    struct arguments arguments;
     struct slice text;
     struct error err;
-    int code;
-    if (!command_options(cli, NULL, argc, argv, 1, &arguments, &code))
-        return code;
+    int code = EXIT_DONE;
+    if (!command_options(cli, NULL, 1))
+        return cli->code;
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
-    if (arguments.count == 0)
+    if (cli->arguments.count == 0)
         code = append_list(cli, &out);
-    else if (preset_text(slice_from(arguments.items[0]), &text, &err) == STATUS_OK)
+    else if (preset_text(slice_from(cli->arguments.items[0]), &text, &err) == STATUS_OK)
         buffer_append(&out, text);
     else
         code = cli_usage("presets", "%s", err.text);

@@ -43,7 +43,7 @@ static int serve(const char *path, const char *level_name, bool init)
     return cli_fail(status == STATUS_INVALID || status == STATUS_UNSUPPORTED ? EXIT_USAGE : EXIT_FAILED, "%s", error.text);
 }
 
-int command_serve(struct cli *cli, int argc, char **argv)
+int command_serve(struct cli *cli)
 {
     const char *path = NULL;
     const char *level = NULL;
@@ -54,9 +54,7 @@ int command_serve(struct cli *cli, int argc, char **argv)
         { "init", '\0', NULL, &init },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 0))
+        return cli->code;
     return serve(path ? path : cli_config_path(), level, init);
 }

@@ -376,7 +376,7 @@ static int run_batch(const struct cli *cli, const struct wish *wish, const struc
                      arguments->count > 1 ? arguments->items[1] : "-");
 }
 
-int command_add(struct cli *cli, int argc, char **argv)
+int command_add(struct cli *cli)
 {
     struct wish wish = { 0 };
     bool batch = false;
@@ -394,18 +394,16 @@ int command_add(struct cli *cli, int argc, char **argv)
         { "batch", 'b', NULL, &batch },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 2))
+        return cli->code;
     if (batch)
-        return run_batch(cli, &wish, &arguments);
-    if (arguments.count == 0)
+        return run_batch(cli, &wish, &cli->arguments);
+    if (cli->arguments.count == 0)
         return cli_usage("add", "name the destination");
-    if (arguments.count == 1 && !wish.data && isatty(STDIN_FILENO))
+    if (cli->arguments.count == 1 && !wish.data && isatty(STDIN_FILENO))
         return cli_usage("add", PAYLOAD_MISSING);
-    if (arguments.count == 2 && wish.data)
+    if (cli->arguments.count == 2 && wish.data)
         return cli_usage("add", "the payload is --data or a file, not both");
-    wish.destination = arguments.items[0];
-    return add(cli, &wish, &arguments);
+    wish.destination = cli->arguments.items[0];
+    return add(cli, &wish, &cli->arguments);
 }

@@ -24,7 +24,7 @@ static int acknowledge(const struct cli *cli, const struct arguments *arguments,
     return code;
 }
 
-int command_alerts(struct cli *cli, int argc, char **argv)
+int command_alerts(struct cli *cli)
 {
     static const struct shown columns[] = {
         { "SEVERITY", "severity", SHOW_TEXT },       { "ALERT", "alert", SHOW_TEXT },
@@ -47,13 +47,11 @@ int command_alerts(struct cli *cli, int argc, char **argv)
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
-        return code;
-    const char *what = arguments_action(&arguments);
+    if (!command_options(cli, rows, 2))
+        return cli->code;
+    const char *what = arguments_action(cli);
     if (strcmp(what, "ack") == 0)
-        return acknowledge(cli, &arguments, note);
+        return acknowledge(cli, &cli->arguments, note);
     if (strcmp(what, "list") != 0)
         return cli_usage("alerts", "say what to do: list or ack, not %s", what);
     if (note)

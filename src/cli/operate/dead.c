@@ -35,7 +35,7 @@ static int show_summary(const struct cli *cli, json_t *answer, struct buffer *ou
     return EXIT_DONE;
 }
 
-int command_dead(struct cli *cli, int argc, char **argv)
+int command_dead(struct cli *cli)
 {
     const char *destination = NULL, *tenant = NULL, *code_wanted = NULL, *out = NULL, *by = NULL;
     struct pages pages = { .path = "/v1/dead",
@@ -52,11 +52,9 @@ int command_dead(struct cli *cli, int argc, char **argv)
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    const char *what = arguments_action(&arguments);
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    const char *what = arguments_action(cli);
     bool lists = strcmp(what, "list") == 0, sums = strcmp(what, "summary") == 0, exports = strcmp(what, "export") == 0;
     if (by && !sums)
         return cli_usage("dead", "--by goes with summary");

@@ -186,7 +186,7 @@ static int hold(const struct cli *cli, const char *name, const char *verb, const
     return code;
 }
 
-int command_dest(struct cli *cli, int argc, char **argv)
+int command_dest(struct cli *cli)
 {
     const char *reason = NULL, *tenant = NULL;
     bool leave = false;
@@ -196,11 +196,9 @@ int command_dest(struct cli *cli, int argc, char **argv)
         { "leave", '\0', NULL, &leave },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
-        return code;
-    const char *what = arguments_action(&arguments);
+    if (!command_options(cli, rows, 2))
+        return cli->code;
+    const char *what = arguments_action(cli);
     bool pauses = strcmp(what, "pause") == 0;
     bool resumes = strcmp(what, "resume") == 0;
     bool lists = strcmp(what, "list") == 0;
@@ -214,14 +212,14 @@ int command_dest(struct cli *cli, int argc, char **argv)
         return cli_usage("dest", "--leave goes with contingency");
     if (tenant && !pauses && !resumes)
         return cli_usage("dest", "--tenant goes with pause and resume");
-    if (lists && arguments.count == 2)
-        return cli_usage("dest", "unexpected argument \"%s\"", arguments.items[1]);
+    if (lists && cli->arguments.count == 2)
+        return cli_usage("dest", "unexpected argument \"%s\"", cli->arguments.items[1]);
     if (lists)
         return list(cli);
-    if (arguments.count < 2)
+    if (cli->arguments.count < 2)
         return cli_usage("dest", "name the destination");
     if (pauses || resumes || contingency)
-        return hold(cli, arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
-    return action_run(cli, &(struct action){ .method = "GET", .path = "/v1/destinations", .name = arguments.items[1],
+        return hold(cli, cli->arguments.items[1], what, contingency ? &enter : NULL, reason, tenant);
+    return action_run(cli, &(struct action){ .method = "GET", .path = "/v1/destinations", .name = cli->arguments.items[1],
                                              .show = show_one });
 }

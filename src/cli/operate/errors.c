@@ -98,7 +98,7 @@ static int show_forgotten(const struct cli *cli, json_t *answer, struct buffer *
     return EXIT_DONE;
 }
 
-int command_errors(struct cli *cli, int argc, char **argv)
+int command_errors(struct cli *cli)
 {
     const char *destination = NULL, *limit = NULL;
     const struct option_row rows[] = {
@@ -106,28 +106,26 @@ int command_errors(struct cli *cli, int argc, char **argv)
         { "limit", 'n', &limit, NULL },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     int64_t wanted = 0;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
-        return code;
-    const char *what = arguments_action(&arguments);
+    if (!command_options(cli, rows, 2))
+        return cli->code;
+    const char *what = arguments_action(cli);
     bool forgets = strcmp(what, "forget") == 0;
     if (!forgets && strcmp(what, "list") != 0)
         return cli_usage("errors", "say what to do: list or forget, not %s", what);
-    if (!forgets && arguments.count > 1)
-        return cli_usage("errors", "unexpected argument \"%s\"", arguments.items[1]);
-    if (forgets && arguments.count < 2)
+    if (!forgets && cli->arguments.count > 1)
+        return cli_usage("errors", "unexpected argument \"%s\"", cli->arguments.items[1]);
+    if (forgets && cli->arguments.count < 2)
         return cli_usage("errors", "name the fingerprint");
     if (forgets && limit)
         return cli_usage("errors", "--limit goes with the list");
-    code = option_count("errors", "limit", limit, 1, CLIENT_PAGE_MAX, &wanted);
+    int code = option_count("errors", "limit", limit, 1, CLIENT_PAGE_MAX, &wanted);
     if (code != EXIT_DONE)
         return code;
     struct url url;
     url_init(&url, "/v1/errors");
     if (forgets)
-        url_segment(&url, arguments.items[1]);
+        url_segment(&url, cli->arguments.items[1]);
     url_query(&url, "destination", destination);
     url_query(&url, "limit", limit);
     return client_show(cli, &(struct request){ .method = forgets ? "DELETE" : "GET", .url = &url },

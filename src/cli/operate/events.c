@@ -377,7 +377,7 @@ static int begin(struct events *events, int64_t limit)
     return code == EXIT_DONE && !events->follow ? place_before_newest(events, newest, limit) : code;
 }
 
-int command_events(struct cli *cli, int argc, char **argv)
+int command_events(struct cli *cli)
 {
     struct events events = { .cli = cli, .after = -1 };
     const char *after = NULL, *limit_text = NULL;
@@ -386,12 +386,10 @@ int command_events(struct cli *cli, int argc, char **argv)
         { "tenant", 't', &events.tenant, NULL }, { "limit", 'n', &limit_text, NULL },
         { "follow", 'f', NULL, &events.follow }, { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     int64_t limit = LIMIT_DEFAULT;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = option_count("events", "after", after, 0, INT64_MAX, &events.after);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = option_count("events", "after", after, 0, INT64_MAX, &events.after);
     if (code == EXIT_DONE)
         code = option_count("events", "limit", limit_text, 1, NUMBER_MAX, &limit);
     if (code != EXIT_DONE)

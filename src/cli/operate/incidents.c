@@ -143,7 +143,7 @@ static int run_one(const struct cli *cli, const char *what, const struct argumen
     return strcmp(what, "report") == 0 ? report(cli, arguments->items[1], out) : action_run(cli, &show);
 }
 
-int command_incidents(struct cli *cli, int argc, char **argv)
+int command_incidents(struct cli *cli)
 {
     const char *destination = NULL, *out = NULL;
     struct pages pages = { .path = "/v1/incidents", .member = "incidents", .columns = columns,
@@ -154,11 +154,9 @@ int command_incidents(struct cli *cli, int argc, char **argv)
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 3, &arguments, &code))
-        return code;
-    const char *what = arguments_action(&arguments);
+    if (!command_options(cli, rows, 3))
+        return cli->code;
+    const char *what = arguments_action(cli);
     bool lists = strcmp(what, "list") == 0;
     bool known = lists || strcmp(what, "show") == 0 || strcmp(what, "report") == 0 || strcmp(what, "note") == 0;
     if (!known)
@@ -167,7 +165,7 @@ int command_incidents(struct cli *cli, int argc, char **argv)
         return cli_usage("incidents", "--out goes with report");
     if (!lists && (destination || pages.limit || pages.cursor || pages.all))
         return cli_usage("incidents", "--destination, --limit, --cursor and --all go with list");
-    if (lists && arguments.count > 1)
-        return cli_usage("incidents", "unexpected argument \"%s\"", arguments.items[1]);
-    return lists ? pages_print(cli, &pages, rows) : run_one(cli, what, &arguments, out);
+    if (lists && cli->arguments.count > 1)
+        return cli_usage("incidents", "unexpected argument \"%s\"", cli->arguments.items[1]);
+    return lists ? pages_print(cli, &pages, rows) : run_one(cli, what, &cli->arguments, out);
 }

@@ -137,24 +137,22 @@ static int show_why(const struct cli *cli, json_t *answer, struct buffer *out)
 
 /* ---- the commands ---- */
 
-/* What they begin with: options, and the job's name. False: the command is done, with *ret_code. */
-static bool about_job(struct cli *cli, const struct option_row *rows, int argc, char **argv, struct action *action,
-                      int *ret_code)
+/* What they begin with: options, and the job's name. False: the command is done, with cli->code. */
+static bool about_job(struct cli *cli, const struct option_row *rows, struct action *action)
 {
-    struct arguments arguments;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, ret_code))
+    if (!command_options(cli, rows, 1))
         return false;
-    if (arguments.count == 0) {
-        *ret_code = cli_usage(cli->command->name, "name the job");
+    if (cli->arguments.count == 0) {
+        cli->code = cli_usage(cli->command->name, "name the job");
         return false;
     }
     action->path = "/v1/jobs";
-    action->name = arguments.items[0];
+    action->name = cli->arguments.items[0];
     action->of_job = true;
     return true;
 }
 
-int command_job(struct cli *cli, int argc, char **argv)
+int command_job(struct cli *cli)
 {
     struct action action = { .method = "GET" };
     const struct option_row rows[] = {
@@ -162,46 +160,41 @@ int command_job(struct cli *cli, int argc, char **argv)
         { "payload", '\0', NULL, &action.payload },
         { NULL, '\0', NULL, NULL },
     };
-    int code;
-    if (!about_job(cli, rows, argc, argv, &action, &code))
-        return code;
+    if (!about_job(cli, rows, &action))
+        return cli->code;
     action.show = action.payload ? show_payload : show;
     return action_run(cli, &action);
 }
 
-int command_why(struct cli *cli, int argc, char **argv)
+int command_why(struct cli *cli)
 {
     struct action action = { .method = "GET", .verb = "why", .show = show_why };
     const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
-    int code;
-    return about_job(cli, rows, argc, argv, &action, &code) ? action_run(cli, &action) : code;
+    return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
 
 /* cancel and resend: the API's word is the command's. */
-int command_order(struct cli *cli, int argc, char **argv)
+int command_order(struct cli *cli)
 {
     struct action action = { .method = "POST", .verb = cli->command->name, .body = SLICE("{}") };
     const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
-    int code;
-    return about_job(cli, rows, argc, argv, &action, &code) ? action_run(cli, &action) : code;
+    return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
 
-int command_prioritize(struct cli *cli, int argc, char **argv)
+int command_prioritize(struct cli *cli)
 {
     struct action action = { .method = "PATCH", .path = "/v1/jobs", .of_job = true };
     const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
-    struct arguments arguments;
     enum priority priority;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 2, &arguments, &code))
-        return code;
-    if (arguments.count < 2)
+    if (!command_options(cli, rows, 2))
+        return cli->code;
+    if (cli->arguments.count < 2)
         return cli_usage("prioritize", "name the job and its class: critical, high or normal");
-    if (!priority_from_name(slice_from(arguments.items[1]), &priority))
-        return cli_usage("prioritize", "a class is critical, high or normal, not \"%s\"", arguments.items[1]);
+    if (!priority_from_name(slice_from(cli->arguments.items[1]), &priority))
+        return cli_usage("prioritize", "a class is critical, high or normal, not \"%s\"", cli->arguments.items[1]);
     char body[64];
     snprintf(body, sizeof body, "{\"priority\":\"%s\"}", priority_name(priority));
-    action.name = arguments.items[0];
+    action.name = cli->arguments.items[0];
     action.body = slice_from(body);
     return action_run(cli, &action);
 }
@@ -223,7 +216,7 @@ static int make_body(const char *path, struct buffer *body)
     return code;
 }
 
-int command_retry(struct cli *cli, int argc, char **argv)
+int command_retry(struct cli *cli)
 {
     struct action action = { .method = "POST", .verb = "retry" };
     const char *payload = NULL;
@@ -232,12 +225,11 @@ int command_retry(struct cli *cli, int argc, char **argv)
         { "payload", '\0', &payload, NULL },
         { NULL, '\0', NULL, NULL },
     };
-    int code;
-    if (!about_job(cli, rows, argc, argv, &action, &code))
-        return code;
+    if (!about_job(cli, rows, &action))
+        return cli->code;
     struct buffer body;
     buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
-    code = make_body(payload, &body);
+    int code = make_body(payload, &body);
     action.body = buffer_slice(&body);
     if (code == EXIT_DONE)
         code = action_run(cli, &action);

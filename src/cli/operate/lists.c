@@ -3,7 +3,7 @@
 #include "cli/talk/pages.h"
 #include "core/decision/job.h"
 
-int command_jobs(struct cli *cli, int argc, char **argv)
+int command_jobs(struct cli *cli)
 {
     const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
     struct pages pages = { .path = "/v1/jobs", .member = "jobs" };
@@ -25,11 +25,8 @@ int command_jobs(struct cli *cli, int argc, char **argv)
         { "CODE", "last_code", SHOW_TEXT },
         { "LAST ERROR", "last_error", SHOW_BRIEF },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code) ||
-        !arguments_list_only(cli, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 1) || !arguments_list_only(cli))
+        return cli->code;
     if (state && job_state_from_name(slice_from(state)) == STATE_NONE)
         return cli_usage("jobs", "--state is pending, running, waiting, completed, dead or cancelled, not \"%s\"", state);
     pages.columns = columns;
@@ -37,7 +34,7 @@ int command_jobs(struct cli *cli, int argc, char **argv)
     return pages_print(cli, &pages, rows);
 }
 
-int command_tenants(struct cli *cli, int argc, char **argv)
+int command_tenants(struct cli *cli)
 {
     static const struct shown columns[] = {
         { "TENANT", "tenant", SHOW_TEXT },         { "DESTINATION", "destination", SHOW_TEXT },
@@ -61,11 +58,8 @@ int command_tenants(struct cli *cli, int argc, char **argv)
         PAGES_OPTIONS(pages),
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code) ||
-        !arguments_list_only(cli, &arguments, &code))
-        return code;
+    if (!command_options(cli, rows, 1) || !arguments_list_only(cli))
+        return cli->code;
     return pages_print(cli, &pages, rows);
 }
 
@@ -87,12 +81,10 @@ static int show_stats(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-int command_stats(struct cli *cli, int argc, char **argv)
+int command_stats(struct cli *cli)
 {
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, NULL, argc, argv, 0, &arguments, &code))
-        return code;
+    if (!command_options(cli, NULL, 0))
+        return cli->code;
     struct url url;
     url_init(&url, "/v1/stats");
     return client_show(cli, &(struct request){ .method = "GET", .url = &url }, show_stats);

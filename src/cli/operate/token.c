@@ -107,7 +107,7 @@ static int print_token(const struct cli *cli, const struct new_token *token)
     return code;
 }
 
-int command_token(struct cli *cli, int argc, char **argv)
+int command_token(struct cli *cli)
 {
     struct new_token token = { 0 };
     const char *scopes = NULL;
@@ -116,17 +116,15 @@ int command_token(struct cli *cli, int argc, char **argv)
         { "tenant", 't', &token.tenant, NULL },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 1, &arguments, &code))
-        return code;
-    if (arguments.count == 0 || !*arguments.items[0])
+    if (!command_options(cli, rows, 1))
+        return cli->code;
+    if (cli->arguments.count == 0 || !*cli->arguments.items[0])
         return cli_usage("token", "name the token, as who or what will use it");
     if (!scopes)
         return cli_usage("token", "give --scope a list of enqueue, read, work, operate and admin");
-    token.name = arguments.items[0];
+    token.name = cli->arguments.items[0];
     buffer_init(&token.scopes, CLI_STDIN_BYTES_MAX);
-    code = read_scopes(scopes, &token.scopes);
+    int code = read_scopes(scopes, &token.scopes);
     if (code == EXIT_DONE)
         code = make_secret(&token);
     if (code == EXIT_DONE)

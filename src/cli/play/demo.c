@@ -347,7 +347,7 @@ static int play(struct demo *demo, int64_t port)
     return code;
 }
 
-int command_demo(struct cli *cli, int argc, char **argv)
+int command_demo(struct cli *cli)
 {
     const char *for_text = NULL, *port_text = NULL;
     struct demo demo = { .cli = cli, .outage_from_ms = OUTAGE_FROM_MS, .outage_to_ms = OUTAGE_TO_MS };
@@ -357,13 +357,11 @@ int command_demo(struct cli *cli, int argc, char **argv)
         { "keep", '\0', NULL, &demo.keep },
         { NULL, '\0', NULL, NULL },
     };
-    struct arguments arguments;
     struct error err;
     int64_t port = 0;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = option_count("demo", "port", port_text, 0, 65535, &port);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = option_count("demo", "port", port_text, 0, 65535, &port);
     if (code != EXIT_DONE)
         return code;
     if (for_text) {

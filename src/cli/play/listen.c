@@ -218,7 +218,7 @@ static int serve(struct listener *listener, const struct flaky_settings *setting
     return code;
 }
 
-int command_listen(struct cli *cli, int argc, char **argv)
+int command_listen(struct cli *cli)
 {
     struct listen_options options = { 0 };
     const struct option_row rows[] = {
@@ -240,11 +240,9 @@ int command_listen(struct cli *cli, int argc, char **argv)
         { NULL, '\0', NULL, NULL },
     };
     struct flaky_settings settings = { .retry_after_s = -1, .body = SLICE("ok\n") };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = read_settings(&options, &settings);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = read_settings(&options, &settings);
     if (code != EXIT_DONE)
         return code;
     struct listener listener = { .loop = event_base_new(), .log = options.log, .quiet = options.quiet };

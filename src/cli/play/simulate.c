@@ -198,7 +198,7 @@ static int simulate(const struct cli *cli, const struct simulate_options *option
     return code == EXIT_DONE ? show(cli, options, simulations, count) : code;
 }
 
-int command_simulate(struct cli *cli, int argc, char **argv)
+int command_simulate(struct cli *cli)
 {
     struct simulate_options options = { 0 };
     const struct option_row rows[] = {
@@ -216,11 +216,9 @@ int command_simulate(struct cli *cli, int argc, char **argv)
     };
     struct simulation simulations[RUNS_MAX] = { 0 };
     struct backlog backlog = { 0 };
-    struct arguments arguments;
-    int code;
-    if (!command_options(cli, rows, argc, argv, 0, &arguments, &code))
-        return code;
-    code = simulate(cli, &options, &arguments, simulations, &backlog);
+    if (!command_options(cli, rows, 0))
+        return cli->code;
+    int code = simulate(cli, &options, &cli->arguments, simulations, &backlog);
     backlog_release(&backlog);
     for (size_t i = 0; i < RUNS_MAX; i++) {
         if (simulations[i].ran)
