@@ -211,6 +211,14 @@ check "and shows where it was changed" ended 1 'event 2 is not what was written'
 sed -e '$d' "$work/trail.ndjson" >"$work/cut.ndjson"
 ask audit verify -c "$work/insist.yaml" --file "$work/cut.ndjson" --expect "$(tail -n 1 "$work/trail.ndjson" | sed -e 's/.*"number":\([0-9]*\),.*"hash":"\([0-9a-f]*\)".*/\1:\2/')"
 check "and where it was cut" ended 1 'the trail was cut'
+python3 - "$work/old.db" <<'END'
+import sqlite3, sys
+with open("tests/support/store_v1.sql") as dump:
+    sqlite3.connect(sys.argv[1]).executescript(dump.read())
+END
+sed "s|sqlite:.*|sqlite:$work/old.db|" "$work/insist.yaml" >"$work/old.yaml"
+ask audit verify -c "$work/old.yaml"
+check "events of an older form are valid, and named so" ended 0 'Events 1 to 31 are what was written' '31 are of an older form'
 ask doctor -c "$work/insist.yaml" --network
 check "doctor" ended 0 'ok    store' 'ok    events' 'daemon and command are both' 'orders answers' ', 0 failed'
 ask doctor -c "$work/insist.yaml" -o json
@@ -220,6 +228,9 @@ kill "$daemon"
 wait "$daemon"
 check "the daemon ends in order" test $? = 0
 daemon=
+head=$(grep '"trail_head"' "$work/serve.err" | tail -n 1 | grep -oE '[0-9]+:[0-9a-f]{64}')
+ask audit verify -c "$work/insist.yaml" --expect "$head"
+check "its log says where the trail ends" ended 0 "Events 1 to ${head%%:*} "
 ask doctor -c "$work/insist.yaml"
 check "doctor without the daemon" ended 1 'fail  daemon         cannot reach' 'ok    store'
 sed "s|sqlite:.*|sqlite:$work/copy.db|" "$work/insist.yaml" >"$work/copy.yaml"
