@@ -16,27 +16,13 @@ static int64_t ended_of(const json_t *error)
     return json_integer_value(json_object_get(error, "recovered")) + json_integer_value(json_object_get(error, "gave_up"));
 }
 
-static void append_row(struct table *table, const json_t *error)
+/* "87% (71-98%)", as a member of its own. */
+static void say_odds(json_t *error)
 {
     const json_t *odds = json_object_get(error, "odds");
-    struct buffer text;
-    buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
-    table_cell_text(table, member_text(error, "fingerprint"));
-    table_cell_text(table, member_text(error, "destination"));
-    table_cell_int(table, json_integer_value(json_object_get(error, "seen")));
-    table_cell_int(table, json_integer_value(json_object_get(error, "recovered")));
-    table_cell_int(table, json_integer_value(json_object_get(error, "gave_up")));
     if (ended_of(error) > 0)
-        buffer_printf(&text, "%d%% (%d-%d%%)", percent(odds, "mean"), percent(odds, "low"), percent(odds, "high"));
-    table_cell(table, buffer_slice(&text));
-    buffer_clear(&text);
-    show_value(json_object_get(error, "last_at"), SHOW_TIME, &text);
-    table_cell(table, buffer_slice(&text));
-    table_cell_text(table, member_text(error, "code"));
-    buffer_clear(&text);
-    show_value(json_object_get(error, "sample"), SHOW_TEXT, &text);
-    table_cell(table, buffer_slice(&text));
-    buffer_release(&text);
+        json_object_set_new(error, "recovers", json_sprintf("%d%% (%d-%d%%)", percent(odds, "mean"), percent(odds, "low"),
+                                                            percent(odds, "high")));
 }
 
 static void append_proposal(const json_t *error, struct buffer *out)
@@ -64,11 +50,15 @@ static void append_known(const json_t *error, struct buffer *out)
 
 static int show_list(const struct cli *cli, json_t *answer, struct buffer *out)
 {
-    static const struct table_column columns[] = {
-        { "FINGERPRINT", TABLE_LEFT }, { "DESTINATION", TABLE_LEFT }, { "SEEN", TABLE_RIGHT },      { "RECOVERED", TABLE_RIGHT }, { "GAVE UP", TABLE_RIGHT },
-        { "RECOVERS", TABLE_RIGHT },     { "LAST SEEN", TABLE_LEFT },   { "CODE", TABLE_LEFT }, { "ERROR", TABLE_LEFT },
+    static const struct shown columns[] = {
+        { "FINGERPRINT", "fingerprint", SHOW_TEXT }, { "DESTINATION", "destination", SHOW_TEXT },
+        { "SEEN", "seen", SHOW_NUMBER },             { "RECOVERED", "recovered", SHOW_NUMBER },
+        { "GAVE UP", "gave_up", SHOW_NUMBER },       { "RECOVERS", "recovers", SHOW_NUMBER },
+        { "LAST SEEN", "last_at", SHOW_TIME },       { "CODE", "code", SHOW_TEXT },
+        { "ERROR", "sample", SHOW_TEXT },
     };
-    const json_t *errors = json_object_get(answer, "errors"), *error;
+    const json_t *errors = json_object_get(answer, "errors");
+    json_t *error;
     size_t i;
     if (!json_is_array(errors))
         return cli_fail(EXIT_FAILED, "the daemon's answer has no \"errors\"; is it of another version?");
@@ -76,12 +66,9 @@ static int show_list(const struct cli *cli, json_t *answer, struct buffer *out)
         buffer_append_text(out, "No unknown errors: every failure so far was known by a rule.\n");
         return EXIT_DONE;
     }
-    struct table table;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
     json_array_foreach(errors, i, error)
-        append_row(&table, error);
-    table_append(&table, cli, out);
-    table_release(&table);
+        say_odds(error);
+    show_table(cli, errors, columns, sizeof columns / sizeof *columns, out);
     json_array_foreach(errors, i, error)
         if (json_is_object(json_object_get(error, "proposal")))
             append_proposal(error, out);
