@@ -283,6 +283,11 @@ static void check_lease(struct world *world, const struct flight *flight)
     bool jumped = world->clock_jumped_mono > shadow->claim_mono - grace_ms(world); /* maybe while the claim waited to be written */
     if (world->mono > shadow->lease_until_mono && !jumped)
         violated(world, INVARIANT_LEASE, "%.*s is sent after the end of its lease", SLICE_ARG(job->id));
+    /* Nobody may take it for interrupted while it is sent; it may have waited for a slot, and the process may have woken late. */
+    int64_t ends = world->mono + flight->send->destination->timeout_ms - grace_ms(world) - world->late_ms;
+    if (ends > shadow->lease_until_mono && !jumped)
+        violated(world, INVARIANT_LEASE, "%.*s is sent, and its lease ends %" PRId64 " ms before the send may", SLICE_ARG(job->id),
+                 ends - shadow->lease_until_mono);
     if (shadow->flight)
         violated(world, INVARIANT_LEASE, "%.*s is sent twice at once", SLICE_ARG(job->id));
 }

@@ -79,8 +79,9 @@ void world_reload(struct world *world, int config)
 {
     struct error error;
     note(world, "reload", config, 0);
-    if (engine_reload(world->engine, world->configs[config], &error) == STATUS_OK)
-        world->config = config; /* else the store could not be read, and everything stays as it was */
+    if (engine_reload(world->engine, world->configs[config], &error) != STATUS_OK)
+        return; /* the store could not be read, and everything stays as it was */
+    world->config = config;
     check_forget(world, false);
 }
 

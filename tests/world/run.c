@@ -101,6 +101,8 @@ static void sabotage_alert(struct world *world, struct store_op *op)
     bool tells = op->kind == OP_INSERT && slice_equal(op->insert.tenant, NOTIFY_TENANT);
     if (world->sabotage == SABOTAGE_UNTOLD && tells && once_in(world, 3))
         op->insert.id.len--;
+    if (world->sabotage == SABOTAGE_SHORT_LEASE && op->kind == OP_CLAIM && slice_equal(op->claim.owner, SLICE("engine")))
+        op->claim.lease_until -= (op->claim.lease_until - world_now(world) + MINUTE_MS) / 2; /* half a timeout is left */
     if (world->sabotage == SABOTAGE_ALERT_LOST && op->kind == OP_SAVE && slice_equal(op->save.space, SPACE_ALERT))
         op->save.space = SLICE("elsewhere");
 }
@@ -128,6 +130,9 @@ static enum status apply(struct world *world, struct store_op *ops, size_t count
         check_applied(world, ops, count);
     else if (status == STATUS_IO)
         world->broken = true;
+    for (size_t i = 0; i < count && status == STATUS_OK && world->sabotage == SABOTAGE_SHORT_LEASE; i++)
+        for (size_t k = 0; ops[i].kind == OP_CLAIM && k < ops[i].claim.ret_count; k++)
+            ops[i].claim.ret_jobs[k].lease_until += HOUR_MS;
     return status;
 }
 

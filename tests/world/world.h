@@ -107,6 +107,7 @@ enum sabotage {
     SABOTAGE_FAILED_FIRST, /* what has failed in an outage goes by its rank */
     SABOTAGE_EAGER_BREAKER, /* the engine believes in a lower rate of failures than was configured */
     SABOTAGE_DOUBT_FORGOTTEN, /* a transaction whose answer was lost is taken for one that never was */
+    SABOTAGE_SHORT_LEASE,  /* the engine believes in a longer lease than the store has */
     SABOTAGE_COUNT
 };
 const char *sabotage_name(enum sabotage sabotage);
