@@ -212,10 +212,14 @@ static void check_places(struct world *world, const struct flight *flight, const
                  view->under_way[fallback], places);
 }
 
-/* A rate is paid when a job is claimed: what was claimed under an earlier configuration was paid by that. */
+/*
+ * A rate is paid when a job is claimed: what was claimed under an earlier configuration was paid by that, and what was
+ * claimed before a store was away is sent late, when it is heard of.
+ */
 static bool paid_before(const struct world *world, const struct flight *flight)
 {
-    return flight->shadow->claim_mono <= world->changed_mono + 4 * world->store_lag_ms;
+    int64_t claimed = flight->shadow->claim_mono;
+    return claimed <= world->changed_mono + 4 * world->store_lag_ms || claimed < world->back_mono;
 }
 
 static void check_limits(struct world *world, const struct flight *flight)

@@ -93,7 +93,7 @@ static int64_t largest_share(const struct world *world, const struct lane_view *
     return largest;
 }
 
-/* All shares, its own too: of that it may have lost some to a store that refused. */
+/* All shares. */
 static int64_t round_of(const struct world *world, int dest)
 {
     int64_t round = 0;
@@ -188,7 +188,9 @@ static void check_waited(struct world *world, int lane)
     struct lane_view *view = &world->lanes[lane];
     int64_t since = view->asked > 0 && view->asked_from > view->from ? view->asked_from : view->from;
     int64_t waited = world->dests[view->dest].dispatched - since;
-    int64_t allowed = round_of(world, view->dest) * (view->crossed ? 2 : 1);
+    /* The others' shares. Of its own it may have lost some to a store that refused. */
+    int64_t round = round_of(world, view->dest) - (view->refused ? 0 : largest_share(world, view));
+    int64_t allowed = view->crossed ? 2 * round_of(world, view->dest) : round;
     if (waited > allowed && world->sabotage != SABOTAGE_LANE_LOST)
         violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
                  view->tenant, dest_names[view->dest], waited, allowed);
@@ -267,6 +269,7 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
     struct lane_view *lane = &world->lanes[out.lane];
     bool none = applied && claim->ret_count == 0 && lane->ready > 0;
     lane->asked -= out.count;
+    lane->refused = lane->refused || !applied;
     uncount(world, &out, out.turn - (applied && out.turn > 0 ? (int64_t)claim->ret_count : 0));
     if (none || out.turn == 0)
         return out;
@@ -274,6 +277,7 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
         lane->from = out.from; /* a turn that a refusing store cost is one, too */
     lane->came_mono = -1;
     lane->crossed = false;
+    lane->refused = !applied;
     return out;
 }
 

@@ -226,6 +226,7 @@ struct lane_view {
     int64_t asked_from;  /* when it last had one that is on its way; not more than `from`: none */
     int64_t came_mono;   /* when it began; -1: with its last turn */
     bool crossed;        /* a way back has begun since */
+    bool refused;        /* the store has, since it last had a turn */
     /* what it has claimed */
     int64_t running;     /* in the store */
     int64_t flights;     /* being sent */
