@@ -242,6 +242,7 @@ static void what_an_answer_says(void **state)
         { OUTCOME_TRANSIENT, "http:500", false, false }, { OUTCOME_THROTTLED, "http:429", false, false },
         { OUTCOME_IN_DOUBT, "curl:52", false, true },   { OUTCOME_BLOCKED, "http:401", false, false },
         { OUTCOME_BLOCKED, "curl:60", false, true },    { OUTCOME_BLOCKED, "insist:private_address", false, true },
+        { OUTCOME_BLOCKED, "smtp:535", false, true },   { OUTCOME_BLOCKED, "smtp:550", false, false },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

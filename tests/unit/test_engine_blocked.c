@@ -272,6 +272,50 @@ static void two_bad_tenants_stop_no_third(void **state)
     world_end(&world);
 }
 
+/* The same with one that has not had a job for hours: it waits for a look, and not until the others' turn comes. */
+static void a_quiet_tenant_waits_a_minute(void **state)
+{
+    struct door door = { .tenants = "AB" };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2"), began);
+    add(&world, "C", 'c', 1);
+    world_run_for(&world, MINUTE_MS);
+    add(&world, "A", 'a', 20);
+    add(&world, "B", 'b', 20);
+    world_run_for(&world, 5 * HOUR_MS);
+    assert_string_equal(standing(&world).held_by, "blocked");
+    int before = door.refused;
+    world_add(&world, "d", "C", "late", "x");
+    world_run_for(&world, 2 * MINUTE_MS);
+    assert_int_equal(world_job(&world, "C", "late").state, STATE_COMPLETED);
+    assert_true(door.refused - before <= 40); /* that let the others try once more, and they are held again */
+    world_run_for(&world, MINUTE_MS);
+    assert_true(strcmp(standing(&world).held_by ? standing(&world).held_by : "", "paused") != 0);
+    world_end(&world);
+}
+
+/* One that is refused itself hastens nothing more: accounts get locked. */
+static void a_refused_newcomer_hastens_once(void **state)
+{
+    struct door door = { .all = true };
+    struct world world = { .destination = guards, .context = &door };
+    (void)state;
+    world_begin(&world, TO(", concurrency: 2"), began);
+    add(&world, "A", 'a', 20);
+    add(&world, "B", 'b', 20);
+    world_run_for(&world, 5 * HOUR_MS);
+    int before = door.refused;
+    for (int i = 0; i < 120; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "n%d", i);
+        world_add(&world, "d", "N", id, "x");
+        world_run_for(&world, MINUTE_MS);
+    }
+    check(door.refused - before <= 2 + 2, "%d looks in two hours", door.refused - before);
+    world_end(&world);
+}
+
 /* Many jobs that are refused for their own sake, between good ones, of one tenant or of several. */
 static void scattered_refusals_hold_only_themselves(void **state)
 {
@@ -593,6 +637,8 @@ int main(void)
         cmocka_unit_test(a_destination_that_refuses_everything_is_held),
         cmocka_unit_test(resuming_asks_again),
         cmocka_unit_test(two_bad_tenants_stop_no_third),
+        cmocka_unit_test(a_quiet_tenant_waits_a_minute),
+        cmocka_unit_test(a_refused_newcomer_hastens_once),
         cmocka_unit_test(scattered_refusals_hold_only_themselves),
         cmocka_unit_test(what_cannot_be_sent_is_the_destinations),
         cmocka_unit_test(a_second_tenant_looks_at_once),

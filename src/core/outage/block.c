@@ -30,6 +30,14 @@ void block_hasten(struct block *block, instant now)
         block->saved.look_at = now;
 }
 
+void block_newcomer(struct block *destination, const struct block *tenant, instant now)
+{
+    bool may_know = block_holds(destination) && !destination->saved.unsent && tenant->in_a_row == 0 && !block_holds(tenant);
+    instant soon = instant_add(now, BLOCK_LOOK_MS);
+    if (may_know && destination->saved.look_at > soon)
+        destination->saved.look_at = soon;
+}
+
 static int64_t interval_ms(int64_t held_ms)
 {
     assert(held_ms >= 0);
@@ -83,6 +91,8 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
 {
     assert(destination != tenant && refusal->job > 0);
     if (block_holds(destination)) {
+        if (tenant->in_a_row == 0)
+            count(tenant, refusal->job); /* it is no newcomer any more */
         refused_again(destination, refusal->unsent, now);
         return BLOCK_JOB;
     }
@@ -151,7 +161,11 @@ int64_t block_job_ms(int64_t times)
 
 bool block_is_unsent(struct slice code)
 {
-    return slice_has_prefix(code, SLICE("curl:")) || slice_has_prefix(code, SLICE("insist:"));
+    static const char *const logins[] = { "smtp:530", "smtp:534", "smtp:535", "smtp:538" }; /* no message was offered yet */
+    bool login = false;
+    for (size_t i = 0; i < sizeof logins / sizeof *logins; i++)
+        login = login || slice_equal(code, slice_from(logins[i]));
+    return login || slice_has_prefix(code, SLICE("curl:")) || slice_has_prefix(code, SLICE("insist:"));
 }
 
 bool block_is_over(enum outcome outcome, struct slice code)

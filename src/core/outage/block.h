@@ -63,6 +63,8 @@ bool block_looks(const struct block *block, instant now);
 void block_looked(struct block *block, instant now);
 /* Somebody came who may know more. */
 void block_hasten(struct block *block, instant now);
+/* A tenant has work: one that was not refused while the destination is held waits for a look for a minute at most. */
+void block_newcomer(struct block *destination, const struct block *tenant, instant now);
 
 /* An answer refused us. */
 enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,

@@ -178,6 +178,8 @@ void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
         dest->block.lane = 0;
         block_hasten(&dest->gate.block, engine_now(engine));
     }
+    if (is_tenant)
+        block_newcomer(&dest->gate.block, &newcomer->block, engine_now(engine));
     if (!dest->holds.asked_alone || asked == newcomer)
         return;
     dest->holds.asked_alone = false;
