@@ -112,7 +112,7 @@ const char *invariant_name(enum invariant invariant)
 
 static const struct {
     const char *name;
-    enum invariant invariants[3]; /* one of which must find it */
+    enum invariant invariants[4]; /* one of which must find it */
 } sabotages[SABOTAGE_COUNT] = {
     [SABOTAGE_NONE] = { "none", { INVARIANT_NONE } },
     [SABOTAGE_LOST_INSERT] = { "lost-insert", { INVARIANT_DURABLE } },
@@ -129,7 +129,7 @@ static const struct {
     [SABOTAGE_TALKATIVE] = { "talkative", { INVARIANT_SECRETS } },
     [SABOTAGE_NO_LIMIT] = { "no-limit", { INVARIANT_LIMITS } },
     [SABOTAGE_NO_ANSWER] = { "no-answer", { INVARIANT_PROGRESS } },
-    [SABOTAGE_NO_WAKE] = { "no-wake", { INVARIANT_PROGRESS, INVARIANT_TURNS, INVARIANT_LEASE } },
+    [SABOTAGE_NO_WAKE] = { "no-wake", { INVARIANT_PROGRESS, INVARIANT_TURNS, INVARIANT_LEASE, INVARIANT_ATTEMPTS } },
     [SABOTAGE_SECOND_ADDRESS] = { "second-address", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_REDRIVE_OFTEN] = { "redrive-often", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
