@@ -98,7 +98,7 @@ static void check_addresses(struct checking *checking)
 
 /* ---- certificates ---- */
 
-static FILE *open_told(struct checking *checking, const char *name, const char *path)
+static FILE *open_reported(struct checking *checking, const char *name, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (!file)
@@ -109,7 +109,7 @@ static FILE *open_told(struct checking *checking, const char *name, const char *
 /* The first certificate in the file, which must have one. NULL: it has not, which is told. */
 static X509 *certificate_read(struct checking *checking, const char *name, const char *path)
 {
-    FILE *file = open_told(checking, name, path);
+    FILE *file = open_reported(checking, name, path);
     if (!file)
         return NULL;
     X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
@@ -131,7 +131,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
 
 static EVP_PKEY *key_read(struct checking *checking, const char *path)
 {
-    FILE *file = open_told(checking, "tls.key", path);
+    FILE *file = open_reported(checking, "tls.key", path);
     if (!file)
         return NULL;
     EVP_PKEY *key = PEM_read_PrivateKey(file, NULL, no_passphrase, NULL);

@@ -222,7 +222,7 @@ static bool save_first(struct engine *engine, struct dest *dest)
     }
     memmove(dest->saved.changes, dest->saved.changes + 1, --dest->saved.change_count * sizeof *dest->saved.changes);
     if (dest->saved.change_count == 0) /* the state is whole, also when one of them had no room */
-        sent->brings = dest->saved.waits.told;
+        sent->brings = dest->saved.waits.changes;
     saved_waits_out(&dest->saved.waits);
     return true;
 }

@@ -117,10 +117,10 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
 /* Says once that a destination is held by its dead letters, and once that it is no more. */
 static void tell_dead_full(struct dest *dest)
 {
-    bool full = dest->dead.dying == 0 ? dest_dead_full(dest) : dest->dead.told && dest_dead_full(dest);
-    if (full == dest->dead.told)
+    bool full = dest->dead.dying == 0 ? dest_dead_full(dest) : dest->dead.reported && dest_dead_full(dest);
+    if (full == dest->dead.reported)
         return;
-    dest->dead.told = full;
+    dest->dead.reported = full;
     dest->alerts.due = true;
     log_event(full ? LOG_ERROR : LOG_INFO, full ? "dead_letters_full" : "dead_letters_fit",
               FIELD_CSTR("destination", dest->name), FIELD_INT("dead", dest->dead.count));
@@ -203,7 +203,7 @@ static void lane_noticed(struct engine *engine, const struct lane_notice *change
         lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
     if (change->ready > 0 || change->dead != 0)
-        lane_told(engine, change->lane, change->ready, change->dead);
+        lane_changed(engine, change->lane, change->ready, change->dead);
 }
 
 void engine_notice(struct engine *engine, struct notice *notice)

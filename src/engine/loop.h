@@ -32,7 +32,7 @@ struct engine_alerts {
     struct alert_book *book; /* NULL: none are raised */
     instant at, trim_at;
     struct lanes_walk walk;
-    int64_t expired_untold; /* jobs that expired, of which no alert has told yet */
+    int64_t expired_unreported; /* jobs that expired, of which no alert has told yet */
     struct error damage;    /* of the store, of which no alert has told yet; STATUS_OK: none */
 };
 

@@ -43,8 +43,8 @@ struct writer {
     int64_t ask_wait_ms;
     instant synced_at;
     bool unsynced;
-    int64_t tended_ns, head_told_ns; /* clock_ticks_ns */
-    int64_t ahead_told_ms;           /* of the process's clock to the system's */
+    int64_t tended_ns, head_reported_ns; /* clock_ticks_ns */
+    int64_t ahead_reported_ms;           /* of the process's clock to the system's */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
     atomic_bool busy, is_away, waits_no_more;
@@ -412,7 +412,7 @@ static void tell_head(struct writer *writer)
     if (!store->ops->head || writer->failure.status != STATUS_OK || writer->in_doubt)
         return;
     struct trail_head head = store->ops->head(store);
-    writer->head_told_ns = clock_ticks_ns();
+    writer->head_reported_ns = clock_ticks_ns();
     if (head.number == 0)
         return;
     trail_head_format(&head, text);
@@ -424,9 +424,9 @@ static void tell_clock(struct writer *writer, instant now)
 {
     int64_t ahead_ms = clock_ahead_ms();
     char note[96];
-    if (ahead_ms - writer->ahead_told_ms < SECOND_MS && writer->ahead_told_ms - ahead_ms < SECOND_MS)
+    if (ahead_ms - writer->ahead_reported_ms < SECOND_MS && writer->ahead_reported_ms - ahead_ms < SECOND_MS)
         return;
-    writer->ahead_told_ms = ahead_ms;
+    writer->ahead_reported_ms = ahead_ms;
     if (ahead_ms == 0)
         return;
     log_event(LOG_WARN, "clock_put_back", FIELD_INT("ms", ahead_ms),
@@ -460,7 +460,7 @@ static void tend_if_due(struct writer *writer)
         tell_clock(writer, now);
     else if (status != STATUS_AWAY || failure_is_final(writer, status))
         fail_for_good(writer, &error);
-    if (now_ns - writer->head_told_ns >= (int64_t)DAY_MS * 1000000)
+    if (now_ns - writer->head_reported_ns >= (int64_t)DAY_MS * 1000000)
         tell_head(writer);
 }
 

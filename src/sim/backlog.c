@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_TOLD_MAX = 5, NAMES_BYTES_MAX = 400, ID_BYTES = 32, JOBS_FIRST = 1024 };
+enum { NAMES_SHOWN_MAX = 5, NAMES_BYTES_MAX = 400, ID_BYTES = 32, JOBS_FIRST = 1024 };
 
 /* ---- Which destination ---- */
 
@@ -52,21 +52,21 @@ static enum status choice_add(void *context, const struct lane *lane)
 static enum status tell_what_there_is(const struct choice *choice, struct slice wanted, struct error *err)
 {
     struct buffer names;
-    size_t told = 0, with_jobs = 0;
+    size_t shown = 0, with_jobs = 0;
     buffer_init(&names, NAMES_BYTES_MAX);
     for (size_t i = 0; i < choice->count; i++) {
         if (choice->list[i]->jobs == 0)
             continue;
         with_jobs++;
-        if (told < NAMES_TOLD_MAX)
-            buffer_printf(&names, "%s%s (%" PRId64 ")", told++ > 0 ? ", " : "", choice->list[i]->name,
+        if (shown < NAMES_SHOWN_MAX)
+            buffer_printf(&names, "%s%s (%" PRId64 ")", shown++ > 0 ? ", " : "", choice->list[i]->name,
                           choice->list[i]->jobs);
     }
     const char *text = buffer_status(&names) == STATUS_OK && names.len > 0 ? names.data : "several";
     enum status status =
         with_jobs == 0 ? error_set(err, STATUS_NOT_FOUND, "the store has no unfinished jobs")
                        : error_set(err, STATUS_NOT_FOUND, "the store has no unfinished jobs of \"%.*s\", but of %s%s",
-                                   SLICE_ARG(wanted), text, with_jobs > told ? " and others" : "");
+                                   SLICE_ARG(wanted), text, with_jobs > shown ? " and others" : "");
     buffer_release(&names);
     return status;
 }

@@ -100,7 +100,7 @@ void totals_leave(struct totals *totals, struct totals_lane *lane)
     struct total *total = lane->total;
     if (!total)
         return;
-    assert(jobs_of(&lane->told) == 0 && lane->by_jobs.position == 0);
+    assert(jobs_of(&lane->committed) == 0 && lane->by_jobs.position == 0);
     totals_lock(totals);
     total->joined--;
     total->tenants -= lane->listed;
@@ -114,16 +114,16 @@ void totals_tell(struct totals_lane *lane, const struct lane_counts *counts)
 {
     struct total *total = lane->total;
     struct lane_counts *sum = &total->counts;
-    const struct lane_counts *told = &lane->told;
-    sum->pending += counts->pending - told->pending;
-    sum->running += counts->running - told->running;
-    sum->waiting += counts->waiting - told->waiting;
-    sum->completed += counts->completed - told->completed;
-    sum->dead += counts->dead - told->dead;
-    sum->cancelled += counts->cancelled - told->cancelled;
-    sum->ready += counts->ready - told->ready;
+    const struct lane_counts *committed = &lane->committed;
+    sum->pending += counts->pending - committed->pending;
+    sum->running += counts->running - committed->running;
+    sum->waiting += counts->waiting - committed->waiting;
+    sum->completed += counts->completed - committed->completed;
+    sum->dead += counts->dead - committed->dead;
+    sum->cancelled += counts->cancelled - committed->cancelled;
+    sum->ready += counts->ready - committed->ready;
     assert(sum->pending >= 0 && sum->running >= 0 && sum->waiting >= 0 && sum->dead >= 0 && sum->ready >= 0);
-    lane->told = *counts;
+    lane->committed = *counts;
     total->tenants += !lane->listed;
     lane->listed = true;
     int64_t jobs = jobs_of(counts);
@@ -187,7 +187,7 @@ static enum status total_read(const struct total *total, size_t largest_max, str
     for (size_t i = 0; i < count; i++) {
         const struct totals_lane *lane = (const struct totals_lane *)(const void *)total->largest.nodes[places[i]];
         lanes[i] = (struct lane){ .id = lane->id, .destination = ret_total->destination,
-                                  .tenant = arena_copy(memory, lane->tenant), .counts = lane->told };
+                                  .tenant = arena_copy(memory, lane->tenant), .counts = lane->committed };
         if (!lanes[i].tenant.data)
             return STATUS_NO_MEMORY;
     }

@@ -23,7 +23,7 @@ struct totals_lane {
     struct slice tenant;
     int64_t id;
     bool listed;             /* it has been told */
-    struct lane_counts told; /* as committed */
+    struct lane_counts committed; /* as committed */
 };
 
 struct totals {

@@ -20,14 +20,14 @@ static void note_message(struct script *script, const struct send *send)
 int64_t alert_answers(struct world *world, const struct send *send, struct answer *answer)
 {
     struct script *script = world->context;
-    bool told = slice_equal(send->job->tenant, NOTIFY_TENANT);
-    const char *fails_with = told ? script->webhook_fails ? "http:503" : NULL : script->fails_with;
+    bool reported = slice_equal(send->job->tenant, NOTIFY_TENANT);
+    const char *fails_with = reported ? script->webhook_fails ? "http:503" : NULL : script->fails_with;
     answer->outcome = fails_with ? OUTCOME_NONE : OUTCOME_DELIVERED;
     if (fails_with) {
         answer->code = slice_from(fails_with);
         answer->text = SLICE("it failed");
     }
-    if (told && !fails_with)
+    if (reported && !fails_with)
         note_message(script, send);
     return 5;
 }
@@ -52,7 +52,7 @@ size_t alert_notes(struct world *world, struct slice space, struct slice *ret_fi
     return count;
 }
 
-size_t alert_standing(struct world *world)
+size_t alert_state(struct world *world)
 {
     struct arena memory;
     size_t count = alert_notes(world, SPACE_ALERT, NULL, &memory);

@@ -32,7 +32,7 @@ void alert_messages_check(const struct script *script, const char *const *expect
 /* How many notes a space has; the newest goes to *ret_first, which lives in `memory`. */
 size_t alert_notes(struct world *world, struct slice space, struct slice *ret_first, struct arena *memory);
 /* How many alerts stand, and how many are over and still kept. */
-size_t alert_standing(struct world *world);
+size_t alert_state(struct world *world);
 size_t alert_cleared(struct world *world);
 /* How many events of the trail have that text. */
 size_t alert_events(struct world *world, const char *note);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-struct destination_status standing(const struct world *world)
+struct destination_status status_of(const struct world *world)
 {
     return engine_destination(world->engine, SLICE("d"));
 }
@@ -88,7 +88,7 @@ static void see_change(void *context, const struct event *event)
     json_decref(data);
 }
 
-int told(struct world *world, const char *change, json_t **ret_last)
+int reported(struct world *world, const char *change, json_t **ret_last)
 {
     struct telling telling = { .wanted = change, .ret_last = ret_last };
     events_each(world, see_change, &telling);

@@ -12,7 +12,7 @@
 static const instant began = INT64_C(1736678400000);
 
 /* How "d" stands. */
-struct destination_status standing(const struct world *world);
+struct destination_status status_of(const struct world *world);
 /* Jobs for "d" of two tenants in turns, A and B. */
 void add_jobs(struct world *world, int count);
 size_t sends_under_way(const struct world *world);
@@ -25,6 +25,6 @@ void events_each(struct world *world, void (*see)(void *context, const struct ev
 /* How many events of destinations have this text. */
 int told_text(struct world *world, const char *text);
 /* How many tell of this change; the last of them as an object, to be unreferenced, when asked for. */
-int told(struct world *world, const char *change, json_t **ret_last);
+int reported(struct world *world, const char *change, json_t **ret_last);
 
 #endif

@@ -421,10 +421,10 @@ static void audit_totals(struct store_fixture *f)
             lane_counts_add(&sum, &lanes[k].counts);
             tenants++;
             with_jobs += jobs_not_done(&lanes[k].counts) > 0;
-            bool told = false;
+            bool reported = false;
             for (size_t m = 0; m < total->largest_count; m++)
-                told = told || total->largest[m].id == lanes[k].id;
-            assert_true(told || jobs_not_done(&lanes[k].counts) <= last);
+                reported = reported || total->largest[m].id == lanes[k].id;
+            assert_true(reported || jobs_not_done(&lanes[k].counts) <= last);
             assert_int_equal(f->store->ops->reader_lane(f->reader, lanes[k].destination, lanes[k].tenant, &f->memory, &found, &err), STATUS_OK);
             assert_int_equal(found.id, lanes[k].id);
             assert_memory_equal(&found.counts, &lanes[k].counts, sizeof found.counts);

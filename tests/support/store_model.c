@@ -489,13 +489,13 @@ static void check_promote(const struct model *model, const struct op_promote *pr
     for (size_t i = 0; i < MODEL_LANES; i++) {
         lanes += expected->ready[i] > 0 || expected->dead[i] != 0;
         for (size_t j = 0; j < promote->ret_ready_count; j++) {
-            const struct lane_ready *told = &promote->ret_ready[j];
-            if (told->lane != model->lanes[i].id)
+            const struct lane_ready *reported = &promote->ret_ready[j];
+            if (reported->lane != model->lanes[i].id)
                 continue;
-            assert_int_equal(told->count, expected->ready[i]);
-            assert_int_equal(told->dead, expected->dead[i]);
-            assert_text(told->destination, model_destinations[i / MODEL_TENANTS]);
-            assert_text(told->tenant, model_tenants[i % MODEL_TENANTS]);
+            assert_int_equal(reported->count, expected->ready[i]);
+            assert_int_equal(reported->dead, expected->dead[i]);
+            assert_text(reported->destination, model_destinations[i / MODEL_TENANTS]);
+            assert_text(reported->tenant, model_tenants[i % MODEL_TENANTS]);
         }
     }
     assert_true(promote->ret_ready_count >= lanes); /* one in which as many died as went may be told */

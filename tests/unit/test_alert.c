@@ -49,12 +49,12 @@ static void steps_follow_figures(void **state)
     static const char letters[] = { [ALERT_SAME] = '.', [ALERT_RAISED] = 'R', [ALERT_GROWN] = 'G', [ALERT_CLEARED] = 'C' };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct alert_standing standing = alert_standing_none();
+        struct alert_state current = alert_state_none();
         char seen[READINGS_MAX + 1] = "";
         instant now = INT64_C(1736678400000);
         for (size_t j = 0; cases[i].steps[j]; j++, now += cases[i].every_ms) {
             const struct alert_reading reading = { .watched = true, .value = cases[i].values[j], .limit = cases[i].limit };
-            seen[j] = letters[alert_judge(cases[i].kind, &reading, &standing, now)];
+            seen[j] = letters[alert_judge(cases[i].kind, &reading, &current, now)];
         }
         check(strcmp(seen, cases[i].steps) == 0, "%s: %s, expected %s", cases[i].name, seen, cases[i].steps);
     }
@@ -63,42 +63,42 @@ static void steps_follow_figures(void **state)
 /* When no dead letter is left there is nothing to be acknowledged; but not while they are still being counted. */
 static void a_count_ends_when_none_is_left(void **state)
 {
-    struct alert_standing standing = alert_standing_none();
+    struct alert_state current = alert_state_none();
     const struct alert_reading one = { .watched = true, .value = 1, .limit = 900000, .gone = true };
     struct alert_reading none = { .watched = true, .limit = 900000 };
     (void)state;
-    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &standing, 0), ALERT_RAISED);
-    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, HOUR_MS), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &standing, 2 * HOUR_MS), ALERT_GROWN);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &current, 0), ALERT_RAISED);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &current, HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &one, &current, 2 * HOUR_MS), ALERT_GROWN);
     none.gone = true;
-    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, 2 * HOUR_MS + ALERT_CLEAR_MS - 1), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &standing, 2 * HOUR_MS + ALERT_CLEAR_MS), ALERT_CLEARED);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &current, 2 * HOUR_MS + ALERT_CLEAR_MS - 1), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PERMANENT_ERROR, &none, &current, 2 * HOUR_MS + ALERT_CLEAR_MS), ALERT_CLEARED);
 }
 
 static void what_is_not_watched_ends(void **state)
 {
     (void)state;
     for (int kind = 0; kind < ALERT_KIND_COUNT; kind++) {
-        struct alert_standing standing = alert_standing_none();
+        struct alert_state current = alert_state_none();
         struct alert_reading reading = { .watched = true, .value = 5, .limit = 1 };
-        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &standing, 1000), ALERT_RAISED);
+        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &current, 1000), ALERT_RAISED);
         reading.watched = false;
-        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &standing, 1000), ALERT_CLEARED);
-        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &standing, 1000), ALERT_SAME);
+        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &current, 1000), ALERT_CLEARED);
+        assert_int_equal(alert_judge((enum alert_kind)kind, &reading, &current, 1000), ALERT_SAME);
     }
 }
 
 /* C-73: jobs that an outage holds are old for a reason that was told already. */
 static void an_excused_alert_is_not_raised_and_goes_on(void **state)
 {
-    struct alert_standing standing = alert_standing_none();
+    struct alert_state current = alert_state_none();
     struct alert_reading reading = { .watched = true, .excused = true, .value = 1000, .limit = 900 };
     (void)state;
-    assert_int_equal(alert_judge(ALERT_AGE, &reading, &standing, 0), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_AGE, &reading, &current, 0), ALERT_SAME);
     reading.excused = false;
-    assert_int_equal(alert_judge(ALERT_AGE, &reading, &standing, 0), ALERT_RAISED);
+    assert_int_equal(alert_judge(ALERT_AGE, &reading, &current, 0), ALERT_RAISED);
     reading.excused = true;
-    assert_int_equal(alert_judge(ALERT_AGE, &reading, &standing, DAY_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_AGE, &reading, &current, DAY_MS), ALERT_SAME);
 }
 
 /* Neither early, since less time seems to have passed, nor hours late. */
@@ -106,16 +106,16 @@ static void a_clock_put_back_neither_hurries_nor_delays(void **state)
 {
     const struct alert_reading low = { .watched = true, .value = 1, .limit = 100 }, high = { .watched = true, .value = 200, .limit = 100 };
     const struct alert_reading one = { .watched = true, .value = 1, .limit = MINUTE_MS }, gone = { .watched = true, .limit = MINUTE_MS, .gone = true };
-    struct alert_standing standing = alert_standing_none();
+    struct alert_state current = alert_state_none();
     (void)state;
-    assert_int_equal(alert_judge(ALERT_PENDING, &high, &standing, 10 * HOUR_MS), ALERT_RAISED);
-    assert_int_equal(alert_judge(ALERT_PENDING, &low, &standing, 10 * HOUR_MS), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PENDING, &low, &standing, HOUR_MS), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PENDING, &low, &standing, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
-    standing = alert_standing_none();
-    assert_int_equal(alert_judge(ALERT_PARTIAL, &one, &standing, 10 * HOUR_MS), ALERT_RAISED);
-    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &standing, HOUR_MS), ALERT_SAME);
-    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &standing, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
+    assert_int_equal(alert_judge(ALERT_PENDING, &high, &current, 10 * HOUR_MS), ALERT_RAISED);
+    assert_int_equal(alert_judge(ALERT_PENDING, &low, &current, 10 * HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PENDING, &low, &current, HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PENDING, &low, &current, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
+    current = alert_state_none();
+    assert_int_equal(alert_judge(ALERT_PARTIAL, &one, &current, 10 * HOUR_MS), ALERT_RAISED);
+    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &current, HOUR_MS), ALERT_SAME);
+    assert_int_equal(alert_judge(ALERT_PARTIAL, &gone, &current, HOUR_MS + MINUTE_MS), ALERT_CLEARED);
 }
 
 static void words_of_on(void **state)

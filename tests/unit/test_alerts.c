@@ -17,11 +17,11 @@ static void contingency_is_told_twice(void **state)
     status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE("they called"), &error));
     world_run_for(&world, MINUTE_MS);
     CHECK_MESSAGES(&script, "began", "raised contingency d -");
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
     world_run_for(&world, 5 * MINUTE_MS);
     CHECK_MESSAGES(&script, "over", "raised contingency d -", "cleared contingency d -");
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(alert_cleared(&world), 1);
     assert_int_equal(alert_events(&world, "alert_raised"), 1);
     assert_int_equal(alert_events(&world, "alert_cleared"), 1);
@@ -44,7 +44,7 @@ static void a_long_outage_is_told(void **state)
     CHECK_MESSAGES(&script, "down", "raised contingency d -", "raised down d -");
     status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
     world_run_for(&world, 5 * MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(script.count, 4);
     world_end(&world);
 }
@@ -219,9 +219,9 @@ static void jobs_that_die_are_counted(void **state)
             snprintf(text, sizeof text, "%s %s d -", j == 0 ? "raised" : "grown", rows[i].alert);
             assert_string_equal(script.messages[j], text);
         }
-        size_t told = script.count;
+        size_t reported = script.count;
         world_run_for(&world, 3 * HOUR_MS);
-        assert_int_equal(script.count, told);
+        assert_int_equal(script.count, reported);
         assert_int_equal(alert_notes(&world, SPACE_ALERT, &record, &memory), 1);
         assert_true(slice_search(record, SLICE("\"count\":3001")) < record.len);
         arena_release(&memory);
@@ -257,7 +257,7 @@ static void dead_letters_are_told(void **state)
     world_run_for(&world, 5 * MINUTE_MS);
     assert_int_equal(script.count, 4);
     assert_string_equal(script.messages[3], "cleared dead_rate d -");
-    assert_int_equal(alert_standing(&world), 3); /* permanent_error, dead, and of A */
+    assert_int_equal(alert_state(&world), 3); /* permanent_error, dead, and of A */
     world_end(&world);
 }
 
@@ -379,7 +379,7 @@ static void a_store_that_fills_is_told(void **state)
     status_ok(engine_resume(world.engine, SLICE("d"), &error));
     world_run_for(&world, 5 * MINUTE_MS);
     assert_int_equal(script.count, 6);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     world_end(&world);
 }
 
@@ -413,7 +413,7 @@ static void a_jump_is_told_once(void **state)
         alert_messages_check(&script, cases[i].messages, cases[i].count, cases[i].name);
         status_ok(engine_resume(world.engine, SLICE("d"), &error));
         world_run_for(&world, 5 * MINUTE_MS);
-        check(script.count == 2 * cases[i].raised && alert_standing(&world) == 0, "%s: %zu at last", cases[i].name, script.count);
+        check(script.count == 2 * cases[i].raised && alert_state(&world) == 0, "%s: %zu at last", cases[i].name, script.count);
         world_end(&world);
     }
 }

@@ -63,13 +63,13 @@ static void dead_letters_stand_until_acknowledged(void **state)
     world_begin(&world, TO(QUICK), began);
     alert_jobs_add(&world, "d", "A", 46);
     world_run_for(&world, 2 * DAY_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     assert_int_equal(figures(&world).alerts_unacked, 1);
     world_crash(&world);
     world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     acknowledge_newest(&world, "told billing");
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(figures(&world).alerts_unacked, 0);
     CHECK_MESSAGES(&script, "acknowledged", "raised permanent_error d -", "cleared permanent_error d -");
     json_t *over = newest(&world, SPACE_ALERT_CLEARED);
@@ -83,12 +83,12 @@ static void dead_letters_stand_until_acknowledged(void **state)
     for (int crashed = 0; crashed < 2; crashed++) { /* they are still there, and known */
         world_run_for(&world, 5 * MINUTE_MS);
         assert_int_equal(world_counts(&world, "d").dead, 46);
-        assert_int_equal(alert_standing(&world), 0);
+        assert_int_equal(alert_state(&world), 0);
         world_crash(&world);
     }
     world_add(&world, "d", "A", "another", "x");
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     assert_string_equal(script.messages[script.count - 1], "raised permanent_error d -");
     world_end(&world);
 }
@@ -105,7 +105,7 @@ static void a_damaged_store_is_told(void **state)
     world_begin(&world, TO(""), began);
     engine_store_damaged(world.engine, &busy);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     for (int met = 0; met < 5; met++) {
         engine_store_damaged(world.engine, &damage);
         world_run_for(&world, MINUTE_MS);
@@ -113,9 +113,9 @@ static void a_damaged_store_is_told(void **state)
     CHECK_MESSAGES(&script, "damaged", "raised store_damaged - -");
     world_crash(&world);
     world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     acknowledge_newest(&world, "restored");
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     engine_store_damaged(world.engine, &damage);
     world_run_for(&world, MINUTE_MS);
     CHECK_MESSAGES(&script, "once more", "raised store_damaged - -", "cleared store_damaged - -", "raised store_damaged - -");
@@ -135,10 +135,10 @@ static void figures_are_of_now(void **state)
         struct arena memory;
         struct slice record;
         char summary[64], count[32];
-        size_t standing = alert_notes(&world, SPACE_ALERT, &record, &memory);
+        size_t current = alert_notes(&world, SPACE_ALERT, &record, &memory);
         snprintf(count, sizeof count, "\"count\":%d,\"told\":1,", dead);
-        snprintf(summary, sizeof summary, standing > 1 ? "\"value\":%d," : count, dead);
-        check(standing == (dead > 3 ? 2 : 1), "%zu stand at %d", standing, dead);
+        snprintf(summary, sizeof summary, current > 1 ? "\"value\":%d," : count, dead);
+        check(current == (dead > 3 ? 2 : 1), "%zu stand at %d", current, dead);
         check(slice_search(record, slice_from(summary)) < record.len, "%s is not in %.*s", summary, SLICE_ARG(record));
         arena_release(&memory);
     }
@@ -169,7 +169,7 @@ static void dead_letters_of_before_are_told(void **state)
     json_decref(alert);
     acknowledge_newest(&world, "");
     world_run_for(&world, 5 * MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     world_end(&world);
 }
 
@@ -186,7 +186,7 @@ static void a_state_is_marked_and_stands(void **state)
     assert_int_equal(figures(&world).alerts_unacked, 1);
     acknowledge_newest(&world, "we wait");
     for (int crashed = 0; crashed < 2; crashed++) {
-        assert_int_equal(alert_standing(&world), 1);
+        assert_int_equal(alert_state(&world), 1);
         assert_int_equal(figures(&world).alerts, 1);
         assert_int_equal(figures(&world).alerts_unacked, 0);
         json_t *alert = newest(&world, SPACE_ALERT);
@@ -199,7 +199,7 @@ static void a_state_is_marked_and_stands(void **state)
     CHECK_MESSAGES(&script, "nobody is told of that", "raised contingency d -");
     status_ok(engine_leave_contingency(world.engine, SLICE("d"), &error));
     world_run_for(&world, DAY_MS);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(figures(&world).alerts_unacked, 0);
     world_end(&world);
 }
@@ -214,13 +214,13 @@ static void nothing_is_left_to_acknowledge(void **state)
     world_begin(&world, TO(QUICK), began);
     world_add(&world, "d", "A", "one", "x");
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     script.fails_with = NULL;
     again.job = (struct op_job){ .tenant = SLICE("A"), .id = SLICE("one") };
     world_apply(&world, &again);
     world_run_for(&world, 3 * MINUTE_MS);
     assert_int_equal(world_counts(&world, "d").completed, 1);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     world_end(&world);
 }
 
@@ -241,7 +241,7 @@ static void strangers_are_not_found(void **state)
     assert_int_equal(engine_ack_alert(world.engine, &ack, &heard.wait, &error), STATUS_NOT_FOUND);
     json_decref(alert);
     assert_false(heard.done);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     world_end(&world);
 }
 

@@ -87,7 +87,7 @@ static void each_job_is_told(void **state)
 
 static void they_are_chosen_by_code(void **state)
 {
-    static const struct { const char *where; const char *told; } rows[] = {
+    static const struct { const char *where; const char *reported; } rows[] = {
         { "where: { code: ['tiss:*'] }", "ab" },
         { "where: { code: ['tiss:1001'] }", "a" },
         { "where: { code: ['http:4xx', 'tiss:2001'] }", "bc" },
@@ -110,9 +110,9 @@ static void they_are_chosen_by_code(void **state)
             world_add(&world, "d", "t", id, codes[k]);
         }
         world_run_for(&world, HOUR_MS);
-        check(desk.count == strlen(rows[i].told), "%s: %zu messages", rows[i].where, desk.count);
+        check(desk.count == strlen(rows[i].reported), "%s: %zu messages", rows[i].where, desk.count);
         for (size_t k = 0; k < desk.count; k++)
-            check(strchr(rows[i].told, desk.messages[k][0]), "%s: %s", rows[i].where, desk.messages[k]);
+            check(strchr(rows[i].reported, desk.messages[k][0]), "%s: %s", rows[i].where, desk.messages[k]);
         world_end(&world);
     }
 }

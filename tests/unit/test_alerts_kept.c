@@ -22,7 +22,7 @@ static void a_webhook_that_fails_is_tried_again_and_is_no_alert(void **state)
     script.webhook_fails = false;
     world_run_for(&world, 10 * MINUTE_MS);
     CHECK_MESSAGES(&script, "at last", "raised contingency d -");
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     world_end(&world);
 }
 
@@ -37,7 +37,7 @@ static void news_makes_no_news(void **state)
     status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
     world_run_for(&world, 24 * HOUR_MS);
     assert_int_equal(world_counts(&world, "notify.ops").dead, 1);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     assert_int_equal(alert_events(&world, "alert_raised"), 1);
     world_run_for(&world, 8 * 24 * HOUR_MS);
     assert_int_equal(world_counts(&world, "notify.ops").dead, 0);
@@ -169,7 +169,7 @@ static void what_ended_before_it_was_written_is_not_told(void **state)
     world.fail_applies = false;
     world_run_for(&world, MINUTE_MS);
     assert_int_equal(script.count, 0);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(alert_cleared(&world), 0);
     world_end(&world);
 }
@@ -196,24 +196,24 @@ static void a_reload_takes_away(void **state)
     status_ok(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error));
     alert_jobs_add(&world, "d", "A", 6);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 2);
+    assert_int_equal(alert_state(&world), 2);
     struct config *config = config_of(TO("")); /* without the threshold */
     status_ok(engine_reload(world.engine, config, &error));
     config_unref(config);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 1);
+    assert_int_equal(alert_state(&world), 1);
     assert_int_equal(script.count, 3);
     config = config_of(TOLD);
     status_ok(engine_reload(world.engine, config, &error));
     config_unref(config);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 0);
+    assert_int_equal(alert_state(&world), 0);
     assert_int_equal(script.count, 4);
     config = config_of("destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true } }\n");
     status_ok(engine_reload(world.engine, config, &error));
     config_unref(config);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 0); /* its contingency ended when it was taken out */
+    assert_int_equal(alert_state(&world), 0); /* its contingency ended when it was taken out */
     assert_int_equal(script.count, 4);
     world_end(&world);
 }
@@ -305,7 +305,7 @@ static void many_tenants(void **state)
         alert_jobs_add(&world, "e", tenant, 2);
     }
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(alert_standing(&world), 2 * (ALERTS_TENANTS_MAX + 2)); /* and permanent_error, and dead */
+    assert_int_equal(alert_state(&world), 2 * (ALERTS_TENANTS_MAX + 2)); /* and permanent_error, and dead */
     script.fails_with = "http:401";
     alert_jobs_add(&world, "d", "t5", 2);
     world_run_for(&world, MINUTE_MS);

@@ -325,7 +325,7 @@ static void forget_and_fail(bool by_asking_again)
     api_fixture_free(fixture);
 }
 
-static void forgetting_that_fails_is_told(void **state)
+static void forgetting_that_fails_is_changes(void **state)
 {
     (void)state;
     forget_and_fail(true);
@@ -371,7 +371,7 @@ static void what_was_not_kept_is_forgotten_too(void **state)
 /* Without tokens it is somebody on this machine. */
 static void the_trail_says_who_did_it(void **state)
 {
-    static const struct { const char *method, *path, *body, *told; } given[] = {
+    static const struct { const char *method, *path, *body, *reported; } given[] = {
         { "POST", WEB "/pause", "{\"reason\":\"door\"}", "\"change\":\"paused\"" },
         { "POST", WEB "/pause", "{\"reason\":\"window\"}", "\"change\":\"pause_reason\"" },
         { "POST", WEB "/resume", "{}", "\"change\":\"resumed\"" },
@@ -382,10 +382,10 @@ static void the_trail_says_who_did_it(void **state)
     struct api_fixture *fixture = fixture_new();
     (void)state;
     for (size_t i = 0; i < COUNT_OF(given); i++) {
-        expect(http_do(fixture, given[i].method, given[i].path, given[i].body), 200, given[i].told);
+        expect(http_do(fixture, given[i].method, given[i].path, given[i].body), 200, given[i].reported);
         struct reply reply = http_do(fixture, "GET", "/v1/events?type=destination&limit=100", NULL);
-        const char *event = strstr(reply.body, given[i].told);
-        check(event && strstr(event, "\"by\":\"loopback\""), "%s: %s", given[i].told, reply.body);
+        const char *event = strstr(reply.body, given[i].reported);
+        check(event && strstr(event, "\"by\":\"loopback\""), "%s: %s", given[i].reported, reply.body);
         reply_release(&reply);
     }
     struct lesson lesson = teach(fixture);
@@ -455,7 +455,7 @@ int main(void)
         cmocka_unit_test(a_caller_may_leave),
         cmocka_unit_test(a_stop_answers_who_waits),
         cmocka_unit_test(forgetting_waits_for_the_store),
-        cmocka_unit_test(forgetting_that_fails_is_told),
+        cmocka_unit_test(forgetting_that_fails_is_changes),
         cmocka_unit_test(forgetting_what_is_being_written_waits),
         cmocka_unit_test(what_was_not_kept_is_forgotten_too),
         cmocka_unit_test(the_trail_says_who_did_it),

@@ -181,17 +181,17 @@ static void what_cannot_be_meant_is_refused(void **state)
 static void who_wants_the_newest_is_told_what_it_misses(void **state)
 {
     struct api_fixture *fixture = *state;
-    char told[64], first[64];
+    char reported[64], first[64];
     for (int i = 0; i < 20; i++) {
         char id[16];
         snprintf(id, sizeof id, "job-%d", i);
         put_job(fixture, "yard", "t", id, "x");
     }
     int64_t last = newest(fixture);
-    snprintf(told, sizeof told, "event: skipped\ndata: {\"events\":%" PRId64 "}", last - 5);
+    snprintf(reported, sizeof reported, "event: skipped\ndata: {\"events\":%" PRId64 "}", last - 5);
     snprintf(first, sizeof first, "id: %" PRId64 "\ndata: ", last - 4);
     char *read = stream_until(fixture, "?after=0&newest=5", "", "job-19");
-    check(strstr(read, told), "%s is not in %s", told, read);
+    check(strstr(read, reported), "%s is not in %s", reported, read);
     check(strstr(read, first) && !strstr(read, "\"job-14\""), "%s", read);
     free(read);
     read = stream_until(fixture, "?after=0&newest=100", "", "job-19");

@@ -74,11 +74,11 @@ static void test_example(void **state)
     assert_int_equal(config->notify_count, 2);
     assert_int_equal(config->internal_count, 1);
     assert_int_equal(config_destination_total(config), config->destination_count + 1);
-    const struct destination_config *told = config_destination(config, SLICE("notify.ops"));
-    assert_ptr_equal(told, config_destination_at(config, config->destination_count));
-    assert_string_equal(told->url, "https://hooks.example/x");
-    assert_true(told->internal && told->policy.classifier);
-    assert_int_equal(told->dead.max, 0); /* it is never held by its dead letters */
+    const struct destination_config *reported = config_destination(config, SLICE("notify.ops"));
+    assert_ptr_equal(reported, config_destination_at(config, config->destination_count));
+    assert_string_equal(reported->url, "https://hooks.example/x");
+    assert_true(reported->internal && reported->policy.classifier);
+    assert_int_equal(reported->dead.max, 0); /* it is never held by its dead letters */
     assert_string_equal(config->notify[0].destination, "notify.ops");
     assert_string_equal(config->notify[1].destination, "mail");
     assert_string_equal(config->notify[0].webhook, "https://hooks.example/x");

@@ -80,8 +80,8 @@ static void one_job_holds_itself(void **state)
     world_run_for(&world, 30 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 100);
     assert_int_equal(door.refused, 1);
-    assert_string_equal(standing(&world).mode, "normal");
-    assert_int_equal(standing(&world).tenants_paused, 0);
+    assert_string_equal(status_of(&world).mode, "normal");
+    assert_int_equal(status_of(&world).tenants_paused, 0);
     is_held(&world, "A", "x0");
     for (int i = 0; i < 3; i++) {
         add(&world, "B", (char)('m' + i), 5);
@@ -89,7 +89,7 @@ static void one_job_holds_itself(void **state)
         world_run_for(&world, 10 * SECOND_MS);
         assert_int_equal(door.refused, 2 + i);
         assert_int_equal(world_counts(&world, "d").completed, 105 + 5 * i);
-        assert_string_equal(standing(&world).mode, "normal");
+        assert_string_equal(status_of(&world).mode, "normal");
         is_held(&world, "A", "x0");
     }
     world_crash(&world);
@@ -97,7 +97,7 @@ static void one_job_holds_itself(void **state)
     door.jobs = NULL;
     world_run_for(&world, HOUR_MS);
     assert_int_equal(world_job(&world, "A", "x0").state, STATE_COMPLETED);
-    assert_int_equal(told(&world, "blocked", NULL) + told(&world, "tenant_blocked", NULL), 0);
+    assert_int_equal(reported(&world, "blocked", NULL) + reported(&world, "tenant_blocked", NULL), 0);
     world_end(&world);
 }
 
@@ -120,7 +120,7 @@ static void a_job_alone_looks_by_itself(void **state)
               (long long)waited);
     }
     is_held(&world, "A", "x0");
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     door.all = false;
     resume(&world);
     world_run_for(&world, SECOND_MS);
@@ -163,9 +163,9 @@ static void one_tenant_is_held(void **state)
         world_run_for(&world, 50 * SECOND_MS);
         assert_int_equal(world_counts(&world, "d").completed, 40);
         assert_in_range(door.refused, 2, 5); /* and what was under way */
-        assert_string_equal(standing(&world).mode, "normal");
-        assert_int_equal(standing(&world).tenants_paused, 1);
-        assert_int_equal(told(&world, "tenant_blocked", &last), 1);
+        assert_string_equal(status_of(&world).mode, "normal");
+        assert_int_equal(status_of(&world).tenants_paused, 1);
+        assert_int_equal(reported(&world, "tenant_blocked", &last), 1);
         assert_string_equal(json_string_value(json_object_get(last, "tenant")), "B");
         const char *reason = json_string_value(json_object_get(last, "tenant_reason"));
         check(strstr(reason, "of tenant B was refused: http:403, HTTP 403: not you") != NULL, "%s", reason);
@@ -173,17 +173,17 @@ static void one_tenant_is_held(void **state)
 
         int before = door.refused;
         world_crash(&world);
-        assert_int_equal(standing(&world).tenants_paused, 1);
+        assert_int_equal(status_of(&world).tenants_paused, 1);
         add(&world, "A", 'A', 20);
         world_run_for(&world, 4 * HOUR_MS);
         assert_in_range(door.refused - before, 8, 8 * 5); /* looks, and those of the held jobs themselves */
-        assert_int_equal(told(&world, "blocked", NULL), 0);
+        assert_int_equal(reported(&world, "blocked", NULL), 0);
         assert_int_equal(world_counts(&world, "d").completed, 60);
         door.tenants = NULL;
         world_run_for(&world, HOUR_MS + MINUTE_MS);
         assert_int_equal(world_counts(&world, "d").completed, 80);
-        assert_int_equal(standing(&world).tenants_paused, 0);
-        assert_int_equal(told(&world, "tenant_unblocked", NULL), 1);
+        assert_int_equal(status_of(&world).tenants_paused, 0);
+        assert_int_equal(reported(&world, "tenant_unblocked", NULL), 1);
         world_end(&world);
     }
 }
@@ -200,28 +200,28 @@ static void a_destination_that_refuses_everything_is_held(void **state)
         for (int t = 0; t < 4; t++)
             add(&world, tenants[i][t], (char)('a' + t), 50);
         world_run_for(&world, 30 * SECOND_MS);
-        struct destination_status status = standing(&world);
+        struct destination_status status = status_of(&world);
         assert_in_range(door.refused, 2, 4);
         assert_string_equal(status.mode, "paused");
         assert_string_equal(status.held_by, "blocked");
         assert_in_range(status.held_since, began, began + SECOND_MS);
         assert_in_range(status.look_at, began + MINUTE_MS, began + MINUTE_MS + SECOND_MS);
         assert_non_null(strstr(status.pause_reason, "was refused: http:403"));
-        assert_int_equal(told(&world, "blocked", NULL), 1);
+        assert_int_equal(reported(&world, "blocked", NULL), 1);
         int before = door.refused;
         world_run_until(&world, began + 35 * MINUTE_MS); /* looks after 1, 2, 4, 8, 16 and 32 minutes */
         assert_int_equal(door.refused - before, 6);
         world_crash(&world);
-        assert_string_equal(standing(&world).held_by, "blocked");
+        assert_string_equal(status_of(&world).held_by, "blocked");
         world_run_until(&world, began + 60 * MINUTE_MS);
         assert_int_equal(door.refused - before, 6);
         assert_int_equal(world_counts(&world, "d").dead, 0);
         door.all = false;
         world_run_until(&world, began + 70 * MINUTE_MS);
-        assert_string_equal(standing(&world).mode, "normal");
+        assert_string_equal(status_of(&world).mode, "normal");
         assert_int_equal(world_counts(&world, "d").completed, 200);
-        assert_int_equal(told(&world, "unblocked", NULL), 1);
-        assert_int_equal(standing(&world).tenants_paused, 0);
+        assert_int_equal(reported(&world, "unblocked", NULL), 1);
+        assert_int_equal(status_of(&world).tenants_paused, 0);
         world_end(&world);
     }
 }
@@ -237,8 +237,8 @@ static void resuming_asks_again(void **state)
     add(&world, "B", 'b', 20);
     for (int i = 1; i <= 3; i++) {
         world_run_for(&world, 10 * SECOND_MS);
-        assert_string_equal(standing(&world).held_by, "blocked");
-        assert_int_equal(told(&world, "blocked", NULL), i);
+        assert_string_equal(status_of(&world).held_by, "blocked");
+        assert_int_equal(reported(&world, "blocked", NULL), i);
         assert_true(door.refused <= 8 * i);
         resume(&world);
     }
@@ -246,7 +246,7 @@ static void resuming_asks_again(void **state)
     resume(&world);
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 40);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -268,7 +268,7 @@ static void two_bad_tenants_stop_no_third(void **state)
         late += world_job(&world, "C", id).state != STATE_COMPLETED;
     }
     assert_int_equal(late, 0);
-    assert_true(told(&world, "blocked", NULL) <= 1);
+    assert_true(reported(&world, "blocked", NULL) <= 1);
     world_end(&world);
 }
 
@@ -284,14 +284,14 @@ static void a_quiet_tenant_waits_a_minute(void **state)
     add(&world, "A", 'a', 20);
     add(&world, "B", 'b', 20);
     world_run_for(&world, 5 * HOUR_MS);
-    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_string_equal(status_of(&world).held_by, "blocked");
     int before = door.refused;
     world_add(&world, "d", "C", "late", "x");
     world_run_for(&world, 2 * MINUTE_MS);
     assert_int_equal(world_job(&world, "C", "late").state, STATE_COMPLETED);
     assert_true(door.refused - before <= 40); /* that let the others try once more, and they are held again */
     world_run_for(&world, MINUTE_MS);
-    assert_true(strcmp(standing(&world).held_by ? standing(&world).held_by : "", "paused") != 0);
+    assert_true(strcmp(status_of(&world).held_by ? status_of(&world).held_by : "", "paused") != 0);
     world_end(&world);
 }
 
@@ -347,7 +347,7 @@ static void what_cannot_be_sent_is_the_destinations(void **state)
     add(&world, "A", 'a', 5);
     add(&world, "B", 'b', 5);
     world_run_for(&world, 30 * SECOND_MS);
-    struct destination_status status = standing(&world);
+    struct destination_status status = status_of(&world);
     assert_int_equal(door.refused, 1);
     assert_string_equal(status.held_by, "blocked");
     check(strstr(status.pause_reason, "nothing can be sent") && strstr(status.pause_reason, "certificate has expired") &&
@@ -369,12 +369,12 @@ static void a_second_tenant_looks_at_once(void **state)
     world_begin(&world, TO(", concurrency: 1"), began);
     add(&world, "A", 'a', 10);
     world_run_for(&world, 40 * MINUTE_MS);
-    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_string_equal(status_of(&world).held_by, "blocked");
     add(&world, "B", 'b', 10);
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 10);
-    assert_string_equal(standing(&world).mode, "normal");
-    assert_int_equal(standing(&world).tenants_paused, 1);
+    assert_string_equal(status_of(&world).mode, "normal");
+    assert_int_equal(status_of(&world).tenants_paused, 1);
     world_end(&world);
 }
 
@@ -394,8 +394,8 @@ static void a_pause_by_hand_stands_above(void **state)
     world_restart(&world);
     world_run_for(&world, 3 * HOUR_MS);
     assert_int_equal(door.refused, before);
-    assert_string_equal(standing(&world).held_by, "paused");
-    assert_string_equal(standing(&world).pause_reason, "by hand");
+    assert_string_equal(status_of(&world).held_by, "paused");
+    assert_string_equal(status_of(&world).pause_reason, "by hand");
     door.all = false;
     resume(&world);
     world_run_for(&world, 10 * SECOND_MS);
@@ -416,7 +416,7 @@ static void a_crash_between_two_refusals(void **state)
     world_crash(&world);
     world_run_for(&world, 30 * SECOND_MS);
     assert_in_range(door.refused, 2, 3);
-    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_string_equal(status_of(&world).held_by, "blocked");
     world_crash(&world);
     door.all = false;
     world_run_for(&world, 2 * MINUTE_MS);
@@ -462,10 +462,10 @@ static void an_outage_that_refuses_us_ends(void **state)
     assert_int_equal(door.refused, 0); /* an operator's: it is not looked */
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
     world_run_until(&world, door.until);
-    assert_string_equal(standing(&world).held_by, "blocked");
+    assert_string_equal(status_of(&world).held_by, "blocked");
     assert_in_range(door.refused, 2, 30);
     world_run_for(&world, 2 * HOUR_MS);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 40);
     world_end(&world);
 }
@@ -483,8 +483,8 @@ static void too_many_tenants_are_the_destination(void **state)
         add(&world, tenant, 'a', 3);
     }
     world_run_for(&world, 50 * SECOND_MS);
-    assert_string_equal(standing(&world).held_by, "blocked");
-    assert_int_equal(standing(&world).tenants_paused, 0);
+    assert_string_equal(status_of(&world).held_by, "blocked");
+    assert_int_equal(status_of(&world).tenants_paused, 0);
     door.all = false;
     world_run_for(&world, 3 * MINUTE_MS);
     assert_int_equal(world_counts(&world, "d").completed, 900);
@@ -502,7 +502,7 @@ static void an_operator_holds_a_refused_tenant(void **state)
     add(&world, "A", 'a', 5);
     add(&world, "B", 'b', 5);
     world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(standing(&world).tenants_paused, 1);
+    assert_int_equal(status_of(&world).tenants_paused, 1);
     struct lane_hold hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
     assert_true(hold.held && hold.blocked && hold.look_at > world.now);
     assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
@@ -532,14 +532,14 @@ static void a_tenant_is_resumed_alone(void **state)
     add(&world, "B", 'b', 5);
     add(&world, "C", 'c', 5);
     world_run_for(&world, 10 * SECOND_MS);
-    assert_int_equal(standing(&world).tenants_paused, 2);
+    assert_int_equal(status_of(&world).tenants_paused, 2);
     door.tenants = "C";
     int before = door.refused;
     assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 5);
     assert_int_equal(door.refused, before);
-    assert_int_equal(standing(&world).tenants_paused, 1);
+    assert_int_equal(status_of(&world).tenants_paused, 1);
     world_end(&world);
 }
 
@@ -558,14 +558,14 @@ static void what_older_versions_wrote(void **state)
     world_apply(&world, &(struct store_op){ .kind = OP_SAVE, .save = { .space = SPACE_DESTINATION, .name = SLICE("d"),
                                                                        .value = slice_from(kept) } });
     world_crash(&world);
-    assert_string_equal(standing(&world).held_by, "blocked");
-    assert_string_equal(standing(&world).pause_reason, "HTTP 401");
+    assert_string_equal(status_of(&world).held_by, "blocked");
+    assert_string_equal(status_of(&world).pause_reason, "HTTP 401");
     assert_true(engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane).blocked);
     add(&world, "B", 'c', 5);
     add(&world, "A", 'a', 5);
     world_run_for(&world, 3 * MINUTE_MS);
     assert_int_equal(world_counts(&world, "d").completed, 15);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -621,7 +621,7 @@ static void one_tenant_closes_no_second_address(void **state)
         world_run_for(&world, SECOND_MS);
         add(&world, "C", 'c', 5);
         world_run_for(&world, 5 * SECOND_MS);
-        check(standing(&world).fallback_blocked == rows[i].closed, "row %zu: %d", i, standing(&world).fallback_blocked);
+        check(status_of(&world).fallback_blocked == rows[i].closed, "row %zu: %d", i, status_of(&world).fallback_blocked);
         check(world_job(&world, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
         world_end(&world);
     }

@@ -89,7 +89,7 @@ static void run(struct world *world, int64_t ms)
     }
 }
 
-static struct destination_status standing(const struct world *world)
+static struct destination_status status_of(const struct world *world)
 {
     return engine_destination(world->engine, SLICE("d"));
 }
@@ -109,7 +109,7 @@ static void random_failures(void **state)
             well = (double)site.good;
         double part = (double)site.good / well, least = 0.9 * (1 - (double)shares[i] / 1000);
         check(part >= least, "%zu in 1000: %.3f of the deliveries without, not %.3f", shares[i], part, least);
-        assert_string_equal(standing(&world).mode, "normal");
+        assert_string_equal(status_of(&world).mode, "normal");
         world_end(&world);
     }
 }
@@ -133,7 +133,7 @@ static void refusals(void **state)
             good[knows] += (double)site.good;
             double share = (double)site.failures / (double)(site.failures + site.good);
             check(share <= (knows ? 0 : 0.05), "%d at once: %.3f are refused", (int)bears[i], share);
-            assert_string_equal(standing(&world).mode, "normal");
+            assert_string_equal(status_of(&world).mode, "normal");
             world_end(&world);
         }
         check(good[0] >= 0.85 * good[1], "%d at once: %.0f of %.0f", (int)bears[i], good[0], good[1]);
@@ -195,18 +195,18 @@ static void the_way_back_starts_at_five(void **state)
     struct world world;
     begin(&world, &site, "64");
     run(&world, 10000);
-    assert_int_equal(standing(&world).limit.now, 64);
-    assert_int_equal(standing(&world).limit.reason, LIMIT_MAX);
+    assert_int_equal(status_of(&world).limit.now, 64);
+    assert_int_equal(status_of(&world).limit.reason, LIMIT_MAX);
     site.is_down = true;
     run(&world, 60000);
-    assert_int_equal(standing(&world).limit.reason, LIMIT_OUTAGE);
+    assert_int_equal(status_of(&world).limit.reason, LIMIT_OUTAGE);
     site.is_down = false;
-    while (standing(&world).limit.reason == LIMIT_OUTAGE)
+    while (status_of(&world).limit.reason == LIMIT_OUTAGE)
         run(&world, STEP_MS);
-    assert_int_equal(standing(&world).limit.now, 5);
+    assert_int_equal(status_of(&world).limit.now, 5);
     run(&world, 20000);
-    assert_string_equal(standing(&world).mode, "normal");
-    assert_int_equal(standing(&world).limit.now, 64);
+    assert_string_equal(status_of(&world).mode, "normal");
+    assert_int_equal(status_of(&world).limit.now, 64);
     world_end(&world);
 }
 
@@ -241,17 +241,17 @@ static void a_reload(void **state)
     struct world world;
     struct error err;
     begin(&world, &site, "{ max: 64, adaptive: false }");
-    assert_int_equal(standing(&world).limit.now, 64);
-    assert_int_equal(standing(&world).limit.reason, LIMIT_CONFIGURED);
+    assert_int_equal(status_of(&world).limit.now, 64);
+    assert_int_equal(status_of(&world).limit.reason, LIMIT_CONFIGURED);
     run(&world, 100);
     assert_int_equal(site.peak, 64);
     struct config *config = config_from(SLICE("destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 12 } }\n"),
                                         "test.yaml");
     assert_int_equal(engine_reload(world.engine, config, &err), STATUS_OK);
     config_unref(config);
-    assert_int_equal(standing(&world).limit.now, 5);
+    assert_int_equal(status_of(&world).limit.now, 5);
     run(&world, 1000);
-    assert_int_equal(standing(&world).limit.now, 12);
+    assert_int_equal(status_of(&world).limit.now, 12);
     world_end(&world);
 }
 

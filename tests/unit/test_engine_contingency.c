@@ -79,7 +79,7 @@ static void each_trigger_leads_to_contingency(void **state)
         world_run_until(&world, began + failure->quiet_ms);
         check(told_text(&world, "\"change\":") == 0, "%s: too early", failure->name);
         world_run_until(&world, began + failure->by_ms);
-        check(strcmp(standing(&world).mode, "contingency") == 0, "%s: %s", failure->name, standing(&world).mode);
+        check(strcmp(status_of(&world).mode, "contingency") == 0, "%s: %s", failure->name, status_of(&world).mode);
         check(told_text(&world, failure->expected) == 1, "%s: not told", failure->name);
         world_run_for(&world, 4 * MINUTE_MS);
         check(told_text(&world, "\"change\":\"contingency\"") == 1, "%s: told again", failure->name);

@@ -78,8 +78,8 @@ static void they_take_nobodys_place(void **state)
         world_run_for(&world, 60 * 1000);
         check(world_counts(&world, "d").dead == 20, "%zu: %d dead", i, (int)world_counts(&world, "d").dead);
         check(world_counts(&world, "d").completed == 20, "%zu: completed", i);
-        assert_int_equal(standing(&world).under_way, 0);
-        assert_string_equal(standing(&world).breaker, "closed");
+        assert_int_equal(status_of(&world).under_way, 0);
+        assert_string_equal(status_of(&world).breaker, "closed");
         world_end(&world);
     }
 }

@@ -56,7 +56,7 @@ static const char *const files[] = {
 };
 static const char *const destinations[] = { "a", "b", "c" };
 
-struct told {
+struct reported {
     size_t sends;      /* requests that carried the job */
     size_t spending;   /* those that must have spent an attempt */
     instant busy_until; /* of the request under way */
@@ -80,7 +80,7 @@ struct chaos {
     bool healthy; /* the finale */
     int epoch;    /* crashes so far */
     int jobs;
-    struct told told[JOBS_MAX];
+    struct reported reported[JOBS_MAX];
     struct order orders[3]; /* by destination */
 };
 
@@ -98,16 +98,16 @@ static size_t under_way_at(const struct world *world, struct slice destination)
 }
 
 /* How a question is answered. */
-static void answer_query(struct chaos *chaos, struct told *told, struct answer *answer)
+static void answer_query(struct chaos *chaos, struct reported *reported, struct answer *answer)
 {
     static const enum query_answer answers[] = { QUERY_UNCLEAR, QUERY_DELIVERED, QUERY_ABSENT, QUERY_PENDING, QUERY_REJECTED };
     answer->query = chaos->healthy ? QUERY_DELIVERED : answers[below(chaos, sizeof answers / sizeof *answers)];
     answer->text = SLICE("HTTP 200: a word about it");
     answer->attempted = chaos->healthy || below(chaos, 10) > 0;
-    told->may_complete = told->may_complete || answer->query == QUERY_DELIVERED;
+    reported->may_complete = reported->may_complete || answer->query == QUERY_DELIVERED;
 }
 
-static void answer_send(struct chaos *chaos, struct told *told, struct answer *answer)
+static void answer_send(struct chaos *chaos, struct reported *reported, struct answer *answer)
 {
     static const enum outcome outcomes[] = {
         OUTCOME_DELIVERED, OUTCOME_DELIVERED, OUTCOME_DELIVERED, OUTCOME_DELIVERED, OUTCOME_TRANSIENT, OUTCOME_TRANSIENT,
@@ -125,10 +125,10 @@ static void answer_send(struct chaos *chaos, struct told *told, struct answer *a
         answer->slow_all = below(chaos, 2) == 0;
     }
     if (answer->attempted && answer->outcome == OUTCOME_DELIVERED)
-        told->delivered_epoch = chaos->epoch;
+        reported->delivered_epoch = chaos->epoch;
     if (answer->attempted && answer->outcome != OUTCOME_WAIT && answer->outcome != OUTCOME_BLOCKED)
-        told->spending++;
-    told->may_complete = told->may_complete || answer->outcome == OUTCOME_DELIVERED || answer->outcome == OUTCOME_ACCEPTED ||
+        reported->spending++;
+    reported->may_complete = reported->may_complete || answer->outcome == OUTCOME_DELIVERED || answer->outcome == OUTCOME_ACCEPTED ||
                          answer->outcome == OUTCOME_DUPLICATE;
 }
 
@@ -137,25 +137,25 @@ static int64_t destination(struct world *world, const struct send *send, struct 
 {
     struct chaos *chaos = world->context;
     int number = atoi(send->job->id.data + 1);
-    struct told *told = &chaos->told[number];
+    struct reported *reported = &chaos->reported[number];
     bool sends = send->job->step == STEP_SEND;
     check(number >= 0 && number < chaos->jobs, "seed %" PRIu64 ": job %d never was", chaos->seed, number);
-    check(told->busy_epoch != chaos->epoch || world->now >= told->busy_until, "seed %" PRIu64 ": job %d is sent twice at once",
+    check(reported->busy_epoch != chaos->epoch || world->now >= reported->busy_until, "seed %" PRIu64 ": job %d is sent twice at once",
           chaos->seed, number);
-    check(!sends || told->delivered_epoch != chaos->epoch, "seed %" PRIu64 ": job %d is sent again after its delivery",
+    check(!sends || reported->delivered_epoch != chaos->epoch, "seed %" PRIu64 ": job %d is sent again after its delivery",
           chaos->seed, number);
     check(under_way_at(world, send->job->destination) < CONCURRENCY_MAX, "seed %" PRIu64 ": too many under way", chaos->seed);
     /* Some take longer than their timeout, and longer than their lease. */
     int64_t takes = chaos->healthy ? 10 : (int64_t)below(chaos, below(chaos, 50) == 0 ? 200000 : 3000);
-    told->sends += sends;
-    told->busy_until = world->now + takes;
-    told->busy_epoch = chaos->epoch;
+    reported->sends += sends;
+    reported->busy_until = world->now + takes;
+    reported->busy_epoch = chaos->epoch;
     if (sends)
-        answer_send(chaos, told, answer);
+        answer_send(chaos, reported, answer);
     else
-        answer_query(chaos, told, answer);
-    check(told->spending <= RETRIES + 1, "seed %" PRIu64 ": job %d is sent for the %zuth time", chaos->seed, number,
-          told->spending);
+        answer_query(chaos, reported, answer);
+    check(reported->spending <= RETRIES + 1, "seed %" PRIu64 ": job %d is sent for the %zuth time", chaos->seed, number,
+          reported->spending);
     return takes;
 }
 
@@ -168,7 +168,7 @@ static void add_jobs(struct chaos *chaos)
             continue; /* the API would refuse it */
         snprintf(tenant, sizeof tenant, "t%zu", below(chaos, TENANTS));
         snprintf(id, sizeof id, "j%d", chaos->jobs);
-        chaos->told[chaos->jobs] = (struct told){ .busy_epoch = -1, .delivered_epoch = -1 };
+        chaos->reported[chaos->jobs] = (struct reported){ .busy_epoch = -1, .delivered_epoch = -1 };
         chaos->jobs++;
         world_add(&chaos->world, to, tenant, id, "x");
     }
@@ -305,15 +305,15 @@ static void check_events(const struct chaos *chaos, struct store_reader *reader)
 static void check_job(const struct chaos *chaos, const struct job *job)
 {
     int number = atoi(job->id.data + 1);
-    const struct told *told = &chaos->told[number];
+    const struct reported *reported = &chaos->reported[number];
     check(job->state == STATE_COMPLETED || job->state == STATE_DEAD, "seed %" PRIu64 ": job %d is %s at %.*s", chaos->seed, number,
           job_state_name(job->state), SLICE_ARG(job->destination));
-    check(job->state != STATE_COMPLETED || told->may_complete, "seed %" PRIu64 ": job %d is complete, but nobody said so",
+    check(job->state != STATE_COMPLETED || reported->may_complete, "seed %" PRIu64 ": job %d is complete, but nobody said so",
           chaos->seed, number);
     check(job->state != STATE_DEAD || (job->last_error.len > 0 && job->dead_code.len > 0), "seed %" PRIu64 ": job %d died of nothing",
           chaos->seed, number);
-    check(job->attempts >= (int64_t)told->spending, "seed %" PRIu64 ": job %d counts %" PRId64 " attempts of %zu", chaos->seed,
-          number, job->attempts, told->spending);
+    check(job->attempts >= (int64_t)reported->spending, "seed %" PRIu64 ": job %d counts %" PRId64 " attempts of %zu", chaos->seed,
+          number, job->attempts, reported->spending);
     check(job->retry_count <= RETRIES, "seed %" PRIu64 ": job %d has %" PRId64 " retries", chaos->seed, number, job->retry_count);
 }
 

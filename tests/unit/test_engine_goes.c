@@ -61,7 +61,7 @@ static void begin(struct story *story, struct world *world, const char *yaml, in
 /* Away until one look has gone well, which is the first that was sent since. */
 static void come_back(struct story *story, struct world *world)
 {
-    assert_string_equal(standing(world).mode, "contingency");
+    assert_string_equal(status_of(world).mode, "contingency");
     story->back_at = world->now;
     for (int i = 0; i < 6000 && story->count == 0; i++)
         world_run_for(world, 100);

@@ -86,7 +86,7 @@ static int64_t story_answers(struct world *world, const struct send *send, struc
     struct story *story = world->context;
     size_t number = job_number(send);
     bool down = world->now < story->back_at, bad = story->jobs[number].bad;
-    bool held = strcmp(standing(world).mode, "normal") != 0 || strcmp(standing(world).breaker, "closed") != 0;
+    bool held = strcmp(status_of(world).mode, "normal") != 0 || strcmp(status_of(world).breaker, "closed") != 0;
     story->jobs[number].sends += !(down && held); /* as long as it is away, looks cost nothing */
     if (!down && !bad) {
         answer->outcome = OUTCOME_DELIVERED;
@@ -257,7 +257,7 @@ static void a_wish_is_the_tenants(void **state)
     struct lane_counts counts = world_counts(&world, "d");
     assert_int_equal(counts.completed, 4); /* all of B's */
     assert_int_equal(world_job(&world, "A", "late").attempts, 0);
-    assert_null(standing(&world).held_by); /* although A was alone for a moment */
+    assert_null(status_of(&world).held_by); /* although A was alone for a moment */
     wishes.ms[0] = 0;
     world_run_for(&world, 61 * MINUTE_MS);
     assert_int_equal(world_job(&world, "A", "late").state, STATE_COMPLETED); /* retry_after_max: an hour */
@@ -268,8 +268,8 @@ static void a_wish_is_the_tenants(void **state)
     world_add(&world, "d", "A", NULL, "x");
     world_add(&world, "d", "B", NULL, "x");
     world_run_for(&world, SECOND_MS);
-    assert_string_equal(standing(&world).held_by, "throttle");
-    assert_in_range(standing(&world).held_until - world.now, 55 * SECOND_MS, 60 * SECOND_MS); /* the longer one */
+    assert_string_equal(status_of(&world).held_by, "throttle");
+    assert_in_range(status_of(&world).held_until - world.now, 55 * SECOND_MS, 60 * SECOND_MS); /* the longer one */
     world_end(&world);
 }
 
@@ -327,7 +327,7 @@ static void all_wait_over_a_restart_until_somebody_resumes(void **state)
     world_crash(&world);
     world_add(&world, "d", "C", "other", "x");
     world_run_for(&world, MINUTE_MS);
-    assert_string_equal(standing(&world).held_by, "throttle");
+    assert_string_equal(status_of(&world).held_by, "throttle");
     assert_int_equal(world_job(&world, "C", "other").attempts, 0);
     assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
     assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);

@@ -41,7 +41,7 @@ static void nobody_is_named(void **state)
     struct arena memory = { 0 };
     struct event *events;
     struct error error;
-    size_t count, told = 0;
+    size_t count, reported = 0;
     (void)state;
     world_begin(&world, "destinations: { d: { url: 'http://127.0.0.1:1/', allow_private: true, errors: { permanent: ['400'], transient: ['503'] },\n"
                         "  retry: { max_retries: 3, base: 1s, factor: 1, cap: 1s, floor: 0s, jitter: 0 } } }\n", began);
@@ -57,12 +57,12 @@ static void nobody_is_named(void **state)
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         check(!strstr(said, answers[i].hidden), "the log tells %s", answers[i].hidden);
         for (size_t j = 0; j < count; j++) {
-            told += memmem(events[j].data.data, events[j].data.len, "\"error\"", 7) != NULL;
+            reported += memmem(events[j].data.data, events[j].data.len, "\"error\"", 7) != NULL;
             check(!memmem(events[j].data.data, events[j].data.len, answers[i].hidden, strlen(answers[i].hidden)), "the trail tells %s",
                   answers[i].hidden);
         }
     }
-    check(strstr(said, "retry_scheduled") && strstr(said, "job_dead") && told > 0, "nothing was told");
+    check(strstr(said, "retry_scheduled") && strstr(said, "job_dead") && reported > 0, "nothing was told");
     check(!strstr(said, "nobody's business"), "the log tells a payload");
     arena_release(&memory);
     world_end(&world);

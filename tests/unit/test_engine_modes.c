@@ -97,8 +97,8 @@ static void an_outage_of_three_hours_costs_nothing(void **state)
     world_run_for(&world, 2 * 60 * 1000);
     add_jobs(&world, 10000);
     world_run_for(&world, 5 * 60 * 1000);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_string_equal(standing(&world).held_by, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).held_by, "contingency");
     size_t before = outage.requests_during;
     world_run_until(&world, outage.until - 1);
     assert_true(outage.requests_during - before <= 3 * 3600 / 300); /* one look each five minutes */
@@ -109,7 +109,7 @@ static void an_outage_of_three_hours_costs_nothing(void **state)
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 10000);
     assert_int_equal(world_counts(&world, "d").dead, 0);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -125,7 +125,7 @@ static void a_last_try_in_an_outage_is_held(void **state)
     struct job job = world_job(&world, "t", "one");
     assert_int_equal(job.retry_count, 3);
     assert_true(job.state == STATE_WAITING || job.state == STATE_PENDING);
-    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
     world_end(&world);
@@ -140,17 +140,17 @@ static void an_open_breaker_spends_nothing(void **state)
     world_begin(&world, TO(QUICK_RETRY ", concurrency: 10, breaker: { min_calls: 10, open: 30s, open_max: 5m, probes: 5 }"), began);
     add_jobs(&world, 200);
     world_run_for(&world, 5000);
-    assert_string_equal(standing(&world).breaker, "open");
-    assert_string_equal(standing(&world).held_by, "breaker");
-    assert_string_equal(standing(&world).mode, "normal");
-    assert_true(standing(&world).held_since >= began && standing(&world).held_since <= world.now);
-    assert_true(standing(&world).held_until > world.now);
+    assert_string_equal(status_of(&world).breaker, "open");
+    assert_string_equal(status_of(&world).held_by, "breaker");
+    assert_string_equal(status_of(&world).mode, "normal");
+    assert_true(status_of(&world).held_since >= began && status_of(&world).held_since <= world.now);
+    assert_true(status_of(&world).held_until > world.now);
     world_run_until(&world, outage.until);
     assert_int_equal(world_counts(&world, "d").dead, 0);
     assert_true(outage.requests_during < 200); /* ten and some, then five every five minutes */
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 200);
-    assert_string_equal(standing(&world).breaker, "closed");
+    assert_string_equal(status_of(&world).breaker, "closed");
     world_end(&world);
 }
 
@@ -164,8 +164,8 @@ static void a_good_destination_gets_all_its_concurrency(void **state)
     add_jobs(&world, 300);
     world_run_for(&world, 10 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 300);
-    assert_int_equal(standing(&world).limit.now, 64);
-    assert_int_equal(standing(&world).concurrency, 64);
+    assert_int_equal(status_of(&world).limit.now, 64);
+    assert_int_equal(status_of(&world).concurrency, 64);
     world_end(&world);
 }
 
@@ -179,7 +179,7 @@ static void a_cycle_sends_so_many(void **state)
     add_jobs(&world, 50);
     world_run_for(&world, 30 * 1000);
     assert_int_equal(world.send_count, 20);
-    assert_string_equal(standing(&world).held_by, "cycle");
+    assert_string_equal(status_of(&world).held_by, "cycle");
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world.send_count, 40);
     world_run_for(&world, 60 * 1000);
@@ -198,12 +198,12 @@ static void a_maintenance_window_holds(void **state)
     add_jobs(&world, 50);
     world_run_for(&world, 50 * 60 * 1000);
     assert_int_equal(world.send_count, 0);
-    assert_string_equal(standing(&world).held_by, "maintenance");
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_int_equal(standing(&world).held_until, began + 80 * 60 * 1000);
+    assert_string_equal(status_of(&world).held_by, "maintenance");
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_int_equal(status_of(&world).held_until, began + 80 * 60 * 1000);
     world_run_for(&world, 20 * 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 50);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -286,8 +286,8 @@ static void a_destination_keeps_its_rate(void **state)
     add_jobs(&world, 200);
     world_run_for(&world, 100);
     assert_int_equal(served.count, 4); /* what may go at once */
-    assert_string_equal(standing(&world).held_by, "rate");
-    assert_int_equal(standing(&world).held_until, began + 1000);
+    assert_string_equal(status_of(&world).held_by, "rate");
+    assert_int_equal(status_of(&world).held_until, began + 1000);
     world_run_for(&world, 59 * 1000);
     assert_int_equal(served.count, 4 + 59);
     world_run_for(&world, 60 * 1000);
@@ -310,7 +310,7 @@ static void a_tenant_keeps_its_rate(void **state)
     assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 4);
     assert_int_equal(times(&served, 'B', SIZE_MAX), 5);
     assert_int_equal(times(&served, 'C', SIZE_MAX), 5);
-    assert_null(standing(&world).held_by);
+    assert_null(status_of(&world).held_by);
     world_run_for(&world, 60 * 1000);
     assert_int_equal(times(&served, 'A', SIZE_MAX), 2 + 64);
     world_end(&world);
@@ -352,29 +352,29 @@ static void a_restart_stays_in_contingency(void **state)
                            ", contingency: { ramp: [5, 10, 25], stable: 5m, check: 5m }"), began);
     add_jobs(&world, 100);
     world_run_for(&world, 60 * 1000);
-    struct destination_status before = standing(&world);
+    struct destination_status before = status_of(&world);
     assert_string_equal(before.mode, "contingency");
     assert_string_equal(before.cause, "breaker");
     size_t sent = world.send_count;
     world_crash(&world);
     world_run_for(&world, 60 * 1000);
-    struct destination_status after = standing(&world);
+    struct destination_status after = status_of(&world);
     assert_string_equal(after.mode, "contingency");
     assert_string_equal(after.cause, "breaker");
     assert_int_equal(after.held_since, before.held_since);
     assert_int_equal(world.send_count, sent);
-    assert_int_equal(told(&world, "contingency", NULL), 1);
-    assert_int_equal(told(&world, "breaker_open", NULL), 0); /* it is the cause of the one that was told */
+    assert_int_equal(reported(&world, "contingency", NULL), 1);
+    assert_int_equal(reported(&world, "breaker_open", NULL), 0); /* it is the cause of the one that was told */
 
     world_run_until(&world, outage.until + 10 * 60 * 1000);
     world_crash(&world); /* on the way back */
-    assert_true(strcmp(standing(&world).mode, "contingency") != 0);
+    assert_true(strcmp(status_of(&world).mode, "contingency") != 0);
     world_run_for(&world, INT64_C(3600) * 1000);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);
-    assert_int_equal(told(&world, "contingency", NULL), 1);
-    assert_int_equal(told(&world, "recovering", NULL), 1);
-    assert_int_equal(told(&world, "normal", NULL), 1);
+    assert_int_equal(reported(&world, "contingency", NULL), 1);
+    assert_int_equal(reported(&world, "recovering", NULL), 1);
+    assert_int_equal(reported(&world, "normal", NULL), 1);
     world_end(&world);
 }
 
@@ -389,13 +389,13 @@ static void a_breaker_is_told_and_kept(void **state)
     size_t sent = world.send_count;
     world_crash(&world);
     world_run_for(&world, 9 * 60 * 1000);
-    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_string_equal(status_of(&world).held_by, "breaker");
     assert_int_equal(world.send_count, sent);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 50);
-    assert_int_equal(told(&world, "breaker_open", NULL), 1);
-    assert_int_equal(told(&world, "breaker_half_open", NULL), 1);
-    assert_int_equal(told(&world, "breaker_closed", NULL), 1);
+    assert_int_equal(reported(&world, "breaker_open", NULL), 1);
+    assert_int_equal(reported(&world, "breaker_half_open", NULL), 1);
+    assert_int_equal(reported(&world, "breaker_closed", NULL), 1);
     world_end(&world);
 }
 
@@ -417,19 +417,19 @@ static void an_operator_enters_and_leaves(void **state)
     world_crash(&world);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(world.send_count, 0);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_string_equal(standing(&world).cause, "operator");
-    assert_string_equal(standing(&world).pause_reason, "again"); /* the latest is the one that holds */
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).cause, "operator");
+    assert_string_equal(status_of(&world).pause_reason, "again"); /* the latest is the one that holds */
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
     world_settle(&world);
-    assert_string_equal(standing(&world).mode, "recovering");
-    assert_null(standing(&world).pause_reason);
+    assert_string_equal(status_of(&world).mode, "recovering");
+    assert_null(status_of(&world).pause_reason);
     assert_int_equal(world.send_count, 5);
     world_run_for(&world, 10 * 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 20);
-    assert_int_equal(told(&world, "contingency", NULL), 1);
-    assert_int_equal(told(&world, "recovering", NULL), 1);
+    assert_int_equal(reported(&world, "contingency", NULL), 1);
+    assert_int_equal(reported(&world, "recovering", NULL), 1);
     world_end(&world);
 }
 
@@ -451,10 +451,10 @@ static void changes_outlive_a_full_disk(void **state)
     }
     world.fail_applies = false;
     world_run_for(&world, 5000);
-    assert_int_equal(told(&world, "contingency", NULL), 3);
-    assert_int_equal(told(&world, "recovering", NULL), 3);
+    assert_int_equal(reported(&world, "contingency", NULL), 3);
+    assert_int_equal(reported(&world, "recovering", NULL), 3);
     world_crash(&world);
-    assert_string_equal(standing(&world).mode, "recovering");
+    assert_string_equal(status_of(&world).mode, "recovering");
     world_end(&world);
 }
 
@@ -478,20 +478,20 @@ static void health_checks_begin_and_end_an_outage(void **state)
     world_begin(&world, TO(QUICK_RETRY ", health: { url: 'http://127.0.0.1:1/health', every: 30s, failures: 3 }"
                            ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
     world_run_for(&world, 60 * 1000 + 3 * 30 * 1000 + 1000);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_string_equal(standing(&world).cause, "health");
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).cause, "health");
     add_jobs(&world, 100);
     world_run_until(&world, outage.until - 1);
     assert_int_equal(world.send_count, 0);
     assert_in_range(world.probe_count, 120, 124);
     world_crash(&world);
-    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
     world_run_for(&world, 61 * 1000);
-    assert_string_equal(standing(&world).mode, "recovering");
+    assert_string_equal(status_of(&world).mode, "recovering");
     world_run_for(&world, 10 * 60 * 1000);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);
-    assert_int_equal(told(&world, "contingency", NULL), 1);
+    assert_int_equal(reported(&world, "contingency", NULL), 1);
     world_end(&world);
 }
 
@@ -520,7 +520,7 @@ static void tiss_is_asked_every_five_minutes(void **state)
     assert_in_range(tried, outage.from, outage.from + 1000);
     world_run_until(&world, outage.until);
     assert_int_equal(world.probe_count - asked, 12);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(engine_measures(world.engine, &memory, &measures), STATUS_OK);
     assert_true(measures.items[0].checked && !measures.items[0].up);
     arena_release(&memory);
@@ -566,7 +566,7 @@ static void the_second_address_is_used_behind_an_open_breaker(void **state)
     add_jobs(&world, 50);
     world_run_for(&world, hour);
     size_t before = addresses.to_second;
-    assert_false(standing(&world).fallback);
+    assert_false(status_of(&world).fallback);
     add_jobs(&world, 50);
     world_run_for(&world, hour);
     assert_int_equal(world_counts(&world, "d").completed, 300);
@@ -586,9 +586,9 @@ static void the_second_address_is_used_in_contingency(void **state)
                            ", contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
     add_jobs(&world, 200);
     world_run_for(&world, 30 * 60 * 1000);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_true(standing(&world).fallback);
-    assert_null(standing(&world).held_by);
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_true(status_of(&world).fallback);
+    assert_null(status_of(&world).held_by);
     assert_int_equal(world_counts(&world, "d").completed, 200);
     assert_true(addresses.to_second >= 150 && addresses.to_second <= 200);
 
@@ -606,7 +606,7 @@ static void the_second_address_is_used_in_contingency(void **state)
     size_t before_first = addresses.to_first;
     add_jobs(&world, 50);
     world_run_for(&world, hour);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 450);
     assert_int_equal((addresses.to_first - before_first) + (addresses.to_second - before), 50);
     assert_true(addresses.to_first > before_first);
@@ -640,27 +640,27 @@ static void a_second_address_that_refuses_us_is_paused_alone(void **state)
     world_run_for(&world, 30 * 60 * 1000);
     size_t asked = addresses.to_second;
     assert_in_range(asked, 1, 10); /* those that were under way together */
-    assert_int_equal(told(&world, "fallback_blocked", NULL), 1);
-    assert_int_equal(told(&world, "paused", NULL), 0);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_string_equal(standing(&world).held_by, "contingency");
-    assert_true(standing(&world).fallback_blocked);
-    assert_non_null(strstr(standing(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
+    assert_int_equal(reported(&world, "fallback_blocked", NULL), 1);
+    assert_int_equal(reported(&world, "paused", NULL), 0);
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).held_by, "contingency");
+    assert_true(status_of(&world).fallback_blocked);
+    assert_non_null(strstr(status_of(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
     world_restart(&world);
-    assert_true(standing(&world).fallback_blocked);
-    assert_non_null(strstr(standing(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
+    assert_true(status_of(&world).fallback_blocked);
+    assert_non_null(strstr(status_of(&world).fallback_reason, "was refused at the second address: http:401, HTTP 401: who are you"));
     world_run_until(&world, began + 3 * hour);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(world_counts(&world, "d").completed, 100);
     assert_int_equal(addresses.to_second, asked);
 
     assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
-    assert_false(standing(&world).fallback_blocked);
+    assert_false(status_of(&world).fallback_blocked);
     addresses.first = (struct bad_times){ .from = world.now, .until = world.now + 9 * hour };
     addresses.second.until = world.now;
     add_jobs(&world, 50);
     world_run_for(&world, hour);
-    assert_int_equal(told(&world, "fallback_resumed", NULL), 1);
+    assert_int_equal(reported(&world, "fallback_resumed", NULL), 1);
     assert_true(addresses.to_second > asked);
     assert_int_equal(world_counts(&world, "d").completed, 150);
     world_end(&world);

@@ -43,7 +43,7 @@ static void purged_letters_hold_nothing(void **state)
         world_add(&world, "d", "t", NULL, "x");
     world_run_for(&world, 200); /* 20 ms each: nobody waited for a count */
     assert_int_equal(world_counts(&world, "d").dead, 3);
-    assert_string_equal(standing(&world).held_by, "dead_full");
+    assert_string_equal(status_of(&world).held_by, "dead_full");
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").dead, 3);
     assert_int_equal(world_counts(&world, "d").pending, 3);
@@ -75,7 +75,7 @@ static void a_tenant_has_its_share_of_dead_letters(void **state)
         assert_int_equal(world_counts(&world, "d").dead, 3);
         assert_int_equal(world_counts(&world, "d").pending, 5);
         assert_int_equal(world_counts(&world, "d").completed, 2 + restarted);
-        assert_null(standing(&world).held_by);
+        assert_null(status_of(&world).held_by);
         world_crash(&world);
     }
     world_apply(&world, &(struct store_op){ .kind = OP_PURGE, .job = { .tenant = SLICE("bad"), .id = SLICE("b0") } });
@@ -119,13 +119,13 @@ static void a_reload_knows_what_was_kept(void **state)
     world.config = config_from(SLICE("listen: 127.0.0.1:0\n"), "test.yaml");
     world_crash(&world);
     world_run_for(&world, 1000);
-    assert_false(standing(&world).known);
+    assert_false(status_of(&world).known);
     assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
     config_unref(world.config);
     world.config = with;
-    assert_string_equal(standing(&world).mode, "paused");
-    assert_string_equal(standing(&world).pause_reason, "audit");
-    assert_int_equal(standing(&world).held_since, began + 1000);
+    assert_string_equal(status_of(&world).mode, "paused");
+    assert_string_equal(status_of(&world).pause_reason, "audit");
+    assert_int_equal(status_of(&world).held_since, began + 1000);
     world_add(&world, "d", "t", "a", "x");
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world.send_count, 0);
@@ -154,7 +154,7 @@ static void a_clock_set_back_holds_nobody_longer(void **state)
     world_begin(&world, TO(", concurrency: 1"), began);
     world_add(&world, "d", "t", "a", "x");
     world_run_for(&world, 1000);
-    assert_string_equal(standing(&world).held_by, "throttle");
+    assert_string_equal(status_of(&world).held_by, "throttle");
     world.now -= INT64_C(3600) * 1000;
     world.wake_at = world.now;
     world_add(&world, "d", "t", "b", "x");
@@ -273,9 +273,9 @@ static void a_cycle_tells_what_came_of_it(void **state)
         world_add(&world, "d", "t", NULL, "x");
     world_run_for(&world, 30 * 1000);
     assert_int_equal(world.send_count, 8);
-    assert_int_equal(told(&world, "cycle", NULL), 0); /* it could still select */
+    assert_int_equal(reported(&world, "cycle", NULL), 0); /* it could still select */
     world_run_for(&world, 40 * 1000);
-    assert_int_equal(told(&world, "cycle", &last), 1);
+    assert_int_equal(reported(&world, "cycle", &last), 1);
     assert_int_equal(number_at(last, "cycle", "selected"), 8);
     assert_int_equal(number_at(last, "cycle", "succeeded"), 4);
     assert_int_equal(number_at(last, "cycle", "failed"), 4);
@@ -283,15 +283,15 @@ static void a_cycle_tells_what_came_of_it(void **state)
     assert_int_equal(number_at(last, "cycle", "unanswered"), 0);
     assert_in_range(number_at(last, "cycle", "cycle_ms"), 40, 100); /* two or three rounds of answers */
     world_run_for(&world, 60 * 1000);
-    assert_int_equal(told(&world, "cycle", &last), 2);
+    assert_int_equal(reported(&world, "cycle", &last), 2);
     assert_int_equal(number_at(last, "cycle", "selected"), 4);
     assert_in_range(number_at(last, "cycle", "average_age_ms"), 60 * 1000, 60 * 1000 + 100);
     world_run_for(&world, 5 * 60 * 1000); /* nothing is due: nothing is told */
-    assert_int_equal(told(&world, "cycle", NULL), 2);
-    assert_int_equal(standing(&world).cycle.selected, 4);
+    assert_int_equal(reported(&world, "cycle", NULL), 2);
+    assert_int_equal(status_of(&world).cycle.selected, 4);
     world_crash(&world);
-    assert_int_equal(standing(&world).cycle.selected, 4);
-    assert_in_range(standing(&world).cycle.age_ms, 60 * 1000, 60 * 1000 + 100);
+    assert_int_equal(status_of(&world).cycle.selected, 4);
+    assert_in_range(status_of(&world).cycle.age_ms, 60 * 1000, 60 * 1000 + 100);
     json_decref(last);
     world_end(&world);
 }
@@ -325,14 +325,14 @@ static void a_tenants_credentials_hold_that_tenant(void **state)
         world_add(&world, "d", "B", i == 0 ? "b" : NULL, "x");
     }
     world_run_for(&world, 50 * 1000);
-    assert_string_equal(standing(&world).mode, "normal");
-    assert_int_equal(standing(&world).tenants_paused, 1);
+    assert_string_equal(status_of(&world).mode, "normal");
+    assert_int_equal(status_of(&world).tenants_paused, 1);
     assert_int_equal(world_counts(&world, "d").completed, 10);
     assert_true(world.send_count <= 10 + 4); /* what was under way when the second was refused */
-    assert_int_equal(told(&world, "tenant_blocked", &last), 1);
+    assert_int_equal(reported(&world, "tenant_blocked", &last), 1);
     assert_string_equal(json_string_value(json_object_get(last, "tenant")), "B");
     assert_non_null(strstr(json_string_value(json_object_get(last, "tenant_reason")), "who are you"));
-    assert_int_equal(told(&world, "blocked", NULL), 0);
+    assert_int_equal(reported(&world, "blocked", NULL), 0);
 
     size_t sent = world.send_count;
     world_crash(&world);
@@ -348,8 +348,8 @@ static void a_tenants_credentials_hold_that_tenant(void **state)
     assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 21);
-    assert_int_equal(told(&world, "tenant_resumed", NULL), 1);
-    assert_int_equal(standing(&world).tenants_paused, 0);
+    assert_int_equal(reported(&world, "tenant_resumed", NULL), 1);
+    assert_int_equal(status_of(&world).tenants_paused, 0);
     assert_false(engine_lane_hold(world.engine, lane_of(&world, "B", "b")).held);
     json_decref(last);
     world_end(&world);
@@ -377,7 +377,7 @@ static void an_operator_holds_a_tenant(void **state)
     world_crash(&world);
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 1);
-    assert_int_equal(standing(&world).tenants_paused, 256);
+    assert_int_equal(status_of(&world).tenants_paused, 256);
     for (int i = 0; i < 256; i++) {
         snprintf(tenant, sizeof tenant, "t%d", i);
         assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), slice_from(tenant), &error), STATUS_OK);

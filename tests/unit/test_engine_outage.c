@@ -142,7 +142,7 @@ static void an_outage_of_three_hours(void **state)
         world_begin(&world, cases[i].yaml, began);
         offer(&world, down, BEFORE_S * OFFERED_A_SECOND);
         offer(&world, down + cases[i].noticed_ms_max, JOBS_IN_OUTAGE * cases[i].noticed_ms_max / (OUTAGE_S * SECOND_MS));
-        check(strcmp(standing(&world).mode, "contingency") == 0, "%s: not noticed, but %s", name, standing(&world).mode);
+        check(strcmp(status_of(&world).mode, "contingency") == 0, "%s: not noticed, but %s", name, status_of(&world).mode);
         int64_t noticed = site.during, left = JOBS_IN_OUTAGE - JOBS_IN_OUTAGE * cases[i].noticed_ms_max / (OUTAGE_S * SECOND_MS);
         offer(&world, up, left);
         check(site.during - noticed <= cases[i].probes_max, "%s: %" PRId64 " requests during it", name, site.during - noticed);
@@ -155,7 +155,7 @@ static void an_outage_of_three_hours(void **state)
         struct lane_counts counts = world_counts(&world, "d");
         int64_t all = (BEFORE_S + AFTER_S) * OFFERED_A_SECOND + JOBS_IN_OUTAGE;
         check(counts.completed == all && counts.dead == 0, "%s: %" PRId64 " of %" PRId64 " done", name, counts.completed, all);
-        check(strcmp(standing(&world).mode, "normal") == 0, "%s: %s in the end", name, standing(&world).mode);
+        check(strcmp(status_of(&world).mode, "normal") == 0, "%s: %s in the end", name, status_of(&world).mode);
         world_end(&world);
     }
 }
@@ -221,9 +221,9 @@ static void twice_what_it_bears(void **state)
         offer(&world, world.now + WATCHED_S * SECOND_MS, WATCHED_S * capacity);
         int64_t goodput = sum(site.done, removed + 110, removed + 120);
         check(goodput * 100 >= 95 * 10 * capacity, "%s: %" PRId64 " of %" PRId64 " in ten seconds", name, goodput, 10 * capacity);
-        bool told = cases[i].concurrency == BEARS;
-        check(site.peak <= (told ? BEARS : 2 * BEARS), "%s: %" PRId64 " at once", name, site.peak);
-        check(site.refused - refused <= (told ? 0 : (site.requests - requests) / 100), "%s: %" PRId64 " of %" PRId64 " refused", name,
+        bool reported = cases[i].concurrency == BEARS;
+        check(site.peak <= (reported ? BEARS : 2 * BEARS), "%s: %" PRId64 " at once", name, site.peak);
+        check(site.refused - refused <= (reported ? 0 : (site.requests - requests) / 100), "%s: %" PRId64 " of %" PRId64 " refused", name,
               site.refused - refused, site.requests - requests);
         world_run_for(&world, 6 * (int64_t)HOUR_MS);
         check(world_counts(&world, "d").dead == 0 && world_counts(&world, "d").completed == jobs, "%s: %" PRId64 " of %" PRId64,

@@ -222,7 +222,7 @@ static void sifen_is_looked_at_every_30_seconds(void **state)
         world_begin(&world, SIFEN(", health: { url: 'http://127.0.0.1:1/health' }"), began);
         world_run_for(&world, 5 * MINUTE_MS);
         const char *expected = checked[i].well ? "normal" : "contingency";
-        check(strcmp(standing(&world).mode, expected) == 0, "%s: %s", checked[i].name, standing(&world).mode);
+        check(strcmp(status_of(&world).mode, expected) == 0, "%s: %s", checked[i].name, status_of(&world).mode);
         check(checks.count >= 9 && checks.count <= 11, "%s: %zu checks in five minutes", checked[i].name, checks.count);
         for (size_t k = 1; k < checks.count; k++) {
             int64_t gap = checks.at[k] - checks.at[k - 1];
@@ -270,7 +270,7 @@ static void a_document_is_tried_every_five_minutes(void **state)
     for (int i = 0; i < 60; i++)
         world_add(&world, "d", i % 2 ? "A" : "B", NULL, "x");
     world_run_for(&world, 10 * SECOND_MS);
-    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
     size_t first = away.look_count;
     world_run_until(&world, began + HOUR_MS);
     check(away.look_count - first >= 10 && away.look_count - first <= 12, "%zu looks in an hour", away.look_count - first);
@@ -296,7 +296,7 @@ static void batches_grow_from_five_to_25(void **state)
     assert_int_equal(world.send_count, 0);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), NULL), STATUS_OK);
     world_run_for(&world, 14 * MINUTE_MS);
-    assert_string_equal(standing(&world).mode, "recovering");
+    assert_string_equal(status_of(&world).mode, "recovering");
     assert_int_equal(away.count, COUNT_OF(away.under_way));
     for (size_t i = 0; i < away.count; i++) {
         size_t most = i < 5 ? 5 : i < 15 ? 10 : 25;
@@ -304,7 +304,7 @@ static void batches_grow_from_five_to_25(void **state)
     }
     check(away.under_way[4] == 5 && away.under_way[14] == 10, "%zu, then %zu", away.under_way[4], away.under_way[14]);
     world_run_for(&world, 10 * MINUTE_MS);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     assert_int_equal(away.most, 25);
     world_end(&world);
 }

@@ -148,7 +148,7 @@ static void a_nack_acts_when_the_store_has_it(void **state)
         assert_int_equal(engine_nack(world.engine, &nack, &memory, &ops[i], &settlements[i], &policy), STATUS_OK);
     }
     assert_int_equal(engine_figures(world.engine).failed, 0);
-    assert_int_equal(standing(&world).under_way, 1);
+    assert_int_equal(status_of(&world).under_way, 1);
     for (int i = 0; i < NACKS; i++) {
         assert_int_equal(world.store->ops->apply(world.store, world.now, &ops[i], 1, &memory, &error), STATUS_OK);
         taken += ops[i].status == STATUS_OK;
@@ -159,8 +159,8 @@ static void a_nack_acts_when_the_store_has_it(void **state)
     }
     assert_int_equal(taken, 1);
     assert_int_equal(engine_figures(world.engine).failed, 1);
-    assert_int_equal(standing(&world).under_way, 0);
-    assert_string_equal(standing(&world).breaker, "closed");
+    assert_int_equal(status_of(&world).under_way, 0);
+    assert_string_equal(status_of(&world).breaker, "closed");
     assert_int_equal(world_job(&world, "t", "a").retry_count, 1);
     done_with_all(&worker);
     arena_release(&memory);
@@ -293,13 +293,13 @@ static void a_lost_lease_is_told_when_it_is_kept(void **state)
     for (int i = 0; i < 40 * 1000 && !settles_orphans(&world); i++)
         world_run_for(&world, 1);
     assert_true(settles_orphans(&world));
-    assert_int_equal(standing(&world).under_way, 1);
+    assert_int_equal(status_of(&world).under_way, 1);
     ack(&worker, &worker.jobs[0]); /* it is still the worker's */
     done_with_all(&worker);
     world_run_for(&world, 5 * 1000);
     check_lines(said_end(), acked, COUNT_OF(acked));
     assert_int_equal(world_job(&world, "t", "a").state, STATE_COMPLETED);
-    assert_int_equal(standing(&world).under_way, 0);
+    assert_int_equal(status_of(&world).under_way, 0);
 
     said_begin();
     world_add(&world, "d", "t", "b", "x");
@@ -309,10 +309,10 @@ static void a_lost_lease_is_told_when_it_is_kept(void **state)
     done_with_all(&worker);
     world.fail_applies = true;
     world_run_for(&world, 60 * 1000);
-    assert_int_equal(standing(&world).under_way, 1);
+    assert_int_equal(status_of(&world).under_way, 1);
     world.fail_applies = false;
     world_run_for(&world, 5 * 1000);
-    assert_int_equal(standing(&world).under_way, 0);
+    assert_int_equal(status_of(&world).under_way, 0);
     check_lines(said_end(), lost, COUNT_OF(lost)); /* once */
     log_set_level(LOG_INFO);
     world_end(&world);
@@ -370,7 +370,7 @@ static void how_many_is_the_workers_affair(void **state)
     world_run_for(&world, 1000);
     ask(&worker, 30);
     assert_int_equal(worker.count, 30);
-    assert_int_equal(standing(&world).under_way, 30);
+    assert_int_equal(status_of(&world).under_way, 30);
     for (size_t i = 0; i < 20; i++)
         ack(&worker, &worker.jobs[i]);
     for (size_t i = 20; i < 25; i++)
@@ -378,10 +378,10 @@ static void how_many_is_the_workers_affair(void **state)
     engine_lease_returned(world.engine, worker.jobs[25].seq, worker.jobs[25].lease_token);
     engine_lease_returned(world.engine, worker.jobs[25].seq, worker.jobs[25].lease_token); /* told twice */
     engine_acked(world.engine, worker.jobs[26].seq, worker.jobs[26].lease_token + 1);      /* another lease */
-    assert_int_equal(standing(&world).under_way, 4);
+    assert_int_equal(status_of(&world).under_way, 4);
     done_with_all(&worker);
     world_run_for(&world, 40 * 1000); /* the rest is lost */
-    assert_int_equal(standing(&world).under_way, 0);
+    assert_int_equal(status_of(&world).under_way, 0);
     world_end(&world);
 }
 
@@ -402,7 +402,7 @@ static void large_jobs_come_in_parts(void **state)
     world_run_for(&world, 1000);
     ask(&worker, 100);
     assert_int_equal(worker.count, 64);
-    assert_int_equal(standing(&world).under_way, 64);
+    assert_int_equal(status_of(&world).under_way, 64);
     done_with_all(&worker);
     ask(&worker, 100);
     assert_int_equal(worker.count, JOBS - 64);
@@ -420,10 +420,10 @@ static void a_window_holds_workers(void **state)
     add_jobs(&world, 20);
     work(&worker, 19 * 60 * 1000, 10);
     assert_int_equal(worker.taken, 0);
-    assert_string_equal(standing(&world).held_by, "maintenance");
+    assert_string_equal(status_of(&world).held_by, "maintenance");
     work(&worker, 10 * 60 * 1000, 10);
     assert_int_equal(worker.acked, 20);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -436,8 +436,8 @@ static void an_outage_holds_workers_and_costs_nothing(void **state)
     world_begin(&world, PULL(RETRY ", breaker: { min_calls: 10 }, contingency: { ramp: [5, 10], stable: 5m, check: 5m }"), began);
     add_jobs(&world, 200);
     work(&worker, 60 * 1000, MAX_TAKEN);
-    assert_string_equal(standing(&world).mode, "contingency");
-    assert_string_equal(standing(&world).held_by, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).held_by, "contingency");
     size_t before = worker.taken;
     work(&worker, worker.until - world.now, MAX_TAKEN);
     assert_in_range(worker.taken - before, 10, 12); /* one look each five minutes */
@@ -447,7 +447,7 @@ static void an_outage_holds_workers_and_costs_nothing(void **state)
     assert_in_range(worker.most, 5, 10);
     work(&worker, 20 * 60 * 1000, MAX_TAKEN);
     assert_int_equal(worker.acked, 200);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 
@@ -459,12 +459,12 @@ static void a_breaker_holds_workers(void **state)
     world_begin(&world, PULL(RETRY ", breaker: { min_calls: 10, open: 30s, open_max: 1m, probes: 3 }"), began);
     add_jobs(&world, 100);
     work(&worker, 5 * 1000, 10);
-    assert_string_equal(standing(&world).breaker, "open");
-    assert_string_equal(standing(&world).held_by, "breaker");
+    assert_string_equal(status_of(&world).breaker, "open");
+    assert_string_equal(status_of(&world).held_by, "breaker");
     work(&worker, 30 * 60 * 1000, 10);
     assert_int_equal(worker.acked, 100);
     assert_int_equal(world_counts(&world, "d").dead, 0);
-    assert_string_equal(standing(&world).breaker, "closed");
+    assert_string_equal(status_of(&world).breaker, "closed");
     world_end(&world);
 }
 
@@ -487,8 +487,8 @@ static void a_lost_look_is_taken_again(void **state)
     assert_int_equal(worker.count, 1);
     done_with_all(&worker);
     world_run_for(&world, 35 * 1000); /* its lease is over */
-    assert_int_equal(standing(&world).under_way, 0);
-    assert_string_equal(standing(&world).mode, "recovering");
+    assert_int_equal(status_of(&world).under_way, 0);
+    assert_string_equal(status_of(&world).mode, "recovering");
     assert_int_equal(world_job(&world, "t", "one").retry_count, 0);
     work(&worker, 2 * 60 * 1000, 5);
     assert_int_equal(worker.acked, 1);
@@ -508,7 +508,7 @@ static void a_last_try_in_an_outage_is_held(void **state)
     struct job job = world_job(&world, "t", "one");
     assert_int_equal(job.retry_count, 3);
     assert_true(job.state == STATE_WAITING || job.state == STATE_PENDING);
-    assert_string_equal(standing(&world).mode, "contingency");
+    assert_string_equal(status_of(&world).mode, "contingency");
     work(&worker, INT64_C(3600) * 1000, 5);
     assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
     world_end(&world);
@@ -530,8 +530,8 @@ static void leases_outlive_a_restart(void **state)
     for (size_t i = 1; i < 4; i++)
         nack(&worker, &worker.jobs[i], "http:503", "HTTP 503: away", -1);
     done_with_all(&worker);
-    assert_int_equal(standing(&world).under_way, 0);
-    assert_string_equal(standing(&world).breaker, "closed"); /* they say nothing about how it is now */
+    assert_int_equal(status_of(&world).under_way, 0);
+    assert_string_equal(status_of(&world).breaker, "closed"); /* they say nothing about how it is now */
     assert_int_equal(world_counts(&world, "d").waiting, 3);
     work(&worker, 5 * 60 * 1000, 4);
     assert_int_equal(world_counts(&world, "d").completed, 4);
@@ -548,10 +548,10 @@ static void too_fast_slows_all_workers(void **state)
     world_run_for(&world, 1000);
     ask(&worker, 2); /* of both tenants: one of them alone would slow only itself */
     assert_int_equal(nack(&worker, &worker.jobs[0], "http:429", "slow down", 60 * 1000).decision.outcome, OUTCOME_THROTTLED);
-    assert_null(standing(&world).held_by);
+    assert_null(status_of(&world).held_by);
     assert_int_equal(nack(&worker, &worker.jobs[1], "http:429", "slow down", 60 * 1000).decision.outcome, OUTCOME_THROTTLED);
     done_with_all(&worker);
-    assert_string_equal(standing(&world).held_by, "throttle");
+    assert_string_equal(status_of(&world).held_by, "throttle");
     work(&worker, 55 * 1000, 4);
     assert_int_equal(worker.acked, 0);
     work(&worker, 60 * 1000, 4);
@@ -569,8 +569,8 @@ static void cycles_count_leases(void **state)
     work(&worker, 30 * 1000, 10);
     assert_int_equal(worker.acked, 3);
     work(&worker, 40 * 1000, 10);
-    assert_int_equal(standing(&world).cycle.selected, 3);
-    assert_int_equal(standing(&world).cycle.succeeded, 3);
+    assert_int_equal(status_of(&world).cycle.selected, 3);
+    assert_int_equal(status_of(&world).cycle.succeeded, 3);
     world_end(&world);
 }
 
@@ -674,7 +674,7 @@ static void a_damaged_job_is_given_to_nobody(void **state)
     ask(&worker, 10);
     assert_int_equal(worker.count, 1);
     assert_true(slice_equal(worker.jobs[0].id, SLICE("good-1")));
-    assert_int_equal(standing(&world).under_way, 1);
+    assert_int_equal(status_of(&world).under_way, 1);
     ack(&worker, &worker.jobs[0]);
     done_with_all(&worker);
     struct job bad = world_job(&world, "t", "bad-2");
@@ -683,7 +683,7 @@ static void a_damaged_job_is_given_to_nobody(void **state)
     assert_true(slice_equal(bad.last_code, SLICE("insist:payload_damaged")));
     assert_true(slice_equal(world_job(&world, "t", "bad-1").dead_code, SLICE("PERMANENT_ERROR")));
     assert_int_equal(engine_figures(world.engine).dead, 2);
-    assert_int_equal(standing(&world).under_way, 0);
+    assert_int_equal(status_of(&world).under_way, 0);
     for (size_t i = 3; i < 5; i++)
         world_add(&world, "d", "t", ids[i], "x");
     world_run_for(&world, 1000);
@@ -729,12 +729,12 @@ static void a_refused_tenant_is_held(void **state)
         rounds_refusing_a(&worker, 50, codes[i], mended);
         check(worker.acked == 20, "%s: %zu done", codes[i], worker.acked);
         check(worker.nacked >= 2 && worker.nacked <= 4, "%s: %zu refused", codes[i], worker.nacked);
-        assert_string_equal(standing(&world).mode, "normal");
-        assert_int_equal(standing(&world).tenants_paused, 1);
+        assert_string_equal(status_of(&world).mode, "normal");
+        assert_int_equal(status_of(&world).tenants_paused, 1);
         rounds_refusing_a(&worker, 20 * 60, codes[i], mended);
         check(worker.acked == 40, "%s: %zu done", codes[i], worker.acked);
-        assert_int_equal(standing(&world).tenants_paused, 0);
-        assert_int_equal(told(&world, "blocked", NULL), 0);
+        assert_int_equal(status_of(&world).tenants_paused, 0);
+        assert_int_equal(reported(&world, "blocked", NULL), 0);
         world_end(&world);
     }
 }

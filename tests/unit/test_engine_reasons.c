@@ -43,10 +43,10 @@ static void a_reason_is_kept_whole(void **state)
         world_run_for(&world, 1000);
         assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
         assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
-        check(slice_equal(slice_from(standing(&world).pause_reason), saved), "mode, %zu", cases[i].given);
+        check(slice_equal(slice_from(status_of(&world).pause_reason), saved), "mode, %zu", cases[i].given);
         assert_int_equal(engine_pause(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
         for (int started = 0; started < 2; started++) {
-            check(slice_equal(slice_from(standing(&world).pause_reason), saved), "pause, %zu", cases[i].given);
+            check(slice_equal(slice_from(status_of(&world).pause_reason), saved), "pause, %zu", cases[i].given);
             check(slice_equal(slice_from(tenant_reason(&world)), saved), "tenant, %zu", cases[i].given);
             world_run_for(&world, 1000);
             world_crash(&world);
@@ -93,16 +93,16 @@ static void another_reason_takes_its_place(void **state)
     for (size_t i = 0; i < COUNT_OF(said); i++) {
         struct slice reason = slice_from(said[i]);
         assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), reason, &error), STATUS_OK);
-        check(strcmp(standing(&world).pause_reason, i < 2 ? "first" : "second") == 0, "contingency %zu", i);
+        check(strcmp(status_of(&world).pause_reason, i < 2 ? "first" : "second") == 0, "contingency %zu", i);
         world_run_for(&world, 1000);
     }
     for (size_t i = 0; i < COUNT_OF(said); i++) {
         struct slice reason = slice_from(said[i]);
         assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
         assert_int_equal(engine_pause(world.engine, SLICE("d"), reason, &error), STATUS_OK);
-        check(strcmp(standing(&world).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
+        check(strcmp(status_of(&world).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
         check(strcmp(tenant_reason(&world), i < 2 ? "first" : "second") == 0, "tenant %zu", i);
-        assert_int_equal(standing(&world).held_since, began + 5000);
+        assert_int_equal(status_of(&world).held_since, began + 5000);
         world_run_for(&world, 1000);
     }
     assert_int_equal(events_of(&world, "paused", "first"), 1);
@@ -112,7 +112,7 @@ static void another_reason_takes_its_place(void **state)
     assert_int_equal(events_of(&world, "mode_reason", "second"), 1);
     world_crash(&world);
     world_run_for(&world, 1000);
-    assert_string_equal(standing(&world).pause_reason, "second");
+    assert_string_equal(status_of(&world).pause_reason, "second");
     assert_string_equal(tenant_reason(&world), "second");
     world_end(&world);
 }

@@ -243,7 +243,7 @@ static void the_order_ends_with_the_way_back(void **state)
             world_crash(&world);
         }
         world_run_for(&world, 20 * 60 * 1000);
-        assert_string_equal(standing(&world).mode, "normal");
+        assert_string_equal(status_of(&world).mode, "normal");
         assert_int_equal(world_counts(&world, "d").completed, 63);
         add(&world, "two", PRIORITY_NORMAL, "z", 1);
         world_run_for(&world, 2000);

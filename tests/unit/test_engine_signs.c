@@ -76,9 +76,9 @@ static void read_told(struct world *world, char *text, size_t size)
 
 static void check_told(struct world *world, const char *name, const char *expected)
 {
-    char told[512];
-    read_told(world, told, sizeof told);
-    check(strcmp(told, expected) == 0, "%s: told %s", name, told);
+    char reported[512];
+    read_told(world, reported, sizeof reported);
+    check(strcmp(reported, expected) == 0, "%s: told %s", name, reported);
 }
 
 static void add_jobs(struct world *world, int count)
@@ -142,7 +142,7 @@ static void many_signs_open_the_breaker(void **state)
 static void everything_else_that_leads_there(void **state)
 {
     (void)state;
-    static const struct { const char *name, *yaml; bool unwell, checked, operator; const char *told; } cases[] = {
+    static const struct { const char *name, *yaml; bool unwell, checked, operator; const char *reported; } cases[] = {
         { "health", TO(", health: { url: 'https://a.example/health', every: 30s, failures: 3 }, contingency: { " BACK " }"), true, true,
           false, "contingency(health) recovering(checked) normal(stable)" },
         { "a job at its end, health failing", TO(", retry: { base: 1s, floor: 1s, cap: 1s, max_retries: 1 }, health: { url: "
@@ -172,7 +172,7 @@ static void everything_else_that_leads_there(void **state)
         if (cases[i].operator)
             assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
         world_run_for(&world, HOUR_MS);
-        check_told(&world, cases[i].name, cases[i].told);
+        check_told(&world, cases[i].name, cases[i].reported);
         world_end(&world);
     }
 }

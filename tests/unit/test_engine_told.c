@@ -147,9 +147,9 @@ static void check_told(struct world *world, const struct script *script, const c
     check(strcmp(script->messages[0], raised) == 0, "%s, %s: %s", script->trigger->name, what, script->messages[0]);
     check(strcmp(script->messages[1], cleared) == 0, "%s, %s: %s", script->trigger->name, what, script->messages[1]);
     check(told_text(world, script->trigger->event) == 1, "%s, %s: the cause", script->trigger->name, what);
-    check(told(world, "contingency", NULL) == 1 + relapses, "%s, %s: contingency", script->trigger->name, what);
-    check(told(world, "recovering", NULL) == 1 + relapses, "%s, %s: recovering", script->trigger->name, what);
-    check(told(world, "normal", NULL) == 1, "%s, %s: normal", script->trigger->name, what);
+    check(reported(world, "contingency", NULL) == 1 + relapses, "%s, %s: contingency", script->trigger->name, what);
+    check(reported(world, "recovering", NULL) == 1 + relapses, "%s, %s: recovering", script->trigger->name, what);
+    check(reported(world, "normal", NULL) == 1, "%s, %s: normal", script->trigger->name, what);
     check(world_counts(world, "d").dead == 0, "%s, %s: some are dead", script->trigger->name, what);
 }
 
@@ -214,13 +214,13 @@ static void a_second_outage_is_told_anew(void **state)
         assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &err), STATUS_OK);
         world_run_for(&world, 20 * MINUTE_MS);
         assert_int_equal(script.count, 2 * (i + 1));
-        assert_string_equal(standing(&world).mode, "normal");
+        assert_string_equal(status_of(&world).mode, "normal");
     }
     for (size_t i = 0; i < script.count; i++)
         for (size_t j = i + 1; j < script.count; j++)
             assert_string_not_equal(script.ids[i], script.ids[j]);
-    assert_int_equal(told(&world, "contingency", NULL), 3);
-    assert_int_equal(told(&world, "normal", NULL), 3);
+    assert_int_equal(reported(&world, "contingency", NULL), 3);
+    assert_int_equal(reported(&world, "normal", NULL), 3);
     world_end(&world);
 }
 
@@ -253,7 +253,7 @@ static void a_failed_item_is_told(void **state)
         for (int i = 0; i < 75; i++) {
             bool ended = world_job(&world, "t", "bad").state == STATE_DEAD;
             check((script.count > 0) == ended, "minute %d: %zu messages", i, script.count);
-            check(strcmp(standing(&world).mode, "normal") == 0, "minute %d: %s", i, standing(&world).mode);
+            check(strcmp(status_of(&world).mode, "normal") == 0, "minute %d: %s", i, status_of(&world).mode);
             if (!alone)
                 world_add(&world, "d", "t", NULL, "x");
             world_run_for(&world, MINUTE_MS);
@@ -264,7 +264,7 @@ static void a_failed_item_is_told(void **state)
         assert_string_equal(config_destination(world.config, SLICE("d"))->status_words[STATE_DEAD], "FAILED");
         assert_int_equal(script.count, 1); /* it stands until somebody acknowledges it */
         assert_string_equal(script.messages[0], "raised max_retries_exceeded d ()");
-        assert_int_equal(told(&world, "contingency", NULL), 0);
+        assert_int_equal(reported(&world, "contingency", NULL), 0);
         world_end(&world);
     }
 }

@@ -94,7 +94,7 @@ static void while_others_are_served_it_counts(void **state)
     assert_true(slice_equal(job.dead_code, SLICE("MAX_RETRIES_EXCEEDED")));
     assert_int_equal(job.last_class, OUTCOME_WAIT);
     assert_int_equal(story.sends, SENDS + 1);
-    assert_string_equal(standing(&world).mode, "normal");
+    assert_string_equal(status_of(&world).mode, "normal");
     world_end(&world);
 }
 

@@ -167,15 +167,15 @@ static void what_the_breaker_counts(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct gate gate = begin(&broken);
-        int told = 0;
+        int reported = 0;
         for (int n = 0; n < 20; n++) {
             struct gate_result result = { cases[i].sent, cases[i].outcome, slice_from(cases[i].code), 100, false, n + 1, 1, INSTANT_NONE };
             struct gate_news news = gate_note(&gate, gate_take(&gate, 1, START), &result, START);
-            told += news.breaker.from != news.breaker.to;
+            reported += news.breaker.from != news.breaker.to;
         }
         struct gate_answer answer = gate_ask(&gate, START);
         check((answer.hold == HOLD_BREAKER) == cases[i].opens, "%s: %s", cases[i].name, gate_hold_name(answer.hold));
-        check(told == cases[i].opens, "%s: told %d times", cases[i].name, told);
+        check(reported == cases[i].opens, "%s: told %d times", cases[i].name, reported);
         check(gate.under_way == 0, "%s: under way", cases[i].name);
         check(!cases[i].opens || answer.until == START + 30000, "%s: until", cases[i].name);
     }
@@ -279,16 +279,16 @@ static void health_and_the_operator(void **state)
     rules.contingency.has_health = true;
     struct gate gate = begin(&rules);
     instant now = START;
-    char told[16] = "";
+    char reported[16] = "";
     for (int i = 0; i < 8; i++) { /* three fail, two more, two go well */
         assert_true(gate_health_due(&gate, now));
         gate_health_begin(&gate, now);
         assert_int_equal(gate_next(&gate, now), now + 30000);
         struct gate_news news = gate_health(&gate, i == 0 || i > 5, now);
-        told[i] = news.mode.from == news.mode.to ? '.' : "NCR"[news.mode.to];
+        reported[i] = news.mode.from == news.mode.to ? '.' : "NCR"[news.mode.to];
         now += 30000;
     }
-    assert_string_equal(told, "...C..R.");
+    assert_string_equal(reported, "...C..R.");
     assert_int_equal(gate_enter_contingency(&gate, now).mode.cause, CAUSE_OPERATOR);
     assert_int_equal(gate_ask(&gate, now).hold, HOLD_CONTINGENCY);
     gate.paused = true;

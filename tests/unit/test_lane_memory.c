@@ -209,8 +209,8 @@ static int64_t tells(struct world *world, const struct send *send, struct answer
 static void news_finds_its_lane(void **state)
 {
     (void)state;
-    int64_t told = 0;
-    struct world world = { .destination = tells, .context = &told };
+    int64_t reported = 0;
+    struct world world = { .destination = tells, .context = &reported };
     struct error error;
     world_begin(&world, "notify: [{ name: ops, to: '1', through: d, on: [contingency] }]\n"
                         "destinations: { d: { preset: http, url: 'https://a.example/', concurrency: 50 },\n"
@@ -219,12 +219,12 @@ static void news_finds_its_lane(void **state)
     add_busy(&world);
     assert_int_equal(engine_enter_contingency(world.engine, SLICE("down"), SLICE(""), &error), STATUS_OK);
     world_run_for(&world, MINUTE_MS);
-    assert_int_equal(told, 1);
+    assert_int_equal(reported, 1);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(world.engine->lanes.count, MEASURED_TENANTS_MAX);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("down"), &error), STATUS_OK);
     world_run_for(&world, HOUR_MS);
-    assert_int_equal(told, 2);
+    assert_int_equal(reported, 2);
     world_end(&world);
 }
 

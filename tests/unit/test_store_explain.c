@@ -128,7 +128,7 @@ static void each_way_says_what_the_file_is_not(void **state)
     static const struct {
         const char *name;
         void (*make)(const char *path);
-        const char *told, *advice;
+        const char *reported, *advice;
         bool copied; /* backup takes it: what is newer can be kept */
     } cases[] = {
         { "text.db", make_text, "the file is no SQLite database", "move it away", false },
@@ -148,7 +148,7 @@ static void each_way_says_what_the_file_is_not(void **state)
             if (cases[i].copied && (ways[j].open == back_up || ways[j].open == read_facts))
                 continue;
             check(status != STATUS_OK, "%s of %s", ways[j].name, cases[i].name);
-            check(strstr(err.text, cases[i].told), "%s of %s: %s", ways[j].name, cases[i].name, err.text);
+            check(strstr(err.text, cases[i].reported), "%s of %s: %s", ways[j].name, cases[i].name, err.text);
             check(strstr(err.text, cases[i].advice), "%s of %s: %s", ways[j].name, cases[i].name, err.text);
             check(j > 0 || strstr(err.text, path), "the daemon names the file: %s", err.text);
         }
@@ -157,7 +157,7 @@ static void each_way_says_what_the_file_is_not(void **state)
 
 static void what_this_user_may_not_is_told(void **state)
 {
-    static const struct { const char *name; mode_t mode, folder_mode; const char *told; } cases[] = {
+    static const struct { const char *name; mode_t mode, folder_mode; const char *reported; } cases[] = {
         { "not-read.db", 0000, 0777, "the file may not be read by this user" },
         { "not-written.db", 0444, 0777, "the file may not be written by this user" },
         { "folder-not-written.db", 0666, 0555, "nothing may be written in the folder" },
@@ -182,7 +182,7 @@ static void what_this_user_may_not_is_told(void **state)
             assert_int_equal(seteuid(0), 0);
         assert_int_equal(chmod(folder, 0777), 0);
         check(status == STATUS_IO, "%s: %d %s", cases[i].name, (int)status, err.text);
-        check(strstr(err.text, cases[i].told) && strstr(err.text, "run as"), "%s: %s", cases[i].name, err.text);
+        check(strstr(err.text, cases[i].reported) && strstr(err.text, "run as"), "%s: %s", cases[i].name, err.text);
     }
 }
 

@@ -385,11 +385,11 @@ static void test_script_equals_after_each_reopen(void **state)
         reopen(f);
         script_run(f->store, i, i + 1);
         assert_true(recount_digest(f->path, before));
-        char told[4096] = "", told_again[4096] = "";
-        totals_text(f, told);
+        char reported[4096] = "", told_again[4096] = "";
+        totals_text(f, reported);
         reopen(f);
         totals_text(f, told_again);
-        assert_string_equal(told, told_again);
+        assert_string_equal(reported, told_again);
         assert_true(recount_digest(f->path, after));
         assert_memory_equal(before, after, sizeof before);
         assert_sound(f->path);

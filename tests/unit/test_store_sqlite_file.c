@@ -110,7 +110,7 @@ static void test_chain_over_pages_and_after_a_trim(void **state)
 static void test_tampering_after_a_trim_shows(void **state)
 {
     static const struct {
-        const char *name, *sql, *told;
+        const char *name, *sql, *reported;
     } cases[] = {
         { "the first kept", "UPDATE event SET at = at + 1 WHERE number = 4", "event 4 is not what was written" },
         { "the kept hash", "UPDATE trimmed SET hash = randomblob(32)", "event 4 is not what was written" },
@@ -133,7 +133,7 @@ static void test_tampering_after_a_trim_shows(void **state)
         assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
         tamper(files.copy, cases[i].sql);
         assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
-        assert_string_equal(err.text, cases[i].told);
+        assert_string_equal(err.text, cases[i].reported);
         assert_int_equal(unlink(files.copy), 0);
     }
 }
@@ -168,7 +168,7 @@ static void test_stores_of_other_versions(void **state)
 static void test_tampering_shows(void **state)
 {
     static const struct {
-        const char *name, *sql, *told;
+        const char *name, *sql, *reported;
     } cases[] = {
         { "a changed fact", "UPDATE event SET attempt = attempt + 1 WHERE number = 3", "event 3 is not what was written" },
         { "a changed time", "UPDATE event SET at = at - 1 WHERE number = 1", "event 1 is not what was written" },
@@ -187,7 +187,7 @@ static void test_tampering_shows(void **state)
         assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
         tamper(files.copy, cases[i].sql);
         assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
-        assert_string_equal(err.text, cases[i].told);
+        assert_string_equal(err.text, cases[i].reported);
         assert_int_equal(unlink(files.copy), 0);
     }
 }

@@ -240,7 +240,7 @@ static void every_change_shows_with_a_noted_head(void **state)
 
 static void what_the_store_itself_keeps_shows(void **state)
 {
-    static const struct { const char *name, *sql, *told; } cases[] = {
+    static const struct { const char *name, *sql, *reported; } cases[] = {
         { "a cut tail", "DELETE FROM event WHERE number > 20", "the trail was cut: it ends with event 20" },
         { "an emptied trail", "DELETE FROM event", "the trail was cut: it ends with event 0" },
         { "the head, too", "DELETE FROM event; DELETE FROM head", "the kept head is gone" },
@@ -269,7 +269,7 @@ static void what_the_store_itself_keeps_shows(void **state)
             enum status status = verify(copy, "", NULL, 0, &check, &err);
             bool gone = strstr(cases[i].sql, "DELETE FROM head"); /* nothing is left that could tell a later start */
             check(started && gone ? true : status != STATUS_OK, "%s, started %d: %s", cases[i].name, started, err.text);
-            check(started || strstr(err.text, cases[i].told), "%s: %s", cases[i].name, err.text);
+            check(started || strstr(err.text, cases[i].reported), "%s: %s", cases[i].name, err.text);
         }
 }
 

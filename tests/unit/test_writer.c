@@ -449,13 +449,13 @@ static void a_transaction_in_doubt_is_asked_about(void **state)
 static void the_end_does_not_wait_for_a_store_that_is_away(void **state)
 {
     (void)state;
-    for (int told = 0; told < 2; told++) {
+    for (int reported = 0; reported < 2; reported++) {
         struct scene scene;
         scene_begin(&scene, true);
         door_set(&scene.door, false, STATUS_AWAY, STATUS_OK);
         writer_submit(scene.writer, inserts(&scene, 1));
         door_wait_asked(&scene.door, 1);
-        if (told) {
+        if (reported) {
             writer_wait_no_more(scene.writer);
             await_answers(&scene, 1);
         }

@@ -489,14 +489,14 @@ static void check_counts(struct world *world, const struct recount *recount)
     struct error error;
     assert_int_equal(world->eye->ops->reader_lanes(world->eye, 0, PAGE, &memory, &lanes, &count, &error), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
-        const struct lane_counts *told = &lanes[i].counts;
+        const struct lane_counts *reported = &lanes[i].counts;
         const int64_t *states = recount->states[lanes[i].id];
-        if (told->pending != states[STATE_PENDING] || told->running != states[STATE_RUNNING] ||
-            told->waiting != states[STATE_WAITING] || told->dead != states[STATE_DEAD] ||
-            told->ready > told->pending + told->waiting)
+        if (reported->pending != states[STATE_PENDING] || reported->running != states[STATE_RUNNING] ||
+            reported->waiting != states[STATE_WAITING] || reported->dead != states[STATE_DEAD] ||
+            reported->ready > reported->pending + reported->waiting)
             violated(world, INVARIANT_STATE, "lane %" PRId64 " counts %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                     ", its jobs are %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, lanes[i].id, told->pending, told->running,
-                     told->waiting, told->dead, states[STATE_PENDING], states[STATE_RUNNING], states[STATE_WAITING],
+                     ", its jobs are %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, lanes[i].id, reported->pending, reported->running,
+                     reported->waiting, reported->dead, states[STATE_PENDING], states[STATE_RUNNING], states[STATE_WAITING],
                      states[STATE_DEAD]);
     }
     arena_release(&memory);

@@ -97,12 +97,12 @@ static bool told_by(const struct config *config, const struct batch *batch, cons
 {
     size_t all = 0;
     for (size_t i = 0; i < config->notify_count; i++) {
-        size_t told = 0;
+        size_t reported = 0;
         for (size_t j = 0; j < batch->count; j++)
-            told += is_told(&batch->ops[j], &config->notify[i], news);
-        if (told != is_wanted(&config->notify[i], news))
+            reported += is_told(&batch->ops[j], &config->notify[i], news);
+        if (reported != is_wanted(&config->notify[i], news))
             return false;
-        all += told;
+        all += reported;
     }
     return all == jobs;
 }
@@ -127,7 +127,7 @@ static bool is_told_once(const struct world *world, const struct batch *batch, c
 
 void alerts_submitted(struct world *world, const struct batch *batch)
 {
-    size_t jobs = 0, told = 0;
+    size_t jobs = 0, reported = 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct news news;
         jobs += tells(&batch->ops[i]);
@@ -136,11 +136,11 @@ void alerts_submitted(struct world *world, const struct batch *batch)
         size_t of_it = jobs_of(batch, &news);
         if (!is_told_once(world, batch, &news, of_it))
             violated(world, INVARIANT_ALERTS, "%s.%s is told by %zu jobs, not one to each who wants it", news.id, news.step, of_it);
-        told += of_it;
+        reported += of_it;
         json_decref(news.root);
     }
-    if (jobs != told)
-        violated(world, INVARIANT_ALERTS, "%zu jobs tell of alerts, %zu of news", jobs, told);
+    if (jobs != reported)
+        violated(world, INVARIANT_ALERTS, "%zu jobs tell of alerts, %zu of news", jobs, reported);
 }
 
 /* They are known by the time that their events are read; where the transaction fails they never were, and may be later. */
@@ -228,12 +228,12 @@ void check_alerts_kept(struct world *world)
 {
     struct arena memory = { 0 };
     struct saved *saved;
-    size_t count, standing = 0;
+    size_t count, current = 0;
     struct error error;
     assert_int_equal(world->eye->ops->reader_saved_list(world->eye, SPACE_ALERT, SLICE(""), KEPT_MAX, &memory, &saved, &count, &error),
                      STATUS_OK);
     for (const struct alert_view *view = world->alerts; view; view = view->next)
-        standing += view->stands;
+        current += view->stands;
     for (size_t i = 0; i < count; i++) {
         char id[ALERT_ID_BYTES];
         snprintf(id, sizeof id, "%.*s", SLICE_ARG(saved[i].name));
@@ -241,8 +241,8 @@ void check_alerts_kept(struct world *world)
         if (!view || !view->stands)
             violated(world, INVARIANT_ALERTS, "%s is kept, and does not stand", id);
     }
-    if (count != standing)
-        violated(world, INVARIANT_ALERTS, "%zu alerts stand, %zu are kept", standing, count);
+    if (count != current)
+        violated(world, INVARIANT_ALERTS, "%zu alerts stand, %zu are kept", current, count);
     arena_release(&memory);
 }
 
@@ -294,10 +294,10 @@ void check_alerts_over(struct world *world)
             violated(world, INVARIANT_ALERTS, "%s stands, and nothing of the kind is so", view->id);
     for (int dest = 0; dest < CLIENT_DESTS; dest++) {
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
-        bool told = false;
+        bool reported = false;
         for (const struct alert_view *view = world->alerts; view; view = view->next)
-            told = told || (view->stands && view->kind == ALERT_CONTINGENCY && view->dest == dest);
-        if (status.known && strcmp(status.mode, "contingency") == 0 && !told)
+            reported = reported || (view->stands && view->kind == ALERT_CONTINGENCY && view->dest == dest);
+        if (status.known && strcmp(status.mode, "contingency") == 0 && !reported)
             violated(world, INVARIANT_ALERTS, "%s is in contingency, and nobody was told", dest_names[dest]);
     }
 }

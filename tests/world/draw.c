@@ -165,8 +165,8 @@ static void draw_holds(struct world *world, struct text *text, enum way where)
         put(text, " }");
     }
     const char *own = text->data + begins;
-    bool told = strstr(own, ", breaker:") || strstr(own, ", contingency:"); /* else nobody would know when to use it */
-    if (where != TO_WORKERS && once_in(world, 5) && told)
+    bool reported = strstr(own, ", breaker:") || strstr(own, ", contingency:"); /* else nobody would know when to use it */
+    if (where != TO_WORKERS && once_in(world, 5) && reported)
         put(text, ", fallback: { url: '%s://y.example/' }", where == BY_MAIL ? "smtp" : "https");
 }
 

@@ -7,7 +7,7 @@
 #ifndef API_CALL_CALL_H
 #define API_CALL_CALL_H
 
-#include "api/call/standings.h"
+#include "api/call/views.h"
 #include "api/http/auth.h"
 #include "api/http/head.h"
 #include "api/http/rota.h"
@@ -77,7 +77,7 @@ struct call {
     struct call_reading reading;
     struct stream *stream; /* the answer in pieces that is under way */
     bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
-    struct standings standings; /* what the engine said */
+    struct views views; /* what the engine said */
     void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
     void (*then)(struct call *call);                       /* in the API's */
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */

@@ -184,8 +184,8 @@ static void turn_away(int fd, const char *type, const char *detail)
                             ANSWER_NOT_KEPT "Retry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len);
     struct iovec parts[] = { { head, (size_t)head_len }, { text, (size_t)len } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-    bool told = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 && shutdown(fd, SHUT_WR) == 0;
-    while (told && recv(fd, text, sizeof text, MSG_DONTWAIT) > 0)
+    bool sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 && shutdown(fd, SHUT_WR) == 0;
+    while (sent && recv(fd, text, sizeof text, MSG_DONTWAIT) > 0)
         continue; /* unread bytes would take the answer back */
     close(fd);
 }
@@ -217,10 +217,10 @@ static void pause_accepting(struct http_server *server, int number)
 {
     const struct timeval pause = { 0, ACCEPT_PAUSE_MS * 1000 };
     int64_t now_ms = http_ticks_ms(server);
-    if (server->door.told_at_ms == 0 || now_ms >= server->door.told_at_ms + TELL_EVERY_MS) {
+    if (server->door.reported_at_ms == 0 || now_ms >= server->door.reported_at_ms + TELL_EVERY_MS) {
         log_event(LOG_ERROR, "accept_failed", FIELD_CSTR("error", strerror(number)),
                   FIELD_CSTR("advice", "raise the limit of open files, or lower limits.connections"));
-        server->door.told_at_ms = now_ms;
+        server->door.reported_at_ms = now_ms;
     }
     if (event_add(server->door.again, &pause) == 0)
         event_del(server->door.knock);

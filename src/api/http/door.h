@@ -23,7 +23,7 @@ struct door {
     struct client *oldest, *newest;
     size_t count;
     size_t count_max; /* limits.connections, or what the process's open files allow */
-    int64_t told_at_ms;
+    int64_t reported_at_ms;
 };
 
 /* Binds the address and listens; the text of a failure says what to do. */

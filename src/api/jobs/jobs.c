@@ -25,7 +25,7 @@ enum {
 
 static const char *held_by_of(const struct call *call, const struct job *job)
 {
-    const char *held_by = why_held_by(job, call_standing(call, job->destination), call_lane_hold(call, job->lane),
+    const char *held_by = why_held_by(job, call_view(call, job->destination), call_lane_hold(call, job->lane),
                                       api_now(call->api));
     /* Waiting for a free place is the normal case, not a hold. */
     return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
@@ -125,17 +125,17 @@ static enum status read_attempts(struct call *call, struct store_reader *reader,
     return status;
 }
 
-static void add_standing(struct call *call, const struct job *job)
+static void add_view(struct call *call, const struct job *job)
 {
-    call_standing_add(call, job->destination);
+    call_view_add(call, job->destination);
     call_lane_add(call, job->lane);
 }
 
 static void ask_about_one(struct call *call)
 {
     const struct one_job *one = call->context;
-    add_standing(call, &one->job);
-    call_standings(call, answer_one);
+    add_view(call, &one->job);
+    call_views(call, answer_one);
 }
 
 static void show_job(struct call *call)
@@ -155,7 +155,7 @@ static void answer_why(struct call *call)
     const struct one_job *why = call->context;
     struct buffer body = call_buffer();
     why_write(&body, &why->job, config_destination(call->api->config, why->job.destination),
-              call_standing(call, why->job.destination), call_lane_hold(call, why->job.lane),
+              call_view(call, why->job.destination), call_lane_hold(call, why->job.lane),
               why->waits ? &why->place : NULL, api_now(call->api));
     call_json(call, 200, &body);
 }
@@ -169,9 +169,9 @@ static void find_place(struct call *call, struct engine *engine)
     call_return(call);
 }
 
-static void ask_standing(struct call *call)
+static void ask_view(struct call *call)
 {
-    call_standings(call, answer_why);
+    call_views(call, answer_why);
 }
 
 static enum status count_ahead(struct call *call, struct store_reader *reader, struct error *err)
@@ -183,18 +183,18 @@ static enum status count_ahead(struct call *call, struct store_reader *reader, s
 
 static void ask_place(struct call *call)
 {
-    call_engine(call, find_place, ask_standing);
+    call_engine(call, find_place, ask_view);
 }
 
 static void explain(struct call *call)
 {
     struct one_job *why = call->context;
-    add_standing(call, &why->job);
+    add_view(call, &why->job);
     why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
     if (why->waits)
         call_read(call, count_ahead, ask_place);
     else
-        ask_standing(call);
+        ask_view(call);
 }
 
 void handle_job_why(struct call *call)
@@ -321,9 +321,9 @@ static void ask_about_page(struct call *call)
     const struct job_page *page = call->context;
     for (size_t i = 0; i < page->count; i++)
         if (page->jobs[i].state == STATE_PENDING || page->jobs[i].state == STATE_WAITING)
-            add_standing(call, &page->jobs[i]);
-    if (call->standings.count > 0)
-        call_standings(call, answer_page);
+            add_view(call, &page->jobs[i]);
+    if (call->views.count > 0)
+        call_views(call, answer_page);
     else
         answer_page(call);
 }

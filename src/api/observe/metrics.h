@@ -23,7 +23,7 @@ enum { METRICS_LARGEST_MAX = 20 }; /* tenants of a destination that are told sin
 struct metrics_turn {
     struct slice tenant;
     int64_t lane;
-    struct tenant_status standing;
+    struct tenant_status view;
 };
 
 struct metrics_destination {

@@ -78,7 +78,7 @@ static enum status attach_turns(struct call *call, struct metrics_destination *d
             destination->turns[destination->turn_count++] =
                 (struct metrics_turn){ .tenant = measured->tenants[i].tenant, .lane = measured->tenants[i].lane };
     for (size_t i = 0; i < destination->turn_count; i++)
-        destination->turns[i].standing = engine_tenant(engine, destination->turns[i].lane);
+        destination->turns[i].view = engine_tenant(engine, destination->turns[i].lane);
     return STATUS_OK;
 }
 

@@ -283,9 +283,9 @@ static void turns(const struct exposition *out, const struct metrics_destination
 {
     for (size_t i = 0; i < destination->turn_count; i++) {
         const struct metrics_turn *turn = &destination->turns[i];
-        if (turn->standing.known)
+        if (turn->view.known)
             tell(out, destination, LABEL("tenant", turn->tenant),
-                 (double)*(const int64_t *)(const void *)((const char *)&turn->standing.turns + figure));
+                 (double)*(const int64_t *)(const void *)((const char *)&turn->view.turns + figure));
     }
 }
 
@@ -487,7 +487,8 @@ const struct metric_row metric_rows[] = {
     { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
     { HISTOGRAM("submission_retry_backoff_minutes", "destination", "Waits before retries, in minutes."),
       SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
-    { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
+    { COUNTER("submission_retry_max_exceeded", "destination", "Jobs that used up their retries."), VALUE(exhausted),
+      OF_DECISIONS },
     { COUNTER("error_classification_distribution", "destination, classification",
               "Failed attempts by the documents' three classes: TRANSIENT, PERMANENT, UNKNOWN."),
       EACH(labels), OF_DECISIONS },
@@ -495,8 +496,10 @@ const struct metric_row metric_rows[] = {
     { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
       SPREAD(analysis, analysis_scale), OF_DECISIONS },
     { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
-    { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted), OF_DECISIONS },
-    { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent), OF_DECISIONS },
+    { COUNTER("max_retries_exceeded_total", "destination", "Jobs that used up their retries."), VALUE(exhausted),
+      OF_DECISIONS },
+    { COUNTER("permanent_errors_total", "destination", "Jobs that died of a permanent error."), VALUE(permanent),
+      OF_DECISIONS },
     { HISTOGRAM("backoff_duration_minutes", "destination", "Waits before retries, in minutes."),
       SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
     { GAUGE("retry_success_rate", "destination, attempt",
@@ -518,7 +521,8 @@ const struct metric_row metric_rows[] = {
       WHOLE(dead_ages) },
     { COUNTER("dlq_by_error_code", "destination, code", "Jobs that died, by the code of their last attempt."),
       EACH(dead_codes), .expired = { "code", "EXPIRED" } },
-    { COUNTER("dlq_by_company", "destination, tenant", "Jobs that died, by tenant."), EACH(dead_tenants), .expired = { "tenant", "other" } },
+    { COUNTER("dlq_by_company", "destination, tenant", "Jobs that died, by tenant."), EACH(dead_tenants),
+      .expired = { "tenant", "other" } },
     { COUNTER("tenant_jobs_processed", "destination, tenant", "Answered attempts, by tenant."), EACH(processed) },
     { GAUGE("tenant_current_priority", "destination, tenant",
             "The tenant's priority in the turns; 1 is the most urgent."),
@@ -541,8 +545,10 @@ const struct metric_row metric_rows[] = {
     { COUNTER("insist_enqueue_refused_total", "reason",
               "Jobs that were not taken for another reason than their form; requests, where all of one was refused."),
       WHOLE(refused) },
-    { COUNTER("insist_jobs_completed_total", "destination", "Jobs delivered; kept over restarts."), STORED(counts.completed) },
-    { COUNTER("insist_jobs_cancelled_total", "destination", "Jobs cancelled; kept over restarts."), STORED(counts.cancelled) },
+    { COUNTER("insist_jobs_completed_total", "destination", "Jobs delivered; kept over restarts."),
+      STORED(counts.completed) },
+    { COUNTER("insist_jobs_cancelled_total", "destination", "Jobs cancelled; kept over restarts."),
+      STORED(counts.cancelled) },
     { COUNTER("insist_jobs_dead_total", "destination, reason",
               "Jobs that died, by the reason in their dead letter. Those whose deadline passed while they waited "
               "have no destination."),

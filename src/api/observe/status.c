@@ -75,7 +75,7 @@ static void write_destinations(struct json_writer *json, const struct call *call
     json_name(json, "destinations");
     json_array_begin(json);
     for (size_t i = 0; i < counts->count; i++) {
-        const struct destination_status *status = call_standing(call, counts->items[i].destination);
+        const struct destination_status *status = call_view(call, counts->items[i].destination);
         json_object_begin(json);
         json_member_string(json, "name", counts->items[i].destination);
         json_member_text(json, "mode", status && status->known ? status->mode : "normal");
@@ -89,7 +89,7 @@ static void write_destinations(struct json_writer *json, const struct call *call
 
 static void write_engine(struct json_writer *json, const struct call *call)
 {
-    const struct engine_figures *figures = &call->standings.figures;
+    const struct engine_figures *figures = &call->views.figures;
     json_name(json, "engine");
     json_object_begin(json);
     json_member_int(json, "claimed", figures->claimed);
@@ -109,8 +109,8 @@ static void write_alerts(struct json_writer *json, const struct call *call)
 {
     json_name(json, "alerts");
     json_object_begin(json);
-    json_member_int(json, "standing", call->standings.figures.alerts);
-    json_member_int(json, "unacknowledged", call->standings.figures.alerts_unacked);
+    json_member_int(json, "standing", call->views.figures.alerts);
+    json_member_int(json, "unacknowledged", call->views.figures.alerts_unacked);
     json_object_end(json);
 }
 
@@ -176,12 +176,12 @@ static enum status read_counts(struct call *call, struct store_reader *reader, s
     return counts_list(call, reader, 0, call->context, err);
 }
 
-static void ask_standings(struct call *call)
+static void ask_views(struct call *call)
 {
     const struct counts *counts = call->context;
     for (size_t i = 0; i < counts->count; i++)
-        call_standing_add(call, counts->items[i].destination);
-    call_standings(call, answer_stats);
+        call_view_add(call, counts->items[i].destination);
+    call_views(call, answer_stats);
 }
 
 void handle_stats(struct call *call)
@@ -190,7 +190,7 @@ void handle_stats(struct call *call)
     if (!counts)
         return;
     call->context = counts;
-    call_read(call, read_counts, ask_standings);
+    call_read(call, read_counts, ask_views);
 }
 
 /* --- what it is ----------------------------------------------------------------------------------- */

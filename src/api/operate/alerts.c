@@ -18,7 +18,7 @@ enum {
 
 struct alert_page {
     struct call_list list; /* first */
-    bool standing, cleared; /* which are asked for */
+    bool view, cleared; /* which are asked for */
     struct slice destination, severity, name;
     struct slice tenant; /* .data NULL: all */
     size_t limit, written, looked_at;
@@ -115,7 +115,7 @@ static void answer_page(struct call *call)
 static void begin_page(struct call *call)
 {
     struct alert_page *page = call->context;
-    page->in_cleared = !page->standing;
+    page->in_cleared = !page->view;
     call_list_begin(call, &page->list, "alerts");
     call_read(call, read_page, answer_page);
 }
@@ -237,13 +237,13 @@ void handle_alerts_list(struct call *call)
     call->context = page;
     bool all = slice_equal(state, SLICE("all"));
     page->cleared = all || slice_equal(state, SLICE("cleared"));
-    page->standing = all || state.len == 0 || slice_equal(state, SLICE("standing"));
-    if (!page->standing && !page->cleared) {
+    page->view = all || state.len == 0 || slice_equal(state, SLICE("standing"));
+    if (!page->view && !page->cleared) {
         call_problem(call, 422, "invalid_state", "state must be standing, cleared or all");
         return;
     }
     if (slice_has_prefix(cursor, cleared_mark)) {
-        page->standing = false;
+        page->view = false;
         page->last = slice_from_offset(cursor, cleared_mark.len);
     }
     if (filter_is_known(call, page) && call_limit(call, &page->limit))

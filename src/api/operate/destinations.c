@@ -90,7 +90,7 @@ static void write_shared(struct json_writer *json, const struct call *call, cons
         write_holds(json, holds, count);
 }
 
-static void write_standing(struct json_writer *json, const struct call *call, const struct destination_config *config,
+static void write_view(struct json_writer *json, const struct call *call, const struct destination_config *config,
                            const struct destination_status *status)
 {
     if (status->fallback)
@@ -112,7 +112,7 @@ static void write_destination(struct json_writer *json, const struct call *call,
 {
     static const struct destination_status unknown = { 0 };
     const struct destination_config *config = config_destination(call->api->config, counts->destination);
-    const struct destination_status *found = call_standing(call, counts->destination);
+    const struct destination_status *found = call_view(call, counts->destination);
     const struct destination_status *status = found ? found : &unknown;
     json_object_begin(json);
     write_shared(json, call, counts, config, status);
@@ -129,7 +129,7 @@ static void write_destination(struct json_writer *json, const struct call *call,
         if (status->known && counts->counts.ready > 0)
             json_member_instant(json, "oldest_at", status->next_since);
         if (status->known)
-            write_standing(json, call, config, status);
+            write_view(json, call, config, status);
     }
     json_object_end(json);
 }
@@ -182,8 +182,8 @@ static void ask_list(struct call *call)
     page->first = first_after(&page->counts, call_query(call, "cursor"));
     page->end = page->counts.count - page->first < page->limit ? page->counts.count : page->first + page->limit;
     for (size_t i = page->first; i < page->end; i++)
-        call_standing_add(call, page->counts.items[i].destination);
-    call_standings(call, answer_list);
+        call_view_add(call, page->counts.items[i].destination);
+    call_views(call, answer_list);
 }
 
 void handle_destinations_list(struct call *call)
@@ -239,8 +239,8 @@ static void answer_destination(struct call *call)
 
 void handle_destination_get(struct call *call)
 {
-    call_standing_add(call, call->parameters[0]);
-    call_standings(call, answer_destination);
+    call_view_add(call, call->parameters[0]);
+    call_views(call, answer_destination);
 }
 
 /* --- holding ------------------------------------------------------------------------------------ */

@@ -171,7 +171,7 @@ void doctor_store(struct doctor *doctor)
 /* ---- Files ---- */
 
 /* Opens it for reading; tells a failure. NULL: it failed. */
-static FILE *open_told(struct doctor *doctor, const char *check, const char *path)
+static FILE *open_reported(struct doctor *doctor, const char *check, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (!file)
@@ -183,7 +183,7 @@ static FILE *open_told(struct doctor *doctor, const char *check, const char *pat
 /* Of all certificates in the file the one that ends first. */
 static void check_certificate(struct doctor *doctor, const char *destination, const char *what, const char *path)
 {
-    FILE *file = open_told(doctor, what, path);
+    FILE *file = open_reported(doctor, what, path);
     int64_t first_end_s = INT64_MAX;
     int count = 0;
     X509 *certificate;
@@ -217,7 +217,7 @@ static void check_certificate(struct doctor *doctor, const char *destination, co
 static void check_key(struct doctor *doctor, const char *destination, const char *path)
 {
     struct stat facts;
-    FILE *file = open_told(doctor, "key", path);
+    FILE *file = open_reported(doctor, "key", path);
     if (!file)
         return;
     if (fstat(fileno(file), &facts) == 0 && (facts.st_mode & (S_IROTH | S_IWOTH)) != 0)

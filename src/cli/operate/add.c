@@ -21,7 +21,7 @@ enum {
     BUNDLE_JOBS_MAX = 1000,
     BUNDLE_BYTES_MAX = 8 << 20,
     JOB_BYTES_MAX = 32 << 20,
-    REJECTED_TOLD_MAX = 20, /* on standard error; JSON has them all */
+    REJECTED_SHOWN_MAX = 20, /* on standard error; JSON has them all */
 };
 
 struct bundle {
@@ -48,14 +48,14 @@ static void reject(struct bundle *bundle, int64_t line, struct slice type, struc
     json_member_string(json, "detail", detail);
     json_object_end(json);
     bundle->rejected++;
-    if (bundle->rejected > REJECTED_TOLD_MAX)
+    if (bundle->rejected > REJECTED_SHOWN_MAX)
         return;
     struct buffer text;
     buffer_init(&text, CLI_OUTPUT_BYTES_MAX);
     plain_append(detail, &text);
     fprintf(stderr, "insist: line %" PRId64 ": %s\n", line, text.data ? text.data : "refused");
     buffer_release(&text);
-    if (bundle->rejected == REJECTED_TOLD_MAX)
+    if (bundle->rejected == REJECTED_SHOWN_MAX)
         fprintf(stderr, "insist: further refusals are counted only; --output json has all\n");
 }
 

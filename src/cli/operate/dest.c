@@ -132,7 +132,7 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
         { "BECAUSE", "reason", SHOW_BRIEF },
     };
     /* What the words above tell; whatever else there is follows as it is. */
-    static const char *const told[] = {
+    static const char *const shown[] = {
         "name", "description", "mode", "mode_since", "mode_cause", "pause_reason", "held_by", "held_since", "held_until",
         "next_look_at", "pending", "running", "waiting", "dead", "completed", "cancelled", "tenants", "oldest_at",
         "under_way", "concurrency", "concurrency_now", "concurrency_why", "concurrency_rises_at",
@@ -142,8 +142,8 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
     json_t *words = words_of(answer);
     json_t *paused = json_incref(json_object_get(answer, "paused"));
     show_facts(cli, words, facts, sizeof facts / sizeof *facts, out);
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        json_object_del(answer, told[i]);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        json_object_del(answer, shown[i]);
     if (json_object_size(answer) > 0) {
         buffer_append_byte(out, '\n');
         show_others(cli, answer, NULL, 0, out);

@@ -41,7 +41,7 @@ struct demo {
     int64_t outage_from_ms, outage_to_ms;
     int64_t for_ms; /* 0: until Ctrl-C */
     int64_t added;
-    int steps_told;
+    int steps_reported;
     char mode[32]; /* of orders, as told last */
     bool keep;
     int code;
@@ -262,13 +262,13 @@ static int say_mode(struct demo *demo)
 /* What is worth a sentence, once each. */
 static void say_steps(struct demo *demo, int64_t elapsed_ms)
 {
-    if (demo->steps_told == 0 && elapsed_ms >= demo->outage_from_ms) {
-        demo->steps_told++;
+    if (demo->steps_reported == 0 && elapsed_ms >= demo->outage_from_ms) {
+        demo->steps_reported++;
         say(demo, "OUTAGE: the receiver answers 503 to everything; none is lost, those of invoices wait longer and longer");
         say(demo, "         try: insist jobs --state waiting | head; insist why ID --tenant north");
     }
-    if (demo->steps_told == 1 && elapsed_ms >= demo->outage_to_ms) {
-        demo->steps_told++;
+    if (demo->steps_reported == 1 && elapsed_ms >= demo->outage_to_ms) {
+        demo->steps_reported++;
         say(demo, "RECOVERY: the receiver is back; orders finds out by itself and goes on in growing steps");
         say(demo, "         of invoices, whatever ran out of retries is a dead letter: insist dead list");
     }

@@ -15,8 +15,10 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_GROWTH] = { "growth", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, false, "the growth of the queue" },
     [ALERT_AGE] = { "age", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_MS, false, "the long wait" },
     [ALERT_DEAD] = { "dead", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, false, "the pile of dead letters" },
-    [ALERT_DEAD_LETTERS] = { "dead_letters", SEVERITY_WARNING, ALERT_STATE, MEASURE_JOBS, false, "the wait of dead letters" },
-    [ALERT_DEAD_RATE] = { "dead_rate", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false, "the high share of dead letters" },
+    [ALERT_DEAD_LETTERS] = { "dead_letters", SEVERITY_WARNING, ALERT_STATE, MEASURE_JOBS, false,
+                             "the wait of dead letters" },
+    [ALERT_DEAD_RATE] = { "dead_rate", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false,
+                          "the high share of dead letters" },
     [ALERT_DEAD_FULL] = { "dead_full", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_JOBS, false, "the full dead-letter store" },
     [ALERT_MAX_RETRIES_EXCEEDED] = { "max_retries_exceeded", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false,
                                      "the run of jobs that used up their retries" },
@@ -31,11 +33,13 @@ const struct alert_type alert_types[ALERT_KIND_COUNT] = {
     [ALERT_DEAD_PER_TENANT] = { "dead_per_tenant", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_JOBS, true,
                                 "the tenant's pile of dead letters" },
     [ALERT_EXPIRED] = { "expired", SEVERITY_CRITICAL, ALERT_COUNT, MEASURE_JOBS, false, "the run of expired jobs" },
-    [ALERT_STORE_FILLING] = { "store_filling", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false, "the filling of the store" },
+    [ALERT_STORE_FILLING] = { "store_filling", SEVERITY_WARNING, ALERT_LEVEL, MEASURE_SHARE, false,
+                              "the filling of the store" },
     [ALERT_STORE_NEARLY_FULL] = { "store_nearly_full", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false,
                                   "the nearly full store" },
     [ALERT_STORE_REFUSING] = { "store_refusing", SEVERITY_CRITICAL, ALERT_LEVEL, MEASURE_SHARE, false, "the full store" },
-    [ALERT_STORE_DAMAGED] = { "store_damaged", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false, "the damage of the store" },
+    [ALERT_STORE_DAMAGED] = { "store_damaged", SEVERITY_CRITICAL, ALERT_STATE, MEASURE_NONE, false,
+                              "the damage of the store" },
 };
 
 const char *alert_severity_name(enum alert_severity severity)
@@ -95,26 +99,26 @@ bool alert_word_is_known(struct slice word)
 
 /* ---- judging ---- */
 
-struct alert_standing alert_standing_none(void)
+struct alert_state alert_state_none(void)
 {
-    return (struct alert_standing){ .raised_at = INSTANT_NONE, .low_since = INSTANT_NONE, .last_at = INSTANT_NONE,
-                                    .told_at = INSTANT_NONE };
+    return (struct alert_state){ .raised_at = INSTANT_NONE, .low_since = INSTANT_NONE, .last_at = INSTANT_NONE,
+                                    .reported_at = INSTANT_NONE };
 }
 
-static enum alert_step raise_it(struct alert_standing *standing, instant now)
+static enum alert_step raise_it(struct alert_state *state, instant now)
 {
-    assert(!standing->stands);
-    standing->stands = true;
-    standing->raised_at = standing->told_at = now;
-    standing->low_since = INSTANT_NONE;
-    standing->told = standing->count;
+    assert(!state->stands);
+    state->stands = true;
+    state->raised_at = state->reported_at = now;
+    state->low_since = INSTANT_NONE;
+    state->reported = state->count;
     return ALERT_RAISED;
 }
 
-static enum alert_step clear_it(struct alert_standing *standing)
+static enum alert_step clear_it(struct alert_state *state)
 {
-    assert(standing->stands);
-    standing->stands = false;
+    assert(state->stands);
+    state->stands = false;
     return ALERT_CLEARED;
 }
 
@@ -127,65 +131,65 @@ static bool has_passed(instant *since, int64_t ms, instant now)
     return instant_add(*since, ms) <= now;
 }
 
-static enum alert_step judge_state(const struct alert_reading *reading, struct alert_standing *standing, instant now)
+static enum alert_step judge_state(const struct alert_reading *reading, struct alert_state *state, instant now)
 {
     bool over = reading->value <= 0;
-    if (standing->stands)
-        return over ? clear_it(standing) : ALERT_SAME;
-    return !over && !reading->excused && reading->value >= reading->limit ? raise_it(standing, now) : ALERT_SAME;
+    if (state->stands)
+        return over ? clear_it(state) : ALERT_SAME;
+    return !over && !reading->excused && reading->value >= reading->limit ? raise_it(state, now) : ALERT_SAME;
 }
 
-static enum alert_step judge_level(const struct alert_reading *reading, struct alert_standing *standing, instant now)
+static enum alert_step judge_level(const struct alert_reading *reading, struct alert_state *state, instant now)
 {
-    if (!standing->stands)
-        return !reading->excused && reading->limit > 0 && reading->value > reading->limit ? raise_it(standing, now)
+    if (!state->stands)
+        return !reading->excused && reading->limit > 0 && reading->value > reading->limit ? raise_it(state, now)
                                                                                            : ALERT_SAME;
     if (reading->value >= 0.9 * reading->limit)
-        standing->low_since = INSTANT_NONE;
-    else if (standing->low_since == INSTANT_NONE)
-        standing->low_since = now;
-    else if (has_passed(&standing->low_since, ALERT_CLEAR_MS, now))
-        return clear_it(standing);
+        state->low_since = INSTANT_NONE;
+    else if (state->low_since == INSTANT_NONE)
+        state->low_since = now;
+    else if (has_passed(&state->low_since, ALERT_CLEAR_MS, now))
+        return clear_it(state);
     return ALERT_SAME;
 }
 
 static enum alert_step judge_count(enum alert_kind kind, const struct alert_reading *reading,
-                                   struct alert_standing *standing, instant now)
+                                   struct alert_state *state, instant now)
 {
     assert(alert_types[kind].shape == ALERT_COUNT);
     bool came = reading->value > 0;
-    bool again = came && standing->stands && has_passed(&standing->last_at, (int64_t)reading->limit, now);
+    bool again = came && state->stands && has_passed(&state->last_at, (int64_t)reading->limit, now);
     if (came) {
-        standing->count += (int64_t)reading->value;
-        standing->last_at = now;
+        state->count += (int64_t)reading->value;
+        state->last_at = now;
     }
-    if (!standing->stands)
-        return came ? raise_it(standing, now) : ALERT_SAME;
-    bool tenfold = standing->count / ALERT_GROWN_TIMES >= standing->told;
-    if (again || (tenfold && has_passed(&standing->told_at, ALERT_GROWN_MS, now))) {
-        standing->told = standing->count;
-        standing->told_at = now;
+    if (!state->stands)
+        return came ? raise_it(state, now) : ALERT_SAME;
+    bool tenfold = state->count / ALERT_GROWN_TIMES >= state->reported;
+    if (again || (tenfold && has_passed(&state->reported_at, ALERT_GROWN_MS, now))) {
+        state->reported = state->count;
+        state->reported_at = now;
         return ALERT_GROWN;
     }
     bool by_hand = alert_ends_by_hand(kind);
     bool over = !came && (reading->gone || !by_hand) &&
-                has_passed(&standing->last_at, by_hand ? ALERT_CLEAR_MS : (int64_t)reading->limit, now);
-    return over ? clear_it(standing) : ALERT_SAME;
+                has_passed(&state->last_at, by_hand ? ALERT_CLEAR_MS : (int64_t)reading->limit, now);
+    return over ? clear_it(state) : ALERT_SAME;
 }
 
-enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_standing *standing,
+enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_state *state,
                             instant now)
 {
     assert(kind < ALERT_KIND_COUNT);
     if (!reading->watched)
-        return standing->stands ? clear_it(standing) : ALERT_SAME;
+        return state->stands ? clear_it(state) : ALERT_SAME;
     switch (alert_types[kind].shape) {
     case ALERT_STATE:
-        return judge_state(reading, standing, now);
+        return judge_state(reading, state, now);
     case ALERT_LEVEL:
-        return judge_level(reading, standing, now);
+        return judge_level(reading, state, now);
     default:
-        return judge_count(kind, reading, standing, now);
+        return judge_count(kind, reading, state, now);
     }
 }
 

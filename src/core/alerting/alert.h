@@ -130,13 +130,13 @@ struct alert_reading {
 };
 
 /* How one alert stands. All zero with instants INSTANT_NONE: it does not. */
-struct alert_standing {
+struct alert_state {
     bool stands;
     instant raised_at;
     instant low_since;   /* of a level: under nine tenths since; INSTANT_NONE: it is not */
-    int64_t count, told; /* of a count: all, and as told last */
+    int64_t count, reported; /* of a count: all, and as told last */
     instant last_at;     /* the last one came */
-    instant told_at;
+    instant reported_at;
 };
 
 enum alert_step {
@@ -148,9 +148,9 @@ enum alert_step {
     ALERT_REFRESHED,    /* its figure is another: no news, only for who looks */
 };
 
-struct alert_standing alert_standing_none(void);
+struct alert_state alert_state_none(void);
 /* Whether that is news, once. A clock that was put back never clears one early. */
-enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_standing *standing,
+enum alert_step alert_judge(enum alert_kind kind, const struct alert_reading *reading, struct alert_state *state,
                             instant now);
 
 /* Jobs that ended in the last `window_ms`, and those of them that are dead. Another window begins anew. */

@@ -56,11 +56,11 @@ void cycle_ended(struct cycles *cycles, uint32_t number)
 static bool tell(struct cycles *cycles, struct cycle_run *run)
 {
     assert(run->figures.answered <= run->figures.selected);
-    bool told = run->figures.selected > 0;
-    if (told)
+    bool selected = run->figures.selected > 0;
+    if (selected)
         cycles->last = run->figures;
     *run = (struct cycle_run){ 0 };
-    return told;
+    return selected;
 }
 
 static bool is_complete(const struct cycle_run *run)

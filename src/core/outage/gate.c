@@ -54,7 +54,7 @@ void gate_init(struct gate *gate, const struct gate_rules *rules, instant now, i
         .rules = rules,
         .was_open = true,
         .cycle_until = INSTANT_NONE,
-        .told_at = INSTANT_NONE,
+        .reported_at = INSTANT_NONE,
     };
     concurrency_init(&gate->adaptive, rules->concurrency, !rules->fixed_concurrency);
     breaker_init(&gate->breaker, now);
@@ -270,11 +270,12 @@ static struct limit_change limit_news(struct gate *gate, instant now)
 {
     assert(gate->adaptive.limit >= 1 && gate->adaptive.limit <= gate->adaptive.max);
     const struct concurrency *concurrency = &gate->adaptive;
-    bool soon = gate->told_at != INSTANT_NONE && gate->told_at <= now && now - gate->told_at < LIMIT_TOLD_EVERY_MS;
-    if (concurrency_reason(concurrency) != LIMIT_BORNE || concurrency->limit == gate->told_limit || soon)
+    bool soon = gate->reported_at != INSTANT_NONE && gate->reported_at <= now &&
+                now - gate->reported_at < LIMIT_REPORTED_EVERY_MS;
+    if (concurrency_reason(concurrency) != LIMIT_BORNE || concurrency->limit == gate->reported_limit || soon)
         return (struct limit_change){ .fell = false };
-    gate->told_limit = concurrency->limit;
-    gate->told_at = now;
+    gate->reported_limit = concurrency->limit;
+    gate->reported_at = now;
     return (struct limit_change){ .fell = true, .limit = concurrency->limit, .from = concurrency->fell_from,
                                   .sign = concurrency->fell_for };
 }

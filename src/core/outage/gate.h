@@ -38,7 +38,7 @@ enum gate_hold {
 };
 
 enum {
-    LIMIT_TOLD_EVERY_MS = 60 * 1000, /* news of falls of the limit of concurrency come no more often */
+    LIMIT_REPORTED_EVERY_MS = 60 * 1000, /* news of falls of the limit of concurrency come no more often */
     GATE_ANSWERS = 64,               /* that the usual time of an answer is made of, about */
 };
 
@@ -69,8 +69,8 @@ struct gate {
     struct concurrency adaptive;
     double answer_ms; /* how long answers take of late; nothing was seen while answers is 0 */
     int64_t answers;  /* that were seen, up to GATE_ANSWERS */
-    int64_t told_limit; /* the last fall that was news, */
-    instant told_at;    /* and when; INSTANT_NONE: none was */
+    int64_t reported_limit; /* the last fall that was news, */
+    instant reported_at;    /* and when; INSTANT_NONE: none was */
     struct breaker breaker;
     struct contingency contingency;
     struct health health;

@@ -15,7 +15,7 @@ enum { KEEP_OPS_MAX = 4 }; /* of one step, without those who are told */
 
 static unsigned *mask_of(struct alert_book *book, struct dest *dest)
 {
-    return dest ? &dest->alerts.standing : &book->standing;
+    return dest ? &dest->alerts.active : &book->active;
 }
 
 static int64_t *count_of(struct alert_book *book, struct dest *dest, enum alert_kind kind)
@@ -70,10 +70,10 @@ static bool has_room(struct alert_book *book, const struct alert_subject *subjec
 {
     bool full = book->count >= ALERTS_MAX ||
                 (alert_types[subject->kind].of_tenant && subject->dest->alerts.stand[subject->kind] >= ALERTS_TENANTS_MAX);
-    if (full && !book->full_told)
+    if (full && !book->full_reported)
         log_event(LOG_ERROR, "alerts_full", FIELD_CSTR("alert", alert_types[subject->kind].name),
                   FIELD_INT("standing", (int64_t)book->count));
-    book->full_told = full;
+    book->full_reported = full;
     return !full;
 }
 
@@ -103,7 +103,7 @@ static struct alert *add(struct alert_book *book, const struct alert_subject *su
         .destination = slice_from(subject->dest ? subject->dest->name : ""),
         .tenant = slice_from(alert->tenant),
         .incident = SLICE(""),
-        .standing = alert_standing_none(),
+        .state = alert_state_none(),
         .cleared_at = INSTANT_NONE,
         .acked_at = INSTANT_NONE,
     };
@@ -216,22 +216,22 @@ static void take_step(struct alert_book *book, struct alert *alert, enum alert_s
     }
 }
 
-static void take_figures(struct alert *alert, const struct alert_standing *standing, const struct alert_reading *reading)
+static void take_figures(struct alert *alert, const struct alert_state *state, const struct alert_reading *reading)
 {
-    instant raised_at = alert->record.standing.raised_at;
-    alert->record.standing = *standing;
+    instant raised_at = alert->record.state.raised_at;
+    alert->record.state = *state;
     if (alert->written)
-        alert->record.standing.raised_at = raised_at;
-    if (!standing->stands) /* what it was is what its end tells of */
+        alert->record.state.raised_at = raised_at;
+    if (!state->stands) /* what it was is what its end tells of */
         return;
-    alert->record.value = alert_types[alert->record.kind].shape == ALERT_COUNT ? (double)standing->count : reading->value;
+    alert->record.value = alert_types[alert->record.kind].shape == ALERT_COUNT ? (double)state->count : reading->value;
     alert->record.limit = reading->limit;
 }
 
 static double figure_of(const struct alert *alert)
 {
     bool counts = alert_types[alert->record.kind].shape == ALERT_COUNT;
-    return counts ? (double)alert->record.standing.count : alert->record.value;
+    return counts ? (double)alert->record.state.count : alert->record.value;
 }
 
 /* Whoever looks sees how it is now; what grows by itself, like a time, need not be written as often. */
@@ -251,18 +251,18 @@ bool alert_read(struct engine *engine, const struct alert_subject *subject, cons
     struct alert *alert = find(engine, subject, &known);
     if (!known || (alert && (alert->out != ALERT_SAME || alert->waits)))
         return false;
-    struct alert_standing standing = alert ? alert->record.standing : alert_standing_none();
-    enum alert_step step = alert_judge(subject->kind, reading, &standing, now);
+    struct alert_state state = alert ? alert->record.state : alert_state_none();
+    enum alert_step step = alert_judge(subject->kind, reading, &state, now);
     if (!alert && step != ALERT_RAISED)
         return true;
     if (!alert)
         alert = has_room(book, subject) ? add(book, subject) : NULL;
     if (!alert)
         return false;
-    take_figures(alert, &standing, reading);
+    take_figures(alert, &state, reading);
     if (step != ALERT_SAME)
         take_step(book, alert, step, now);
-    else if (standing.stands && alert->step == ALERT_SAME && is_stale(alert, now))
+    else if (state.stands && alert->step == ALERT_SAME && is_stale(alert, now))
         set_step(book, alert, ALERT_REFRESHED);
     return true;
 }
@@ -318,7 +318,7 @@ static void take_ack(struct alert_book *book, struct alert *alert, instant now)
     book->acked += alert->record.acked_at == INSTANT_NONE;
     alert->record.acked_at = now;
     if (ends) {
-        alert->record.standing.stands = false;
+        alert->record.state.stands = false;
         alert->record.cleared_at = now;
     }
     set_step(book, alert, ends ? ALERT_CLEARED : ALERT_ACKNOWLEDGED);
@@ -559,7 +559,7 @@ static enum status load_alert(void *context, const struct saved *saved)
             memcpy(alert->incident, record.incident.data, record.incident.len);
             alert->record.id = slice_from(alert->id);
             alert->record.incident = slice_from(alert->incident);
-            alert->record.standing = record.standing;
+            alert->record.state = record.state;
             alert->record.acked_at = record.acked_at;
             engine->alerts.book->acked += record.acked_at != INSTANT_NONE;
             if (!set_text(&alert->acked_by, &alert->record.acked_by, record.acked_by) ||

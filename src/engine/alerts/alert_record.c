@@ -42,10 +42,10 @@ void alert_record_summary(const struct alert_record *record, enum alert_step ste
         .reason = record->reason,
         .value = record->value,
         .limit = record->limit,
-        .count = record->standing.count,
+        .count = record->state.count,
         .acked = record->acked_at != INSTANT_NONE && alert_ends_by_hand(record->kind),
         .acked_by = record->acked_by,
-        .lasted_ms = ended != INSTANT_NONE && ended > record->standing.raised_at ? ended - record->standing.raised_at : 0,
+        .lasted_ms = ended != INSTANT_NONE && ended > record->state.raised_at ? ended - record->state.raised_at : 0,
     };
     alert_summary(&facts, out);
 }
@@ -79,8 +79,8 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
     json_member_string(json, "summary", buffer_slice(&summary));
     json_member_given(json, "reason", record->reason);
     if (type->shape == ALERT_COUNT) {
-        json_member_int(json, "count", record->standing.count);
-        json_member_int(json, "told", record->standing.told);
+        json_member_int(json, "count", record->state.count);
+        json_member_int(json, "told", record->state.reported);
     }
     if (units[type->measure] && type->shape != ALERT_COUNT) {
         write_figure(json, "value", type->measure, record->value);
@@ -88,8 +88,8 @@ void alert_record_write(struct json_writer *json, const struct alert_record *rec
     }
     if (units[type->measure])
         json_member_text(json, "unit", units[type->measure]);
-    json_member_instant(json, "raised_at", record->standing.raised_at);
-    json_member_instant(json, "last_at", record->standing.last_at);
+    json_member_instant(json, "raised_at", record->state.raised_at);
+    json_member_instant(json, "last_at", record->state.last_at);
     json_member_instant(json, "cleared_at", record->cleared_at);
     json_member_given(json, "incident", record->incident);
     if (record->acked_at != INSTANT_NONE) {
@@ -117,7 +117,7 @@ enum status alert_record_read(struct slice id, struct slice text, struct arena *
     const json_t *acked = json_object_get(root, "acknowledged");
     struct alert_record record = { .id = arena_copy(memory, id),
                                    .kind = alert_kind_from_name(saved_text(root, "alert")),
-                                   .standing = alert_standing_none(),
+                                   .state = alert_state_none(),
                                    .cleared_at = saved_instant(root, "cleared_at"),
                                    .acked_at = saved_instant(acked, "at") };
     bool whole = record.id.data != NULL;
@@ -129,15 +129,15 @@ enum status alert_record_read(struct slice id, struct slice text, struct arena *
     record.note = copy(acked, "note", memory, &whole);
     record.value = json_number_value(json_object_get(root, "value"));
     record.limit = json_number_value(json_object_get(root, "limit"));
-    record.standing.stands = record.cleared_at == INSTANT_NONE;
-    record.standing.raised_at = record.standing.told_at = saved_instant(root, "raised_at");
-    record.standing.last_at = saved_instant(root, "last_at");
-    record.standing.count = saved_count(root, "count");
-    record.standing.told = json_object_get(root, "told") ? saved_count(root, "told") : record.standing.count;
+    record.state.stands = record.cleared_at == INSTANT_NONE;
+    record.state.raised_at = record.state.reported_at = saved_instant(root, "raised_at");
+    record.state.last_at = saved_instant(root, "last_at");
+    record.state.count = saved_count(root, "count");
+    record.state.reported = json_object_get(root, "told") ? saved_count(root, "told") : record.state.count;
     json_decref(root);
     if (!whole)
         return STATUS_NO_MEMORY;
-    if (record.kind == ALERT_KIND_COUNT || record.standing.raised_at == INSTANT_NONE)
+    if (record.kind == ALERT_KIND_COUNT || record.state.raised_at == INSTANT_NONE)
         return STATUS_INVALID;
     *ret_record = record;
     return STATUS_OK;

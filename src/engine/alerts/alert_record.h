@@ -30,7 +30,7 @@ struct alert_record {
     struct slice id;
     enum alert_kind kind;
     struct slice destination, tenant, reason, incident;
-    struct alert_standing standing;
+    struct alert_state state;
     double value, limit;
     instant cleared_at; /* INSTANT_NONE: it stands */
     instant acked_at;   /* INSTANT_NONE: nobody has acknowledged it */

@@ -51,7 +51,7 @@ void alerts_headers_left_out(struct engine *engine, struct dest *dest)
 
 void alerts_jobs_expired(struct engine *engine, int64_t count)
 {
-    engine->alerts.expired_untold += count;
+    engine->alerts.expired_unreported += count;
 }
 
 void alerts_store_failed(struct engine *engine, const struct error *err)
@@ -189,7 +189,7 @@ static void read_jobs(struct engine *engine, struct dest *dest)
 {
     for (int kind = 0; kind < ALERT_KIND_COUNT; kind++) {
         int64_t *came = &dest->alerts.came[kind];
-        if (*came == 0 && !(dest->alerts.standing & 1u << kind))
+        if (*came == 0 && !(dest->alerts.active & 1u << kind))
             continue;
         if (alert_types[kind].shape != ALERT_COUNT)
             continue;
@@ -242,7 +242,7 @@ static void read_dest(struct engine *engine, struct dest *dest, instant now)
 {
     dest->alerts.due = false;
     if (!is_watched(dest)) {
-        if (dest->alerts.standing != 0 || dest->alerts.tenants > 0)
+        if (dest->alerts.active != 0 || dest->alerts.tenants > 0)
             alerts_unwatch(engine, dest);
         return;
     }
@@ -294,7 +294,7 @@ static bool tells_of_dead(const struct dest *dest)
     unsigned kinds = 0;
     for (int kind = 0; kind < ALERT_KIND_COUNT; kind++)
         kinds |= alert_types[kind].shape == ALERT_COUNT && alert_ends_by_hand((enum alert_kind)kind) ? 1u << kind : 0;
-    return (dest->alerts.standing & kinds) != 0;
+    return (dest->alerts.active & kinds) != 0;
 }
 
 /* Those of which no other alert tells: they came before there were any, expired, or a crash came between. */
@@ -391,7 +391,7 @@ static void read_store(struct engine *engine)
         const struct alert_reading reading = { .watched = true, .excused = higher, .value = store_fill_share(&fill),
                                                .limit = levels[i].limit };
         alert_read(engine, &subject, &reading);
-        higher |= (engine->alerts.book->standing & 1u << levels[i].kind) != 0;
+        higher |= (engine->alerts.book->active & 1u << levels[i].kind) != 0;
     }
     buffer_release(&reason);
 }
@@ -468,10 +468,10 @@ static bool no_dead_letter_is_left(const struct engine *engine)
 static void read_expired(struct engine *engine)
 {
     const struct alert_subject subject = { .kind = ALERT_EXPIRED, .tenant = SLICE("") };
-    const struct alert_reading reading = { .watched = true, .value = (double)engine->alerts.expired_untold,
+    const struct alert_reading reading = { .watched = true, .value = (double)engine->alerts.expired_unreported,
                                            .limit = ALERTS_QUIET_MS, .gone = no_dead_letter_is_left(engine) };
     if (alert_read(engine, &subject, &reading))
-        engine->alerts.expired_untold = 0;
+        engine->alerts.expired_unreported = 0;
 }
 
 /* It stands until somebody has acknowledged it: that nobody meets the page again does not mend it. */
@@ -495,7 +495,7 @@ void alerts_run(struct engine *engine)
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         if (all || dest->alerts.due)
             read_dest(engine, dest, now);
-    if (all || engine->alerts.expired_untold > 0)
+    if (all || engine->alerts.expired_unreported > 0)
         read_expired(engine);
     read_damage(engine);
     if (now >= engine->alerts.walk.at && !engine->stopping)

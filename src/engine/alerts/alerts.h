@@ -41,7 +41,7 @@ struct alert_counts {
 struct dest_alerts {
     bool due;                        /* something changed: judge it soon */
     bool counted;                    /* `counts` says something */
-    unsigned standing;               /* bits of the kinds that stand, without tenants' */
+    unsigned active;               /* bits of the kinds that stand, without tenants' */
     size_t tenants;                  /* alerts of its tenants */
     int64_t stand[ALERT_KIND_COUNT]; /* how many of each kind, its tenants' too */
     int64_t came[ALERT_KIND_COUNT];  /* of kinds that count jobs, not judged yet */

@@ -157,7 +157,7 @@ static void write_text(struct json_writer *json, const struct alert_record *reco
     char at[INSTANT_TEXT_BYTES];
     buffer_init(&text, PAYLOAD_BYTES_MAX);
     alert_record_summary(record, step, &text);
-    instant_format(record->standing.raised_at, at);
+    instant_format(record->state.raised_at, at);
     buffer_printf(&text, "\n\nalert: %s\nseverity: %s\nraised: %s\n", alert_types[record->kind].name,
                   alert_severity_name(alert_types[record->kind].severity), at);
     if (record->cleared_at != INSTANT_NONE) {
@@ -208,7 +208,7 @@ static struct slice id_of(const struct notify_config *notify, const struct alert
 {
     char id[JOB_ID_BYTES_MAX + 1], count[24] = "";
     if (step == ALERT_GROWN)
-        snprintf(count, sizeof count, "-%" PRId64, record->standing.count);
+        snprintf(count, sizeof count, "-%" PRId64, record->state.count);
     snprintf(id, sizeof id, "%.*s.%s%s.%s", SLICE_ARG(record->id), step_words[step], count, notify->name);
     return arena_copy(memory, slice_from(id));
 }

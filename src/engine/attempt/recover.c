@@ -267,11 +267,11 @@ static int64_t look_every_ms(const struct config *config)
 static void take_promoted(struct engine *engine, const struct op_promote *promote, instant now)
 {
     for (size_t i = 0; i < promote->ret_ready_count; i++) {
-        const struct lane_ready *told = &promote->ret_ready[i];
+        const struct lane_ready *news = &promote->ret_ready[i];
         struct lane_state *lane;
-        if (lane_get(engine, told->lane, told->destination, told->tenant, &lane) != STATUS_OK)
-            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", told->lane), FIELD_CSTR("error", "no memory"));
-        lane_told(engine, told->lane, told->count, told->dead); /* it need not be read: it is there */
+        if (lane_get(engine, news->lane, news->destination, news->tenant, &lane) != STATUS_OK)
+            log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", news->lane), FIELD_CSTR("error", "no memory"));
+        lane_changed(engine, news->lane, news->count, news->dead); /* it need not be read: it is there */
     }
     for (size_t i = 0; promote->ret_expired_jobs && i < promote->ret_expired; i++)
         letters_job_expired(engine, &promote->ret_expired_jobs[i]);

@@ -102,7 +102,7 @@ void engine_await_forgotten(struct engine *engine, struct saved_wait *wait)
 {
     bool is_written = !engine->errors.out && errors_to_remove(engine->errors.counted) == 0; /* the store never had it */
     if (is_written)
-        engine->errors.forgets.saved = engine->errors.forgets.told;
+        engine->errors.forgets.saved = engine->errors.forgets.changes;
     saved_waits_add(&engine->errors.forgets, wait, !is_written);
     engine->errors.at = engine_now(engine);
     engine_wake(engine);
@@ -123,7 +123,7 @@ static void tell_forgotten(struct engine *engine, const struct keeping *keeping,
 {
     bool more = errors_to_remove(engine->errors.counted) > 0;
     bool ends_all = result->status != STATUS_OK || !more; /* nobody is to wait for another try */
-    saved_waits_back(&engine->errors.forgets, ends_all ? engine->errors.forgets.told : keeping->forgets, result, more);
+    saved_waits_back(&engine->errors.forgets, ends_all ? engine->errors.forgets.changes : keeping->forgets, result, more);
     if (engine->errors.forgets.first)
         engine->errors.at = engine_now(engine);
 }
@@ -183,7 +183,7 @@ void errors_save(struct engine *engine)
     }
     keeping->engine = engine;
     keeping->count = errors_take(engine->errors.counted, keeping->errors, ERRORS_BATCH_MAX);
-    keeping->forgets = errors_to_remove(engine->errors.counted) == 0 ? engine->errors.forgets.told : 0;
+    keeping->forgets = errors_to_remove(engine->errors.counted) == 0 ? engine->errors.forgets.changes : 0;
     saved_waits_out(&engine->errors.forgets);
     fill_batch(keeping, batch);
     assert(keeping->count > 0);

@@ -79,7 +79,7 @@ static void take_reason(struct incident_state *state, const char *reason)
     state->record.reason = slice_from(copy);
 }
 
-void incident_told(struct dest *dest, const struct mode_change *change)
+void incident_mode_changed(struct dest *dest, const struct mode_change *change)
 {
     struct incident_state *state = &dest->incident;
     if (state->record.incident.entered_at != dest->gate.contingency.saved.incident.entered_at)

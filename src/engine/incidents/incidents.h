@@ -37,7 +37,7 @@ struct incident_state {
 void incident_init(struct incident_state *state);
 void incident_release(struct incident_state *state);
 /* The mode has changed. */
-void incident_told(struct dest *dest, const struct mode_change *change);
+void incident_mode_changed(struct dest *dest, const struct mode_change *change);
 /* A health check has failed; `reason` is a constant. */
 void incident_check_failed(struct dest *dest, const char *reason);
 /* After the destination's state was restored: goes on with the record, where there is one. */

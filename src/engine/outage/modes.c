@@ -80,7 +80,7 @@ static void tell_mode(struct dest *dest, const struct mode_change *change)
               FIELD_CSTR("cause", or_empty(saved.cause)), FIELD_CSTR("sign", or_empty(saved.sign)),
               FIELD_CSTR("reason", or_empty(dest->mode_reason)));
     dest_changed(dest, saved);
-    incident_told(dest, change);
+    incident_mode_changed(dest, change);
 }
 
 static void tell_breaker(struct dest *dest, const struct breaker_change *change)

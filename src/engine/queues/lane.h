@@ -36,7 +36,7 @@ struct lane_ahead {
 struct dead_count {
     int64_t count;        /* as the store has told, */
     int64_t dying;        /* and of jobs that end so when it has written that */
-    bool told;            /* that they are as many as may be */
+    bool reported;            /* that they are as many as may be */
     int64_t tenants_full; /* of a destination: tenants that have as many as they may and are held for it, as far as known */
 };
 
@@ -54,7 +54,7 @@ struct lane_state {
     struct tenant_measure *measure; /* in its destination's measures; NULL: it is counted with the others */
     uint64_t activity;              /* how much was served of late, as of active_at */
     instant active_at;
-    bool told;          /* an event names it, which may not be written yet */
+    bool reported;          /* an event names it, which may not be written yet */
     instant idle_since; /* as far as it was looked at; INSTANT_NONE: it has work, or something is known of it */
     struct dead_count dead; /* a lane that has some is not forgotten */
     struct lane_order order;
@@ -108,7 +108,7 @@ void lanes_tick(struct engine *engine);
 /* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
 struct lane_state *lane_recall(struct engine *engine, int64_t id);
 /* Jobs of it are ready, and it has more dead letters, or fewer. One that cannot be recalled now is asked for again later. */
-void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead);
+void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead);
 /* As lane_recall, by its tenant. */
 struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
 

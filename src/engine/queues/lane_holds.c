@@ -13,7 +13,7 @@ void lane_hold_begin(struct lane_state *lane, struct slice reason, instant since
 {
     struct dest *dest = lane->dest;
     assert(!lane->hold.held);
-    lane->told = true;
+    lane->reported = true;
     hold_reason_set(&lane->hold.reason, reason);
     lane->hold.held = true;
     lane->hold.since = since;

@@ -21,7 +21,7 @@ static bool is_needed(const struct lane_state *lane, instant now)
 {
     instant paid_until = lane->rate.limiter.rate.count > 0 ? rate_save(&lane->rate.limiter) : INSTANT_NONE;
     return lane->ready != 0 || lane->claiming != 0 || lane->dead.count != 0 || lane->dead.dying != 0 ||
-           lane->share.group != SHARES_NONE || lane->hold.held || lane->told || lane->measure || lane_asked(lane, now) ||
+           lane->share.group != SHARES_NONE || lane->hold.held || lane->reported || lane->measure || lane_asked(lane, now) ||
            (paid_until != INSTANT_NONE && paid_until > now);
 }
 
@@ -122,7 +122,7 @@ static void note_missed(struct engine *engine, int64_t id, int64_t ready, int64_
 }
 
 /* A lane that was forgotten had no dead letters then, and whatever died since was told: so it need not be counted. */
-void lane_told(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
+void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead)
 {
     struct lane_state *lane = lane_recall(engine, id);
     if (!lane) {

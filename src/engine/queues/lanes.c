@@ -47,9 +47,9 @@ static int64_t tenant_burst(const struct destination_config *config)
 /* Some were cleared, or more are allowed: it may go on. */
 static void tell_tenant_fits(struct lane_state *lane)
 {
-    if (!lane->dead.told || lane_dead_full(lane))
+    if (!lane->dead.reported || lane_dead_full(lane))
         return;
-    lane->dead.told = false;
+    lane->dead.reported = false;
     lane->dest->dead.tenants_full--;
     lane->dest->alerts.due = true;
     turns_unpark(&lane->dest->queue.turns, &lane->turn);
@@ -181,9 +181,9 @@ static void lane_park(struct lane_state *lane, instant until, instant now)
 
 static void tell_tenant_full(struct lane_state *lane)
 {
-    if (lane->dead.told)
+    if (lane->dead.reported)
         return;
-    lane->dead.told = true;
+    lane->dead.reported = true;
     lane->dest->dead.tenants_full++;
     lane->dest->alerts.due = true;
     log_event(LOG_ERROR, "tenant_dead_letters_full", FIELD_CSTR("destination", lane->dest->name),

@@ -4,7 +4,7 @@
 
 void saved_waits_changed(struct saved_waits *waits)
 {
-    waits->told++;
+    waits->changes++;
 }
 
 static void answer(struct saved_wait *wait, const struct error *error)
@@ -27,7 +27,7 @@ void saved_waits_add(struct saved_waits *waits, struct saved_wait *wait, bool mo
 {
     static const struct error good = { .status = STATUS_OK };
     struct saved_wait **last = &waits->first;
-    wait->change = waits->told;
+    wait->change = waits->changes;
     if (waits->saved >= wait->change) {
         answer(wait, &good);
         return;
@@ -53,7 +53,7 @@ void saved_waits_back(struct saved_waits *waits, uint64_t upto, const struct err
     static const struct error good = { .status = STATUS_OK };
     struct saved_wait **link = &waits->first;
     struct error failure = given_up(result);
-    assert(waits->out > 0 && upto <= waits->told);
+    assert(waits->out > 0 && upto <= waits->changes);
     waits->out--;
     if (result->status == STATUS_OK && upto > waits->saved)
         waits->saved = upto;

@@ -22,7 +22,7 @@ struct saved_wait {
 };
 
 struct saved_waits {
-    uint64_t told; /* changes so far */
+    uint64_t changes; /* changes so far */
     uint64_t saved; /* the store has all up to this one */
     size_t out;    /* writes on their way */
     struct saved_wait *first;

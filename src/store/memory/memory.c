@@ -220,11 +220,11 @@ static enum status ready_count(struct ready_list *list, struct memory_lane *lane
     }
     lane->mark = list->mark;
     lane->mark_index = list->count;
-    struct lane_ready *told = &list->lanes[list->count++];
-    *told = (struct lane_ready){ .lane = lane->id, .count = ready, .dead = dead,
+    struct lane_ready *news = &list->lanes[list->count++];
+    *news = (struct lane_ready){ .lane = lane->id, .count = ready, .dead = dead,
                                  .destination = arena_copy(list->memory, lane->link.first),
                                  .tenant = arena_copy(list->memory, lane->link.second) };
-    return told->destination.data && told->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
+    return news->destination.data && news->tenant.data ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static enum status expired_name(struct op_promote *promote, const struct memory_job *expired, struct arena *memory)

@@ -267,7 +267,7 @@ void sqlite_lanes_rollback(struct sqlite_store *store)
 {
     for (size_t i = 0; i < store->touched_count; i++) {
         struct sqlite_lane *lane = store->touched[i];
-        lane->lane.counts = lane->shown.told;
+        lane->lane.counts = lane->shown.committed;
         lane->touched = false;
         lane->promoted = lane->died = 0;
     }

@@ -403,13 +403,13 @@ static enum status due_read(struct sqlite_batch *batch, size_t max, int64_t *ret
     return status;
 }
 
-static enum status lane_told(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_told)
+static enum status lane_changed(struct sqlite_batch *batch, const struct sqlite_lane *lane, struct lane_ready *ret_reported)
 {
     assert(lane->promoted > 0 || lane->died != 0);
-    *ret_told = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
+    *ret_reported = (struct lane_ready){ .lane = lane->lane.id, .count = lane->promoted, .dead = lane->died,
                                      .destination = arena_copy(batch->memory, lane->lane.destination),
                                      .tenant = arena_copy(batch->memory, lane->lane.tenant) };
-    return ret_told->destination.data && ret_told->tenant.data ? STATUS_OK : no_memory(batch);
+    return ret_reported->destination.data && ret_reported->tenant.data ? STATUS_OK : no_memory(batch);
 }
 
 /* Lanes in which something changed have been touched: those are looked through. */
@@ -426,7 +426,7 @@ static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote 
     for (size_t i = 0; i < store->touched_count && status == STATUS_OK; i++) {
         struct sqlite_lane *lane = store->touched[i];
         if (lane->promoted > 0 || lane->died != 0)
-            status = lane_told(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
+            status = lane_changed(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
         lane->promoted = lane->died = 0;
     }
     return status;

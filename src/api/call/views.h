@@ -1,17 +1,17 @@
 /*
- * standings.h - what the engine says of destinations and lanes, for an answer that tells of them.
+ * views.h - what the engine says of destinations and lanes, for an answer that tells of them.
  *
  * Add what is to be asked for, then ask once.
  */
-#ifndef API_CALL_STANDINGS_H
-#define API_CALL_STANDINGS_H
+#ifndef API_CALL_VIEWS_H
+#define API_CALL_VIEWS_H
 
 #include "engine/engine.h"
 
 struct call;
 
 /* How a destination stands, as the engine said. */
-struct standing {
+struct view {
     struct slice name;
     struct destination_status status; /* its texts are in the call's memory */
     struct tenant_hold *holds;        /* of its tenants, only when one destination is asked for */
@@ -19,15 +19,15 @@ struct standing {
 };
 
 /* Whether a tenant's lane is held for itself, likewise. */
-struct lane_standing {
+struct lane_view {
     int64_t lane;
     struct lane_hold hold;
 };
 
-struct standings {
-    struct standing *destinations;
+struct views {
+    struct view *destinations;
     size_t count, capacity;
-    struct lane_standing *lanes;
+    struct lane_view *lanes;
     size_t lane_count, lane_capacity;
     struct engine_figures figures;
 };
@@ -36,14 +36,14 @@ struct standings {
  * Asks the engine how destinations stand: add their names, which must live as long as the call, then ask; `then` runs
  * in the API's thread. A name may be added twice.
  */
-void call_standing_add(struct call *call, struct slice name);
-void call_standings(struct call *call, void (*then)(struct call *call));
+void call_view_add(struct call *call, struct slice name);
+void call_views(struct call *call, void (*then)(struct call *call));
 /* Of a name that was added; a destination that the engine does not know is not `known`. */
-const struct destination_status *call_standing(const struct call *call, struct slice name);
+const struct destination_status *call_view(const struct call *call, struct slice name);
 /* Its tenants that are held for themselves. Only when no other destination was added. */
 const struct tenant_hold *call_tenant_holds(const struct call *call, size_t *ret_count);
 
-/* The same for a lane, by the store's number: added before call_standings. NULL: it is not held for itself. */
+/* The same for a lane, by the store's number: added before call_views. NULL: it is not held for itself. */
 void call_lane_add(struct call *call, int64_t lane);
 const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane);
 

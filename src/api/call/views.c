@@ -1,0 +1,114 @@
+#include "api/call/views.h"
+
+#include "api/call/call.h"
+#include "api/call/confined.h"
+
+#include <string.h>
+
+void call_view_add(struct call *call, struct slice name)
+{
+    if (call_view(call, name))
+        return;
+    if (call->views.count == call->views.capacity) {
+        size_t capacity = call->views.capacity ? call->views.capacity * 2 : 16;
+        struct view *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
+        if (!grown)
+            return; /* shown as not known */
+        if (call->views.count > 0)
+            memcpy(grown, call->views.destinations, call->views.count * sizeof *grown);
+        call->views.destinations = grown;
+        call->views.capacity = capacity;
+    }
+    call->views.destinations[call->views.count++] = (struct view){ .name = name };
+}
+
+const struct destination_status *call_view(const struct call *call, struct slice name)
+{
+    for (size_t i = 0; i < call->views.count; i++)
+        if (slice_equal(call->views.destinations[i].name, name))
+            return &call->views.destinations[i].status;
+    return NULL;
+}
+
+static struct lane_view *find_lane(const struct call *call, int64_t lane)
+{
+    for (size_t i = 0; i < call->views.lane_count; i++)
+        if (call->views.lanes[i].lane == lane)
+            return &call->views.lanes[i];
+    return NULL;
+}
+
+void call_lane_add(struct call *call, int64_t lane)
+{
+    if (find_lane(call, lane))
+        return;
+    if (call->views.lane_count == call->views.lane_capacity) {
+        size_t capacity = call->views.lane_capacity ? call->views.lane_capacity * 2 : 16;
+        struct lane_view *grown = arena_alloc_array(&call->memory, capacity, sizeof *grown);
+        if (!grown)
+            return; /* shown as not held */
+        if (call->views.lane_count > 0)
+            memcpy(grown, call->views.lanes, call->views.lane_count * sizeof *grown);
+        call->views.lanes = grown;
+        call->views.lane_capacity = capacity;
+    }
+    call->views.lanes[call->views.lane_count++] = (struct lane_view){ .lane = lane };
+}
+
+const struct lane_hold *call_lane_hold(const struct call *call, int64_t lane)
+{
+    const struct lane_view *found = find_lane(call, lane);
+    return found && found->hold.held ? &found->hold : NULL;
+}
+
+const struct tenant_hold *call_tenant_holds(const struct call *call, size_t *ret_count)
+{
+    *ret_count = call->views.count == 1 ? call->views.destinations[0].hold_count : 0;
+    return *ret_count > 0 ? call->views.destinations[0].holds : NULL;
+}
+
+static const char *keep_text(struct call *call, const char *text)
+{
+    return text ? arena_copy_text(&call->memory, slice_from(text)) : NULL;
+}
+
+static void ask_tenants(struct call *call, const struct engine *engine, struct view *view)
+{
+    size_t max = engine_destination(engine, view->name).tenants_paused;
+    view->holds = max > 0 ? arena_alloc_array(&call->memory, max, sizeof *view->holds) : NULL;
+    if (!view->holds)
+        return;
+    view->hold_count = engine_tenant_holds(engine, view->name, view->holds, max);
+    for (size_t i = 0; i < view->hold_count; i++) {
+        view->holds[i].tenant = keep_text(call, view->holds[i].tenant);
+        view->holds[i].hold.reason = keep_text(call, view->holds[i].hold.reason);
+    }
+    if (call->tenant_bound.data)
+        view->hold_count = holds_confine(view->holds, view->hold_count, call->tenant_bound);
+}
+
+static void ask_engine(struct call *call, struct engine *engine)
+{
+    for (size_t i = 0; i < call->views.lane_count; i++) {
+        struct lane_hold hold = engine_lane_hold(engine, call->views.lanes[i].lane);
+        hold.reason = keep_text(call, hold.reason);
+        call->views.lanes[i].hold = hold;
+    }
+    for (size_t i = 0; i < call->views.count; i++) {
+        struct destination_status status = engine_destination(engine, call->views.destinations[i].name);
+        status.pause_reason = keep_text(call, status.pause_reason);
+        status.fallback_reason = keep_text(call, status.fallback_reason);
+        if (call->tenant_bound.data)
+            status_confine(&status);
+        call->views.destinations[i].status = status;
+    }
+    if (call->views.count == 1)
+        ask_tenants(call, engine, &call->views.destinations[0]);
+    call->views.figures = engine_figures(engine);
+    call_return(call);
+}
+
+void call_views(struct call *call, void (*then)(struct call *call))
+{
+    call_engine(call, ask_engine, then);
+}
