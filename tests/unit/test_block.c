@@ -251,12 +251,44 @@ static void what_an_answer_says(void **state)
     }
 }
 
+/* Who was not refused may know more than those who were; but a certificate is the same for all. */
+static void a_newcomer_brings_the_look_forward(void **state)
+{
+    enum { NOW = 1000000 };
+    static const struct {
+        const char *name;
+        bool held, unsent, refused, tenant_held;
+        instant look_at, then;
+    } cases[] = {
+        { "an hour to go", true, false, false, false, NOW + BLOCK_LOOK_MAX_MS, NOW + BLOCK_LOOK_MS },
+        { "it is soon", true, false, false, false, NOW + 5, NOW + 5 },
+        { "nothing is held", false, false, false, false, INSTANT_NONE, INSTANT_NONE },
+        { "nothing can be sent", true, true, false, false, NOW + BLOCK_LOOK_MAX_MS, NOW + BLOCK_LOOK_MAX_MS },
+        { "it was refused itself", true, false, true, false, NOW + BLOCK_LOOK_MAX_MS, NOW + BLOCK_LOOK_MAX_MS },
+        { "it is held itself", true, false, false, true, NOW + BLOCK_LOOK_MAX_MS, NOW + BLOCK_LOOK_MAX_MS },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct block destination, tenant;
+        block_init(&destination);
+        block_init(&tenant);
+        destination.saved.held = cases[i].held;
+        destination.saved.unsent = cases[i].unsent;
+        destination.saved.look_at = cases[i].look_at;
+        tenant.in_a_row = cases[i].refused;
+        tenant.saved.held = cases[i].tenant_held;
+        block_newcomer(&destination, &tenant, NOW);
+        check(destination.saved.look_at == cases[i].then, "%s", cases[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whom_it_holds),
         cmocka_unit_test(one_job_is_one),
         cmocka_unit_test(looks_double),
+        cmocka_unit_test(a_newcomer_brings_the_look_forward),
         cmocka_unit_test(what_was_under_way_changes_no_look),
         cmocka_unit_test(looks_go_on),
         cmocka_unit_test(a_wrong_hold_is_harder_to_come_by),
