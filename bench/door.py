@@ -17,6 +17,7 @@ than 23,000 are allowed (`ulimit -Hn`), fewer idle clients are beside the slow o
 - RSS under 300 MB with 60 clients that do not read and 30 that do not finish;
 - beside 64 streams by eight tokens from the beginning of 300,000 events every /livez under 100 ms, and POST /v1/jobs at most
   three times of without. A stream that has caught up begins again."""
+import argparse
 import contextlib
 import hashlib
 import heapq
@@ -241,9 +242,16 @@ def raise_files():
 
 
 def main():
-    names = [word for word in sys.argv[1:] if not word.startswith("-")] or ["idle", "slow", "both", "heads", "memory", "streams"]
-    repeat = next((int(word[9:]) for word in sys.argv if word.startswith("--repeat=")), 3)
-    part, seconds = (10, 3) if "--small" in sys.argv else (1, 12)
+    measures = ["idle", "slow", "both", "heads", "memory", "streams"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {' '.join(measures)}; all by default")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--small", action="store_true", help="a tenth of the clients, to see that it works")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(measures):
+        parser.error(f"no measure is called {' '.join(sorted(unknown))}")
+    names, repeat = options.names or measures, options.repeat
+    part, seconds = (10, 3) if options.small else (1, 12)
     raise_files()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     idle, slow, many = (10000 // part, b"", False), (1000 // part, BODY, True), "connections: 20000"

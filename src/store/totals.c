@@ -76,20 +76,6 @@ enum status totals_join(struct totals *totals, struct slice destination, struct 
     return status;
 }
 
-enum status totals_add_gone(struct totals *totals, struct slice destination, int64_t completed, int64_t cancelled)
-{
-    assert(completed >= 0 && cancelled >= 0);
-    totals_lock(totals);
-    struct total *total = total_get(totals, destination);
-    if (total) {
-        total->counts.completed += completed;
-        total->counts.cancelled += cancelled;
-        total->gone = true;
-    }
-    totals_unlock(totals);
-    return total ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
 static int64_t jobs_of(const struct lane_counts *counts)
 {
     return counts->pending + counts->running + counts->waiting + counts->dead;

@@ -38,9 +38,6 @@ void totals_release(struct totals *totals);
 enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane) MUST_CHECK;
 /* The lane goes. What it has ever completed and cancelled stays in its destination's counts; it has no jobs. */
 void totals_leave(struct totals *totals, struct totals_lane *lane);
-/* What lanes that are gone have left; of a store that is being opened. */
-enum status totals_add_gone(struct totals *totals, struct slice destination, int64_t completed,
-                            int64_t cancelled) MUST_CHECK;
 
 /* Around all that one commit tells. */
 void totals_lock(struct totals *totals);

@@ -38,8 +38,6 @@ const char *scope_name(unsigned scope);
 
 enum status tokens_load(const char *path, struct tokens **ret_tokens, struct error *err) MUST_CHECK;
 void tokens_free(struct tokens *tokens);
-/* NULL: no such token. Takes the same time wherever it differs. */
-const struct token *tokens_find(const struct tokens *tokens, struct slice secret);
 /* By the value of a header: "Bearer SECRET". */
 const struct token *tokens_find_bearer(const struct tokens *tokens, struct slice header);
 

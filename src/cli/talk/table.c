@@ -60,7 +60,7 @@ void table_cell_colored(struct table *table, struct slice text, enum table_color
         table->widths[column] = width;
 }
 
-void table_cell(struct table *table, struct slice text)
+static void table_cell(struct table *table, struct slice text)
 {
     table_cell_colored(table, text, TABLE_PLAIN);
 }

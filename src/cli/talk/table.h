@@ -46,7 +46,6 @@ struct table {
 void table_init(struct table *table, const struct table_column *columns, size_t column_count);
 void table_release(struct table *table);
 
-void table_cell(struct table *table, struct slice text);
 /* The colour is shown only where the terminal has colours. */
 void table_cell_colored(struct table *table, struct slice text, enum table_color color);
 void table_cell_text(struct table *table, const char *text);

@@ -43,7 +43,7 @@ struct attempt {
     bool sending;
     struct attempt *next, **link; /* in engine->attempts.first */
     struct attempt *next_settle;  /* in engine->attempts.unsettled */
-    struct attempt *next_ahead;   /* in its lane's ahead_first */
+    struct attempt *next_ahead;   /* in its lane's ahead.first */
     instant ahead_until;          /* likewise: then it is given back */
     bool ends_turn;               /* likewise: the next lane's turn comes after it */
 };
