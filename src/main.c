@@ -7,11 +7,7 @@
 #include <unistd.h>
 
 /* The only place that names the backends. */
-const struct store_backend store_backends[] = {
-    { "sqlite:", store_sqlite_open },
-    { "memory:", store_memory_open },
-    { 0 },
-};
+const struct store_backend *const store_backends[] = { &store_sqlite_backend, &store_memory_backend, NULL };
 
 /*
  * Before the libraries are set up, which takes longer than all that follows up to the daemon's handlers: a supervisor that

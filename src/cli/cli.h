@@ -66,8 +66,8 @@ int help_print(const struct command *command);
 /* The whole program: options, dispatch, messages. */
 int cli_main(int argc, char **argv);
 
-/* How stores are opened; src/main.c has the table. */
-extern const struct store_backend store_backends[];
+/* How stores are opened; src/main.c has the list. */
+extern const struct store_backend *const store_backends[];
 
 /* Where a configuration is looked for without -c. NULL: there is none, the built-in defaults hold. */
 const char *cli_config_path(void);

@@ -9,10 +9,9 @@
 #include <openssl/crypto.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <sqlite3.h>
 #include <yaml.h>
 
-enum { VERSION_BYTES_MAX = 64 };
+enum { VERSION_BYTES_MAX = 64, LIBRARIES_MAX = 16 };
 
 struct library {
     const char *name, *version;
@@ -48,7 +47,7 @@ int command_version(struct cli *cli)
 
     char pcre2[VERSION_BYTES_MAX] = "";
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
-    const struct library libraries[] = {
+    struct library libraries[LIBRARIES_MAX] = {
         { "jansson", jansson_version_str() },
         { "libcurl", curl_version_info(CURLVERSION_NOW)->version },
         { "libevent", event_get_version() },
@@ -56,9 +55,13 @@ int command_version(struct cli *cli)
         { "libyaml", yaml_get_version_string() },
         { "openssl", OpenSSL_version(OPENSSL_VERSION_STRING) },
         { "pcre2", pcre2 },
-        { "sqlite", sqlite3_libversion() },
     };
-    size_t count = sizeof libraries / sizeof *libraries;
+    size_t count = 0;
+    while (libraries[count].name)
+        count++;
+    for (size_t i = 0; store_backends[i]; i++)
+        if (store_backends[i]->library)
+            libraries[count++] = (struct library){ store_backends[i]->library, store_backends[i]->library_version() };
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (cli->json)

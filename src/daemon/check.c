@@ -177,19 +177,19 @@ static void check_tokens(struct checking *checking)
     tokens_free(tokens);
 }
 
-size_t daemon_problems(const struct config *config, const struct store_backend *backends, struct buffer *out)
+size_t daemon_problems(const struct config *config, const struct store_backend *const *backends, struct buffer *out)
 {
     struct checking checking = { .config = config, .out = out };
     struct error error;
     for (size_t i = 0; i < config_destination_total(config); i++)
         check_destination(&checking, config_destination_at(config, i));
     check_tokens(&checking);
-    if (store_check(backends, slice_from(config->store), &error) != STATUS_OK)
+    if (store_address_check(backends, slice_from(config->store), &error) != STATUS_OK)
         tell(&checking, "%s", error.text);
     return checking.count;
 }
 
-enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err)
+enum status daemon_check(const struct config *config, const struct store_backend *const *backends, struct error *err)
 {
     struct buffer problems;
     enum status status = STATUS_OK;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
+#include "store/inspect.h"
 #include "transport/http/http.h"
 #include "transport/smtp/smtp.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 
 enum {
     DRAIN_MS = 30 * 1000, /* how long sends under way may take to end after SIGTERM */
@@ -52,8 +52,8 @@ struct daemon {
 
 static instant daemon_now(void *context)
 {
-    (void)context;
-    return clock_now();
+    const struct daemon *daemon = context;
+    return store_now(daemon->store);
 }
 
 /* --- the engine's ports ------------------------------------------------------------------------ */
@@ -83,21 +83,16 @@ static void port_probe(void *context, struct probe *probe)
     prober_start(daemon->prober, probe);
 }
 
-/* Where the store's file is; of another kind of store nothing is known. */
 static int64_t port_disk_free(void *context)
 {
     const struct daemon *daemon = context;
-    struct slice store = slice_from(daemon->config->store);
-    struct statvfs facts;
-    if (!slice_has_prefix(store, SLICE("sqlite:")) || statvfs(store.data + 7, &facts) != 0)
-        return -1;
-    return (int64_t)(facts.f_bavail * facts.f_frsize);
+    return store_free_bytes(daemon->store);
 }
 
 static void port_wake_at(void *context, instant at)
 {
     struct daemon *daemon = context;
-    instant now = clock_now();
+    instant now = daemon_now(daemon);
     if (at <= now) {
         event_active(daemon->run_event, EV_TIMEOUT, 0);
         return;
@@ -376,7 +371,7 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
     long mail_max = connections_max / MAIL_CONNECTIONS_ONE_IN > 0 ? connections_max / MAIL_CONNECTIONS_ONE_IN : 1;
     if (sends_mail(daemon->config) && connections_max > mail_max)
         connections_max -= mail_max;
-    struct http_settings http = { .now = daemon_now, .connections_max = connections_max };
+    struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = connections_max };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
     if (status == STATUS_OK)
         status = smtp_transport_new(daemon->loop, mail_max, &daemon->transports[TRANSPORT_SMTP], err);
@@ -404,6 +399,8 @@ static enum status open_api(struct daemon *daemon, struct error *err)
         .engine = daemon->engine,
         .engine_mailbox = daemon->mailbox,
         .seed = daemon->store->seed,
+        .now = daemon_now,
+        .context = daemon,
     };
     enum status status = api_new(&settings, &daemon->api, err);
     return status == STATUS_OK ? api_start(daemon->api, err) : status;

@@ -12,7 +12,7 @@
 struct daemon_settings {
     struct config *config;
     const char *config_path; /* read again on SIGHUP; NULL: there is none */
-    const struct store_backend *backends;
+    const struct store_backend *const *backends;
     bool init; /* makes a store, and the folders to it, where there is none */
     /* Called once when the API answers, with its port; may be NULL. */
     void (*on_ready)(void *context, int port);
@@ -23,9 +23,10 @@ struct daemon_settings {
  * What keeps a valid configuration from working: addresses that nothing may be sent to, certificates, keys and tokens that
  * are not there or are not that, a store of a kind that there is not. One line each; returns how many.
  */
-size_t daemon_problems(const struct config *config, const struct store_backend *backends, struct buffer *out);
+size_t daemon_problems(const struct config *config, const struct store_backend *const *backends, struct buffer *out);
 /* Whether there are none; `err` has the first. */
-enum status daemon_check(const struct config *config, const struct store_backend *backends, struct error *err) MUST_CHECK;
+enum status daemon_check(const struct config *config, const struct store_backend *const *backends,
+                         struct error *err) MUST_CHECK;
 
 /* main blocks SIGHUP, which ends a process without a handler; daemon_run lets it through when there is one. */
 void daemon_let_reload(void);

@@ -495,6 +495,7 @@ enum status writer_new(const struct writer_settings *settings, struct writer **r
     struct writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return error_set(err, STATUS_NO_MEMORY, "no memory for the writer");
+    assert(settings->store->ops->writers_max >= 1);
     writer->settings = *settings;
     pthread_mutex_init(&writer->measures_lock, NULL);
     writer->pending_last = &writer->pending_first;

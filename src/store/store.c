@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 /* OpenSSL 3 would rather have its EVP interface, which costs three times as much for inputs this small. */
@@ -22,34 +23,50 @@ static const unsigned char base32_values[256] = {
     ['R'] = 25, ['S'] = 26, ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
 };
 
-static enum status find_backend(const struct store_backend *backends, struct slice address,
-                                const struct store_backend **ret_backend, struct error *err)
+/* NULL: none. */
+static const struct store_backend *find_backend(const struct store_backend *const *backends, struct slice address)
 {
     assert(backends);
-    while (backends->scheme && !slice_has_prefix(address, slice_from(backends->scheme)))
+    while (*backends && !slice_has_prefix(address, slice_from((*backends)->scheme)))
         backends++;
-    *ret_backend = backends;
-    if (backends->scheme)
+    return *backends;
+}
+
+enum status store_address_check(const struct store_backend *const *backends, struct slice address, struct error *err)
+{
+    if (find_backend(backends, address))
         return STATUS_OK;
     return error_set(err, STATUS_UNSUPPORTED,
                      "store \"%.*s\" is of no kind that this version has; use sqlite:PATH or memory:", SLICE_ARG(address));
 }
 
-enum status store_check(const struct store_backend *backends, struct slice address, struct error *err)
-{
-    const struct store_backend *backend;
-    return find_backend(backends, address, &backend, err);
-}
-
-enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
-                       struct store **ret_store, struct error *err)
+enum status store_open(const struct store_backend *const *backends, struct slice address,
+                       const struct store_settings *settings, struct store **ret_store, struct error *err)
 {
     assert(settings && ret_store);
-    const struct store_backend *backend;
-    enum status status = find_backend(backends, address, &backend, err);
+    enum status status = store_address_check(backends, address, err);
     if (status != STATUS_OK)
         return status;
+    const struct store_backend *backend = find_backend(backends, address);
     return backend->open(slice_from_offset(address, strlen(backend->scheme)), settings, ret_store, err);
+}
+
+enum status store_look(const struct store_backend *const *backends, struct slice address, struct store **ret_store,
+                       struct error *err)
+{
+    assert(backends[0] && ret_store);
+    const struct store_backend *backend = find_backend(backends, address);
+    if (!backend)
+        return backends[0]->look(address, ret_store, err);
+    if (!backend->look)
+        return error_set(err, STATUS_UNSUPPORTED, "a %s store lives in the daemon, and nothing else can look at it",
+                         backend->scheme);
+    return backend->look(slice_from_offset(address, strlen(backend->scheme)), ret_store, err);
+}
+
+instant store_now(struct store *store)
+{
+    return store->ops->clock ? store->ops->clock(store) : clock_now();
 }
 
 static enum status visited(enum status status, struct error *err)

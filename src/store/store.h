@@ -395,9 +395,15 @@ struct job_filter {
     int64_t before_seq;                     /* the page's cursor: only smaller; 0: from the newest */
 };
 
+struct store_facts;
+struct store_space;
+struct trail_check;
+struct trail_reading;
+
 /* One table a backend. All calls report failures of the store itself; results of single operations are in the ops. */
 struct store_ops {
     const char *name;
+    int writers_max; /* so many threads may apply batches at once, each by a handle of its own; at least 1 */
 
     /* Closes and frees; all readers are closed before. */
     void (*close)(struct store *store);
@@ -416,7 +422,15 @@ struct store_ops {
     enum status (*tend)(struct store *store, instant now, struct error *err);
     /* The newest event, for who writes; NULL: nothing outlives the process. */
     struct trail_head (*head)(struct store *store);
-    enum status (*backup)(struct store *store, const char *path, struct error *err);
+    /* What time it is, the same for all who use the store; from any thread, without waiting. NULL: the machine's clock. */
+    instant (*clock)(struct store *store);
+    /* For who looks after the store, by the functions of inspect.h; NULL: not with this store. */
+    enum status (*space)(struct store *store, struct store_space *ret_space, struct error *err);
+    enum status (*facts)(struct store *store, struct store_facts *ret_facts, struct error *err);
+    enum status (*check)(struct store *store, struct error *err);
+    enum status (*verify)(struct store *store, const struct trail_reading *reading, struct trail_check *ret_check,
+                          struct error *err);
+    enum status (*backup)(struct store *store, const char *target, struct store_facts *ret_facts, struct error *err);
     enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
 
     void (*reader_close)(struct store_reader *reader);
@@ -468,6 +482,7 @@ struct store_ops {
 /* The common beginnings of every backend's handles. */
 struct store {
     const struct store_ops *ops;
+    const char *place; /* as the address names it, for people: the file; never with a password */
     uint64_t seed; /* this installation's own for ever: the seed of its jitter */
     instant newest_at;  /* of the events that were there when it was opened; INSTANT_NONE: none, or it is not known */
     int64_t shifted_ms; /* by so much waits and leases were moved, since the clock went back; 0: they were not */
@@ -477,18 +492,33 @@ struct store_reader {
     const struct store_ops *ops;
 };
 
-/* A way to open a store, by the start of its address. src/main.c has the table; only it names the backends. */
+/* A kind of store, by the start of its address. Only src/main.c names them, in a list that ends with NULL. */
 struct store_backend {
-    const char *scheme; /* "sqlite:"; NULL ends the table */
+    const char *scheme; /* "sqlite:" */
     enum status (*open)(struct slice place, const struct store_settings *settings, struct store **ret_store,
                         struct error *err);
+    /* As store_look; NULL: such a store lives in the process that opened it, and ends with it. */
+    enum status (*look)(struct slice place, struct store **ret_store, struct error *err);
+    const char *library; /* what it is made with, and which version is there; NULL: nothing of others */
+    const char *(*library_version)(void);
 };
 
 /* Whether there is a backend for an address; STATUS_UNSUPPORTED: none. */
-enum status store_check(const struct store_backend *backends, struct slice address, struct error *err) MUST_CHECK;
+enum status store_address_check(const struct store_backend *const *backends, struct slice address,
+                                struct error *err) MUST_CHECK;
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */
-enum status store_open(const struct store_backend *backends, struct slice address, const struct store_settings *settings,
-                       struct store **ret_store, struct error *err) MUST_CHECK;
+enum status store_open(const struct store_backend *const *backends, struct slice address,
+                       const struct store_settings *settings, struct store **ret_store, struct error *err) MUST_CHECK;
+/*
+ * From outside: a handle that locks nobody out and changes nothing, also while a daemon has the store open. It can be read,
+ * copied and looked at with inspect.h, and be closed; whether the store is there is said by these. An address of no known
+ * kind is the place of a store of the first kind. STATUS_UNSUPPORTED: such a store ends with the process that opened it.
+ */
+enum status store_look(const struct store_backend *const *backends, struct slice address, struct store **ret_store,
+                       struct error *err) MUST_CHECK;
+
+/* What time it is for the store. */
+instant store_now(struct store *store);
 
 /*
  * Calls `visit` for every lane, or for everything kept in a space, page by page. What it is given lives until it returns;

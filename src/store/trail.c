@@ -343,3 +343,39 @@ enum status trail_check_end(struct trail_check *check, const struct trail_head *
         return error_set(err, STATUS_CORRUPT, "no event is under the key; if it is new, start the daemon with it first");
     return STATUS_OK;
 }
+
+/* ---- a whole chain ---- */
+
+enum { FOLLOW_PAGE_EVENTS = 1000 };
+
+static enum status follow_event(struct trail_check *check, const struct trail_reading *reading,
+                                const struct trail_head *saved, const struct event *event, struct error *err)
+{
+    enum status status = trail_check_event(check, event, err);
+    if (status == STATUS_OK && event->number == saved->number && memcmp(event->hash, saved->hash, EVENT_HASH_BYTES) != 0)
+        status = error_set(err, STATUS_CORRUPT, "event %" PRId64 " is not the one that the store keeps as its head",
+                           event->number);
+    if (status == STATUS_OK && reading->visit)
+        status = reading->visit(reading->context, event, err);
+    return status;
+}
+
+enum status trail_follow(struct store_reader *reader, const struct trail_reading *reading, const struct trail_head *anchor,
+                         const struct trail_head *saved, struct trail_check *ret_check, struct error *err)
+{
+    assert(reader && anchor && saved);
+    size_t count = 0;
+    struct trail_check *check = ret_check;
+    trail_check_begin(check, reading->key, anchor, reading->expected, reading->expected_count);
+    enum status status = reading->begin ? reading->begin(reading->context, anchor, err) : STATUS_OK;
+    do {
+        struct arena memory = { 0 };
+        struct event *events;
+        if (status == STATUS_OK)
+            status = reader->ops->reader_events(reader, check->at.number, FOLLOW_PAGE_EVENTS, &memory, &events, &count, err);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+            status = follow_event(check, reading, saved, &events[i], err);
+        arena_release(&memory);
+    } while (status == STATUS_OK && count == FOLLOW_PAGE_EVENTS);
+    return status == STATUS_OK ? trail_check_end(check, saved, err) : status;
+}

@@ -68,7 +68,24 @@ void trail_check_begin(struct trail_check *check, const struct trail_key *key, c
                        const struct trail_head *expected, size_t expected_count);
 /* The next event. STATUS_CORRUPT: it is missing, or not what was written. STATUS_INVALID: its key is not known. */
 enum status trail_check_event(struct trail_check *check, const struct event *event, struct error *err) MUST_CHECK;
-/* `kept`: the head that the store has, number 0: none. STATUS_CORRUPT: the chain ends too early, or begins too late. */
+/* `saved`: the head that the store has, number 0: none. STATUS_CORRUPT: the chain ends too early, or begins too late. */
 enum status trail_check_end(struct trail_check *check, const struct trail_head *saved, struct error *err) MUST_CHECK;
+
+/* ---- a whole chain ---- */
+
+/* How a trail is to be followed; all of it may be left out. */
+struct trail_reading {
+    const struct trail_key *key;       /* the store's, if its events are under one */
+    const struct trail_head *expected; /* events that were noted earlier */
+    size_t expected_count;
+    /* Called with the newest event that was trimmed, number 0: none; then with each event that was found to be right. */
+    enum status (*begin)(void *context, const struct trail_head *anchor, struct error *err);
+    enum status (*visit)(void *context, const struct event *event, struct error *err);
+    void *context;
+};
+
+/* From the anchor to the last event that the reader finds, page by page. `saved` as of trail_check_end. */
+enum status trail_follow(struct store_reader *reader, const struct trail_reading *reading, const struct trail_head *anchor,
+                         const struct trail_head *saved, struct trail_check *ret_check, struct error *err) MUST_CHECK;
 
 #endif

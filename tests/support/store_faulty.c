@@ -130,12 +130,6 @@ static enum status faulty_sync(struct store *base, struct error *err)
     return status == STATUS_OK ? store->inner->ops->sync(store->inner, err) : status;
 }
 
-static enum status faulty_backup(struct store *base, const char *path, struct error *err)
-{
-    struct faulty_store *store = store_of(base);
-    return store->inner->ops->backup(store->inner, path, err);
-}
-
 static enum status faulty_reader(struct store *base, struct store_reader **ret_reader, struct error *err)
 {
     struct faulty_store *store = store_of(base);
@@ -280,11 +274,11 @@ static enum status faulty_reader_saved_list(struct store_reader *base, struct sl
 
 static const struct store_ops faulty_ops = {
     .name = "faulty",
+    .writers_max = 1,
     .close = faulty_close,
     .apply = faulty_apply,
     .outcome = faulty_outcome,
     .sync = faulty_sync,
-    .backup = faulty_backup,
     .reader = faulty_reader,
     .reader_close = faulty_reader_close,
     .reader_job = faulty_reader_job,

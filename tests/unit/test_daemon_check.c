@@ -13,11 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct store_backend backends[] = {
-    { "sqlite:", store_sqlite_open },
-    { "memory:", store_memory_open },
-    { NULL, NULL },
-};
+static const struct store_backend *const backends[] = { &store_sqlite_backend, &store_memory_backend, NULL };
 
 /* All that is said about a configuration. To be freed. */
 static char *said_of(struct slice text)

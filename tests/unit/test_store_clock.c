@@ -1,5 +1,6 @@
 /* A store that is opened earlier than it was used: what was left to wait for is still left, and is moved once. */
 #include "store/sqlite/sqlite.h"
+#include "support/store_look.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/store_recount.h"
@@ -120,7 +121,7 @@ static void what_was_left_is_still_left(void **state)
         store->ops->close(store);
         struct trail_check chain;
         struct error err = { STATUS_OK, "" };
-        check(store_sqlite_verify(path, &chain, &err) == STATUS_OK, "%s", err.text);
+        check(look_verify(path, NULL, &chain, &err) == STATUS_OK, "%s", err.text);
     }
 }
 

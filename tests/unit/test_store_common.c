@@ -1,6 +1,8 @@
 /* What all stores share: keys, ids, digests, the chain, ranks, opening; and the store that fails on demand. */
 #include "support/store_fixture.h"
 
+#include "base/clock.h"
+#include "store/inspect.h"
 #include "store/memory/memory.h"
 #include "support/store_faulty.h"
 
@@ -179,11 +181,13 @@ static enum status place_open(struct slice place, const struct store_settings *s
     return error_set(err, STATUS_BUSY, "held");
 }
 
-static const struct store_backend backends[] = {
-    { "memory:", store_memory_open },
-    { "place:", place_open },
-    { 0 },
-};
+static enum status place_look(struct slice place, struct store **ret_store, struct error *err)
+{
+    return place_open(place, NULL, ret_store, err);
+}
+
+static const struct store_backend place_backend = { .scheme = "place:", .open = place_open, .look = place_look };
+static const struct store_backend *const backends[] = { &place_backend, &store_memory_backend, NULL };
 
 static void an_address_finds_its_store(void **state)
 {
@@ -200,6 +204,65 @@ static void an_address_finds_its_store(void **state)
     assert_string_equal(opened, "a/b:c");
     assert_string_equal(err.text, "held");
     assert_null(store);
+}
+
+/* `--store FILE` needs no scheme, and what ends with the daemon is not looked for on a disk. */
+static void a_store_is_looked_at_by_its_address(void **state)
+{
+    static const struct { const char *address, *place; } cases[] = {
+        { "place:a/b", "a/b" }, { "a/b", "a/b" }, { "./place:a", "./place:a" }, { "other:a", "other:a" },
+    };
+    struct store *store = NULL;
+    struct error err = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(store_look(backends, slice_from(cases[i].address), &store, &err), STATUS_BUSY);
+        assert_string_equal(opened, cases[i].place);
+    }
+    opened[0] = '\0';
+    assert_int_equal(store_look(backends, SLICE("memory:"), &store, &err), STATUS_UNSUPPORTED);
+    assert_string_equal(err.text, "a memory: store lives in the daemon, and nothing else can look at it");
+    assert_string_equal(opened, "");
+    assert_null(store);
+}
+
+/* Nobody who looks after a store asks which kind it is: what it cannot do it says. */
+static void what_a_store_cannot_do_is_said(void **state)
+{
+    static const struct trail_reading plain;
+    struct store_settings settings = { 0 };
+    struct store *store = NULL;
+    struct store_space space = { .bytes = 7, .log_bytes = 7, .free_bytes = 7 };
+    struct store_facts facts;
+    struct trail_check chain;
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(store_open(backends, SLICE("memory:"), &settings, &store, &err), STATUS_OK);
+    assert_int_equal(store_space(store, &space, &err), STATUS_OK);
+    assert_true(space.bytes == -1 && space.log_bytes == -1 && space.free_bytes == -1 && space.folder[0] == '\0');
+    assert_int_equal(store_free_bytes(store), -1);
+    assert_int_equal(store_facts(store, &facts, &err), STATUS_UNSUPPORTED);
+    assert_int_equal(store_check(store, &err), STATUS_UNSUPPORTED);
+    assert_int_equal(store_verify(store, &plain, &chain, &err), STATUS_UNSUPPORTED);
+    assert_int_equal(store_backup(store, "nowhere", &facts, &err), STATUS_UNSUPPORTED);
+    assert_string_equal(err.text, "not with this store: one of kind \"memory\" cannot be backed up");
+    store->ops->close(store);
+}
+
+static instant its_clock(struct store *store)
+{
+    return store->newest_at;
+}
+
+static void the_clock_is_the_stores_where_it_has_one(void **state)
+{
+    static const struct store_ops ops = { .clock = its_clock }, none = { .name = "none" };
+    struct store store = { .ops = &ops, .newest_at = 4711 };
+    (void)state;
+    assert_int_equal(store_now(&store), 4711);
+    store.ops = &none;
+    instant before = clock_now(), now = store_now(&store);
+    assert_true(now >= before && now <= clock_now());
 }
 
 static void an_unknown_address_is_told(void **state)
@@ -319,7 +382,6 @@ static void every_read_can_fail(void **state)
             ops->reader_close(second);
     }
     assert_int_equal(store_faulty_count(store, FAULTY_READ), 19);
-    assert_int_equal(ops->backup(store, "nowhere", &err), STATUS_UNSUPPORTED); /* handed on */
     ops->reader_close(reader);
     ops->close(store);
     arena_release(&memory);
@@ -414,6 +476,9 @@ int main(void)
         cmocka_unit_test(ranks_age),
         cmocka_unit_test(event_types_have_names),
         cmocka_unit_test(an_address_finds_its_store),
+        cmocka_unit_test(a_store_is_looked_at_by_its_address),
+        cmocka_unit_test(what_a_store_cannot_do_is_said),
+        cmocka_unit_test(the_clock_is_the_stores_where_it_has_one),
         cmocka_unit_test(an_unknown_address_is_told),
         cmocka_unit_test(the_nth_call_fails),
         cmocka_unit_test(every_read_can_fail),

@@ -2,6 +2,7 @@
  * A file that cannot be used as a store: each way to open one says what the file is not, and what to do.
  */
 #include "store/sqlite/sqlite.h"
+#include "support/store_look.h"
 #include "support/check.h"
 #include "support/folder.h"
 
@@ -36,20 +37,20 @@ static enum status open_store(const char *path, struct error *err)
 
 static enum status read_facts(const char *path, struct error *err)
 {
-    struct store_sqlite_facts facts;
-    return store_sqlite_facts(path, true, &facts, err);
+    struct store_facts facts;
+    return look_facts(path, &facts, err);
 }
 
 static enum status verify(const char *path, struct error *err)
 {
     struct trail_check chain;
-    return store_sqlite_verify(path, &chain, err);
+    return look_verify(path, NULL, &chain, err);
 }
 
 static enum status open_reader(const char *path, struct error *err)
 {
     struct store_reader *reader;
-    enum status status = store_sqlite_reader(path, &reader, err);
+    enum status status = look_reader(path, &reader, err);
     if (status == STATUS_OK)
         reader->ops->reader_close(reader);
     return status;
@@ -59,7 +60,8 @@ static enum status back_up(const char *path, struct error *err)
 {
     char target[PATH_MAX + 8];
     snprintf(target, sizeof target, "%s.copy", path);
-    enum status status = store_sqlite_backup_file(path, target, err);
+    struct store_facts facts;
+    enum status status = look_backup(path, target, &facts, err);
     unlink(target);
     return status;
 }

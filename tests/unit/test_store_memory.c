@@ -44,6 +44,7 @@
 #define names_pop scarce_names_pop
 #define names_release scarce_names_release
 #define names_remove scarce_names_remove
+#define store_memory_backend scarce_store_memory_backend
 #define store_memory_open scarce_store_memory_open
 #define tree_add scarce_tree_add
 #define tree_after scarce_tree_after

@@ -1,5 +1,6 @@
 /* Where a new store may be made, and what is left of one whose files were moved, deleted, replaced or cut under it. */
 #include "store/sqlite/sqlite.h"
+#include "support/store_look.h"
 #include "support/check.h"
 #include "support/folder.h"
 
@@ -143,13 +144,13 @@ static enum status add(struct store *store, int number, struct error *err)
 
 static int64_t jobs_in(const char *path)
 {
-    struct store_sqlite_facts facts;
+    struct store_facts facts;
     struct error err = { STATUS_OK, "" };
     struct store *store;
     if (open_at(path, STORE_MAKE_IN_EMPTY_FOLDER, &store, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     store->ops->close(store);
-    assert_int_equal(store_sqlite_facts(path, false, &facts, &err), STATUS_OK);
+    assert_int_equal(look_facts(path, &facts, &err), STATUS_OK);
     return facts.pending;
 }
 

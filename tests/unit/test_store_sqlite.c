@@ -1,4 +1,5 @@
 /* What only the SQLite store promises: files, locks, crashes, migrations, backups. The rest is in test_store_contract.c. */
+#include "store/inspect.h"
 #include "store/sqlite/schema.h"
 #include "support/store_recount.h"
 #include "support/store_script.h"
@@ -540,13 +541,14 @@ static void test_backup(void **state)
     struct error err = { STATUS_OK, "" };
     char path[PATH_BYTES];
     unsigned char mine[RECOUNT_DIGEST_BYTES], copied[RECOUNT_DIGEST_BYTES];
+    struct store_facts facts;
     reopen(f);
     script_run(f->store, 0, 9);
     snprintf(path, sizeof path, "%s/copy.db", f->folder);
-    assert_int_equal(f->store->ops->backup(f->store, path, &err), STATUS_OK);
+    assert_int_equal(store_backup(f->store, path, &facts, &err), STATUS_OK);
     assert_int_equal(mode_of(path), 0600);
     assert_true(recount_digest(f->path, mine));
-    assert_int_equal(f->store->ops->backup(f->store, path, &err), STATUS_CONFLICT); /* never over another */
+    assert_int_equal(store_backup(f->store, path, &facts, &err), STATUS_CONFLICT); /* never over another */
     script_run(f->store, 9, 10);
 
     struct store *copy = NULL;
@@ -557,7 +559,7 @@ static void test_backup(void **state)
     assert_true(copy->seed == f->store->seed);
     script_run(copy, 9, SCRIPT_BATCHES);
     copy->ops->close(copy);
-    assert_int_equal(f->store->ops->backup(f->store, "/proc/nowhere/copy.db", &err), STATUS_IO);
+    assert_int_equal(store_backup(f->store, "/proc/nowhere/copy.db", &facts, &err), STATUS_IO);
 }
 
 /* ---- Many ---- */

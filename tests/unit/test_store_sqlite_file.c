@@ -1,10 +1,12 @@
 /* Looking at a SQLite store from outside, while it is open and after. */
 #include "store/sqlite/sqlite.h"
+#include "support/store_look.h"
 #include "support/store_fixture.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct files {
@@ -51,10 +53,10 @@ static void test_facts_beside_the_writer(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_facts facts;
+    struct store_facts facts;
     struct error err = { 0 };
     fill(f);
-    assert_int_equal(store_sqlite_facts(files.store, true, &facts, &err), STATUS_OK);
+    assert_int_equal(look_facts(files.store, &facts, &err), STATUS_OK);
     assert_int_equal(facts.schema_version, store_sqlite_schema_version());
     assert_int_equal(facts.pending, 2);
     assert_int_equal(facts.running, 0);
@@ -63,7 +65,36 @@ static void test_facts_beside_the_writer(void **state)
     assert_int_equal(facts.event_first, 1);
     assert_int_equal(facts.event_last, newest_event(f));
     assert_true(facts.bytes > 0);
-    assert_int_equal(store_sqlite_quick_check(files.store, &err), STATUS_OK);
+    assert_int_equal(facts.schema_newest, facts.schema_version);
+    assert_null(facts.unwritable);
+    assert_int_equal(look_check(files.store, &err), STATUS_OK);
+}
+
+/* Asked of the open store, as the daemon does, and of one that is not there yet, as doctor does. */
+static void test_space(void **state)
+{
+    struct store_fixture *f = *state;
+    struct files files = files_of(f);
+    struct store_space space, other;
+    struct stat file;
+    struct error err = { 0 };
+    fill(f);
+    assert_int_equal(store_space(f->store, &space, &err), STATUS_OK);
+    assert_int_equal(stat(files.store, &file), 0);
+    assert_int_equal(space.bytes, file.st_size);
+    assert_true(space.log_bytes > 0 && space.free_bytes > 0 && space.folder_writable);
+    assert_string_equal(space.folder, f->place.folder);
+
+    static const struct store_backend *const backends[] = { &store_sqlite_backend, NULL };
+    struct store *absent;
+    char path[400];
+    snprintf(path, sizeof path, "sqlite:%s/not/yet/there.db", f->place.folder);
+    assert_int_equal(store_look(backends, slice_from(path), &absent, &err), STATUS_OK);
+    assert_int_equal(store_space(absent, &other, &err), STATUS_OK);
+    assert_true(other.bytes == -1 && other.log_bytes == -1 && other.free_bytes > 0);
+    assert_string_equal(other.folder, f->place.folder);
+    assert_string_equal(absent->place, path + strlen("sqlite:"));
+    absent->ops->close(absent);
 }
 
 static void test_chain_holds(void **state)
@@ -73,10 +104,10 @@ static void test_chain_holds(void **state)
     struct trail_check chain;
     struct error err = { 0 };
     size_t count;
-    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.store, NULL, &chain, &err), STATUS_OK);
     assert_true(chain.at.number < chain.first);
     fill(f);
-    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.store, NULL, &chain, &err), STATUS_OK);
     struct event *events = read_events(f, 0, &count);
     assert_int_equal(chain.first, 1);
     assert_int_equal(chain.at.number, (int64_t)count);
@@ -95,13 +126,13 @@ static void test_chain_over_pages_and_after_a_trim(void **state)
         put(f, id);
         fixture_forget(f);
     }
-    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.store, NULL, &chain, &err), STATUS_OK);
     assert_int_equal(chain.at.number, 1100);
     f->now += DAY_MS;
     struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now, .max = 70 } };
     assert_run(f, &trim, STATUS_OK);
     assert_int_equal(trim.trim.ret_deleted, 70);
-    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.store, NULL, &chain, &err), STATUS_OK);
     assert_int_equal(chain.first, 71);
     assert_int_equal(chain.at.number, 1101); /* one tells of the trim */
 }
@@ -121,18 +152,19 @@ static void test_tampering_after_a_trim_shows(void **state)
     struct store_fixture *f = *state;
     struct files files = files_of(f);
     struct trail_check chain;
+    struct store_facts copied;
     struct error err = { 0 };
     fill(f);
     f->now += DAY_MS;
     struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now, .max = 3 } };
     assert_run(f, &trim, STATUS_OK);
-    assert_int_equal(store_sqlite_verify(files.store, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.store, NULL, &chain, &err), STATUS_OK);
     assert_int_equal(chain.first, 4);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         print_message("%s\n", cases[i].name);
-        assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+        assert_int_equal(look_backup(files.store, files.copy, &copied, &err), STATUS_OK);
         tamper(files.copy, cases[i].sql);
-        assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
+        assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_CORRUPT);
         assert_string_equal(err.text, cases[i].reported);
         assert_int_equal(unlink(files.copy), 0);
     }
@@ -144,7 +176,7 @@ static void test_stores_of_other_versions(void **state)
     struct store_fixture *f = *state;
     struct files files = files_of(f);
     struct trail_check chain;
-    struct store_sqlite_facts facts;
+    struct store_facts facts, copied;
     struct error err = { 0 };
     static char sql[1 << 20];
     FILE *file = fopen("tests/support/store_v1.sql", "rb");
@@ -152,15 +184,15 @@ static void test_stores_of_other_versions(void **state)
     sql[fread(sql, 1, sizeof sql - 1, file)] = '\0';
     fclose(file);
     tamper(files.copy, sql);
-    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_OK);
+    assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_OK);
     assert_int_equal(facts.schema_version, 1);
-    assert_int_equal(store_sqlite_quick_check(files.copy, &err), STATUS_OK);
-    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
+    assert_int_equal(look_check(files.copy, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_OK);
     assert_int_equal(chain.at.number, facts.event_last);
-    assert_int_equal(store_sqlite_backup_file(files.copy, files.third, &err), STATUS_OK);
-    assert_int_equal(store_sqlite_verify(files.third, &chain, &err), STATUS_OK);
+    assert_int_equal(look_backup(files.copy, files.third, &copied, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.third, NULL, &chain, &err), STATUS_OK);
     tamper(files.copy, "PRAGMA user_version = 99");
-    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_UNSUPPORTED);
+    assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "use a newer program"));
 }
 
@@ -182,11 +214,12 @@ static void test_tampering_shows(void **state)
     fill(f);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trail_check chain;
+        struct store_facts copied;
         struct error err = { 0 };
         print_message("%s\n", cases[i].name);
-        assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+        assert_int_equal(look_backup(files.store, files.copy, &copied, &err), STATUS_OK);
         tamper(files.copy, cases[i].sql);
-        assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_CORRUPT);
+        assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_CORRUPT);
         assert_string_equal(err.text, cases[i].reported);
         assert_int_equal(unlink(files.copy), 0);
     }
@@ -196,23 +229,22 @@ static void test_backup(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_facts before, copied;
+    struct store_facts before, copied;
     struct trail_check chain;
     struct error err = { 0 };
     char beside[320];
     fill(f);
-    assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_OK);
+    assert_int_equal(look_backup(files.store, files.copy, &copied, &err), STATUS_OK);
     put(f, "later");
-    assert_int_equal(store_sqlite_facts(files.copy, false, &copied, &err), STATUS_OK);
     snprintf(beside, sizeof beside, "%s-wal", files.copy);
     assert_int_not_equal(access(beside, F_OK), 0);
-    assert_int_equal(store_sqlite_facts(files.store, true, &before, &err), STATUS_OK);
+    assert_int_equal(look_facts(files.store, &before, &err), STATUS_OK);
     assert_int_equal(copied.pending, 2);
     assert_int_equal(before.pending, 3);
-    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_OK);
+    assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_OK);
     assert_int_equal(chain.at.number, copied.event_last);
-    assert_int_equal(store_sqlite_backup_file(files.store, files.copy, &err), STATUS_CONFLICT);
-    assert_int_equal(store_sqlite_facts(files.copy, false, &before, &err), STATUS_OK);
+    assert_int_equal(look_backup(files.store, files.copy, &before, &err), STATUS_CONFLICT);
+    assert_int_equal(look_facts(files.copy, &before, &err), STATUS_OK);
     assert_int_equal(before.event_last, copied.event_last);
 }
 
@@ -304,26 +336,26 @@ static void test_what_is_no_store(void **state)
 {
     struct store_fixture *f = *state;
     struct files files = files_of(f);
-    struct store_sqlite_facts facts;
+    struct store_facts facts, copied;
     struct trail_check chain;
     struct error err = { 0 };
-    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_NOT_FOUND);
-    assert_int_equal(store_sqlite_verify(files.copy, &chain, &err), STATUS_NOT_FOUND);
-    assert_int_equal(store_sqlite_quick_check(files.copy, &err), STATUS_NOT_FOUND);
-    assert_int_equal(store_sqlite_backup_file(files.copy, files.store, &err), STATUS_NOT_FOUND);
+    assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_NOT_FOUND);
+    assert_int_equal(look_verify(files.copy, NULL, &chain, &err), STATUS_NOT_FOUND);
+    assert_int_equal(look_check(files.copy, &err), STATUS_NOT_FOUND);
+    assert_int_equal(look_backup(files.copy, files.store, &copied, &err), STATUS_NOT_FOUND);
     tamper(files.copy, "CREATE TABLE other (x)");
-    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_INVALID);
+    assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_INVALID);
     assert_int_equal(unlink(files.copy), 0);
     FILE *file = fopen(files.copy, "w");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_INVALID);
+    assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_INVALID);
     file = fopen(files.copy, "w");
     assert_non_null(file);
     for (int i = 0; i < 1000; i++)
         fputs("this is not a database ", file);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(store_sqlite_facts(files.copy, true, &facts, &err), STATUS_CORRUPT);
+    assert_int_equal(look_facts(files.copy, &facts, &err), STATUS_CORRUPT);
 }
 
 int main(void)
@@ -337,7 +369,7 @@ int main(void)
 #name, name, fixture_setup, fixture_teardown, &sqlite                                                               \
     }
     const struct CMUnitTest tests[] = {
-        TEST(test_facts_beside_the_writer), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
+        TEST(test_facts_beside_the_writer), TEST(test_space), TEST(test_chain_holds), TEST(test_chain_over_pages_and_after_a_trim),
         TEST(test_tampering_after_a_trim_shows), TEST(test_stores_of_other_versions),
         TEST(test_tampering_shows),         TEST(test_backup),      TEST(test_what_is_no_store),
         TEST(test_a_changed_payload_shows), TEST(test_a_question_needs_no_payload), TEST(test_digests_of_older_versions),

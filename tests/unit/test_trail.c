@@ -5,6 +5,7 @@
  *   INSIST_TRAIL_CHANGES=10000 build/tests/test_trail     as many random changes, from seed INSIST_TRAIL_SEED
  */
 #include "store/sqlite/sqlite.h"
+#include "support/store_look.h"
 #include "support/check.h"
 #include "support/folder.h"
 
@@ -105,9 +106,9 @@ static enum status verify(const char *path, const char *key, const struct trail_
                           struct trail_check *ret_check, struct error *err)
 {
     struct trail_key made;
-    struct store_sqlite_trail trail = { .key = *key ? &made : NULL, .expected = expected, .expected_count = count };
+    struct trail_reading reading = { .key = *key ? &made : NULL, .expected = expected, .expected_count = count };
     trail_key_init(&made, slice_from(key));
-    return store_sqlite_trail(path, &trail, ret_check, err);
+    return look_verify(path, &reading, ret_check, err);
 }
 
 static struct trail_head head_of(const char *path, const char *key)

@@ -1,9 +1,9 @@
 #include "api/call/shared.h"
 
 #include "base/log.h"
+#include "store/inspect.h"
 
 #include <event2/event.h>
-#include <sys/statvfs.h>
 
 enum { DISK_CHECK_EVERY_MS = 1000 };
 
@@ -20,17 +20,13 @@ void api_may_end(struct api *api)
 
 static void check_disk(struct api *api)
 {
-    struct statvfs facts;
     instant now = api_now(api);
-    struct slice store = slice_from(api->config->store);
     if (now < api->disk.checked_at + DISK_CHECK_EVERY_MS && now >= api->disk.checked_at)
         return;
     api->disk.checked_at = now;
-    if (!slice_has_prefix(store, SLICE("sqlite:")))
-        return;
-    if (statvfs(store.data + 7, &facts) != 0)
-        return; /* the store itself will say what is wrong with its file */
-    int64_t free_bytes = (int64_t)(facts.f_bavail * facts.f_frsize);
+    int64_t free_bytes = store_free_bytes(api->settings.store);
+    if (free_bytes < 0)
+        return; /* the store itself will say what is wrong with it */
     bool low = free_bytes < api->config->disk_free_bytes;
     if (low != api->disk.low)
         log_event(low ? LOG_ERROR : LOG_INFO, low ? "disk_low" : "disk_ok", FIELD_INT("free_bytes", free_bytes));

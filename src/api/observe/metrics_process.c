@@ -3,6 +3,7 @@
  */
 #include "api/call/shared.h"
 #include "api/observe/metrics.h"
+#include "store/inspect.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,12 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STAT_BYTES_MAX = 1024, STORE_PATH_BYTES_MAX = 4096 };
+enum { STAT_BYTES_MAX = 1024 };
 
 static double seconds_of(struct timeval time)
 {
@@ -98,37 +97,30 @@ double metrics_process_max_fds(const struct metrics_scene *scene)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (double)limit.rlim_cur : NAN;
 }
 
-/* Where the store's file is; false: it has none. */
-static bool store_path(const struct metrics_scene *scene, const char *suffix, char ret_path[STORE_PATH_BYTES_MAX])
+static struct store_space space_of(const struct metrics_scene *scene)
 {
-    struct slice store = slice_from(scene->api->config->store), scheme = SLICE("sqlite:");
-    if (!slice_has_prefix(store, scheme))
-        return false;
-    int len = snprintf(ret_path, STORE_PATH_BYTES_MAX, "%s%s", store.data + scheme.len, suffix);
-    return len > 0 && len < STORE_PATH_BYTES_MAX;
+    struct store_space space;
+    if (store_space(scene->api->settings.store, &space, NULL) != STATUS_OK)
+        space.free_bytes = -1;
+    return space;
 }
 
-static double size_of(const struct metrics_scene *scene, const char *suffix)
+static double known(int64_t bytes)
 {
-    char path[STORE_PATH_BYTES_MAX];
-    struct stat facts;
-    return store_path(scene, suffix, path) && stat(path, &facts) == 0 ? (double)facts.st_size : NAN;
+    return bytes >= 0 ? (double)bytes : NAN;
 }
 
 double metrics_store_bytes(const struct metrics_scene *scene)
 {
-    return size_of(scene, "");
+    return known(space_of(scene).bytes);
 }
 
 double metrics_store_wal_bytes(const struct metrics_scene *scene)
 {
-    return size_of(scene, "-wal");
+    return known(space_of(scene).log_bytes);
 }
 
 double metrics_disk_free(const struct metrics_scene *scene)
 {
-    char path[STORE_PATH_BYTES_MAX];
-    struct statvfs facts;
-    bool known = store_path(scene, "", path) && statvfs(path, &facts) == 0;
-    return known ? (double)facts.f_bavail * (double)facts.f_frsize : NAN;
+    return known(space_of(scene).free_bytes);
 }

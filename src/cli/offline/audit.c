@@ -5,8 +5,7 @@
 #include "cli/offline/configuration.h"
 #include "cli/options.h"
 #include "cli/talk/lines.h"
-#include "store/sqlite/sqlite.h"
-#include "store/trail.h"
+#include "store/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,7 +168,7 @@ static enum status lines_read(struct reading *reading, struct lines *lines, stru
     return status;
 }
 
-/* Checks a file of such lines, "-": standard input. As store_sqlite_trail. */
+/* Checks a file of such lines, "-": standard input. As store_verify. */
 static enum status audit_file_verify(const char *path, const struct trail_key *key, const struct trail_head *expected,
                               size_t expected_count, struct trail_check *ret_check, struct error *err)
 {
@@ -203,7 +202,7 @@ struct audit {
     const struct cli *cli;
     const char *file, *out;
     struct config *config;
-    const char *path; /* of the store */
+    struct store *store; /* NULL: a file is verified */
     struct trail_key key;
     bool key_set;
     struct trail_head expected[TRAIL_EXPECTED_MAX];
@@ -259,11 +258,11 @@ static int verify(struct audit *audit)
     struct error err;
     struct buffer out;
     const struct trail_key *key = audit->key_set ? &audit->key : NULL;
-    struct store_sqlite_trail trail = { .key = key, .expected = audit->expected, .expected_count = audit->expected_count };
-    const char *place = audit->file ? audit->file : audit->path;
+    struct trail_reading reading = { .key = key, .expected = audit->expected, .expected_count = audit->expected_count };
+    const char *place = audit->file ? audit->file : audit->store->place;
     enum status status = audit->file
                              ? audit_file_verify(audit->file, key, audit->expected, audit->expected_count, &check, &err)
-                             : store_sqlite_trail(audit->path, &trail, &check, &err);
+                             : store_verify(audit->store, &reading, &check, &err);
     if (status == STATUS_CORRUPT)
         return cli_fail(EXIT_FAILED, "%s: %s; events from there on prove nothing", place, err.text);
     if (status == STATUS_NOT_FOUND)
@@ -313,9 +312,9 @@ static enum status export_event(void *context, const struct event *event, struct
 static int export(struct audit *audit)
 {
     struct exporting exporting = { .descriptor = STDOUT_FILENO };
-    struct store_sqlite_trail trail = { .key = audit->key_set ? &audit->key : NULL, .expected = audit->expected,
-                                        .expected_count = audit->expected_count, .begin = export_begin,
-                                        .visit = export_event, .context = &exporting };
+    struct trail_reading reading = { .key = audit->key_set ? &audit->key : NULL, .expected = audit->expected,
+                                     .expected_count = audit->expected_count, .begin = export_begin,
+                                     .visit = export_event, .context = &exporting };
     struct trail_check check;
     struct error err;
     if (audit->file)
@@ -325,7 +324,7 @@ static int export(struct audit *audit)
     if (exporting.descriptor < 0)
         return cli_fail(EXIT_USAGE, "cannot make %s: %s", audit->out, strerror(errno));
     buffer_init(&exporting.out, SIZE_MAX / 4);
-    enum status status = store_sqlite_trail(audit->path, &trail, &check, &err);
+    enum status status = store_verify(audit->store, &reading, &check, &err);
     struct error ignored;
     enum status flushed = export_flush(&exporting, 0, status == STATUS_OK ? &err : &ignored);
     buffer_release(&exporting.out);
@@ -335,7 +334,7 @@ static int export(struct audit *audit)
         close(exporting.descriptor);
     if (status == STATUS_OK && flushed == STATUS_OK)
         return EXIT_DONE;
-    return cli_fail(EXIT_FAILED, "%s: %s; what was written ends before that", audit->path, err.text);
+    return cli_fail(EXIT_FAILED, "%s: %s; what was written ends before that", audit->store->place, err.text);
 }
 
 /* ---- the command ---- */
@@ -372,14 +371,15 @@ int command_audit(struct cli *cli)
         code = configuration_load(config, &audit.config);
     if (code != EXIT_DONE)
         return code;
-    audit.path = configuration_sqlite_path(audit.config);
     audit.key_set = audit.config->audit_key != NULL;
     if (audit.key_set)
         trail_key_init(&audit.key, slice_from(audit.config->audit_key));
-    if (!audit.path && !audit.file)
-        code = cli_fail(EXIT_USAGE, "store %s is no file; only sqlite: stores are", audit.config->store);
-    else
+    if (!audit.file || exports)
+        code = configuration_look(audit.config, &audit.store);
+    if (code == EXIT_DONE)
         code = exports ? export(&audit) : verify(&audit);
+    if (audit.store)
+        audit.store->ops->close(audit.store);
     config_unref(audit.config);
     return code;
 }

@@ -3,13 +3,11 @@
 #include "cli/commands.h"
 #include "cli/offline/configuration.h"
 #include "cli/options.h"
-#include "store/sqlite/sqlite.h"
+#include "store/inspect.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
-static void append_facts(const struct cli *cli, const char *target, const struct store_sqlite_facts *facts,
-                         struct buffer *out)
+static void append_facts(const struct cli *cli, const char *target, const struct store_facts *facts, struct buffer *out)
 {
     char size[UNITS_TEXT_BYTES];
     if (!cli->json) {
@@ -34,22 +32,19 @@ static void append_facts(const struct cli *cli, const char *target, const struct
     buffer_append_byte(out, '\n');
 }
 
-static int back_up(const struct cli *cli, const char *path, const char *target)
+static int back_up(const struct cli *cli, struct store *store, const char *target)
 {
-    struct store_sqlite_facts facts;
+    struct store_facts facts;
     struct error err;
     struct buffer out;
-    enum status status = store_sqlite_backup_file(path, target, &err);
+    enum status status = store_backup(store, target, &facts, &err);
     if (status == STATUS_NOT_FOUND)
         return cli_fail(EXIT_FAILED, "%s; run it in the folder that the daemon runs in, or name its configuration with -c",
                         err.text);
     if (status == STATUS_CONFLICT)
         return cli_fail(EXIT_FAILED, "%s", err.text);
     if (status != STATUS_OK)
-        return cli_fail(EXIT_FAILED, "%s: %s", path, err.text);
-    status = store_sqlite_facts(target, false, &facts, &err);
-    if (status != STATUS_OK)
-        return cli_fail(EXIT_FAILED, "the backup %s cannot be read again: %s", target, err.text);
+        return cli_fail(EXIT_FAILED, "%s: %s", store->place, err.text);
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     append_facts(cli, target, &facts, &out);
     int code = cli_print(&out, EXIT_DONE);
@@ -59,16 +54,22 @@ static int back_up(const struct cli *cli, const char *path, const char *target)
 
 int command_backup(struct cli *cli)
 {
-    const char *config = NULL;
-    char *path = NULL;
-    const struct option_row rows[] = { { "config", 'c', &config, NULL }, { NULL, '\0', NULL, NULL } };
+    const char *path = NULL;
+    struct config *config = NULL;
+    struct store *store = NULL;
+    const struct option_row rows[] = { { "config", 'c', &path, NULL }, { NULL, '\0', NULL, NULL } };
     if (!command_options(cli, rows, 1))
         return cli->code;
     if (cli->arguments.count == 0)
         return cli_usage("backup", "name the file to write");
-    int code = configuration_store_file(config, &path);
-    if (code == EXIT_DONE)
-        code = back_up(cli, path, cli->arguments.items[0]);
-    free(path);
+    int code = configuration_load(path, &config);
+    if (code != EXIT_DONE)
+        return code;
+    code = configuration_look(config, &store);
+    if (code == EXIT_DONE) {
+        code = back_up(cli, store, cli->arguments.items[0]);
+        store->ops->close(store);
+    }
+    config_unref(config);
     return code;
 }

@@ -34,26 +34,11 @@ int configuration_load(const char *given, struct config **ret_config)
                     path ? path : "the built-in configuration");
 }
 
-const char *configuration_sqlite_path(const struct config *config)
+int configuration_look(const struct config *config, struct store **ret_store)
 {
-    static const char scheme[] = "sqlite:";
-    return strncmp(config->store, scheme, sizeof scheme - 1) == 0 ? config->store + sizeof scheme - 1 : NULL;
-}
-
-int configuration_store_file(const char *given, char **ret_path)
-{
-    struct config *config = NULL;
-    int code = configuration_load(given, &config);
-    if (code != EXIT_DONE)
-        return code;
-    const char *path = configuration_sqlite_path(config);
-    *ret_path = path ? strdup(path) : NULL;
-    if (!path)
-        code = cli_fail(EXIT_USAGE, "store %s is no file; only sqlite: stores are", config->store);
-    else if (!*ret_path)
-        code = cli_fail(EXIT_FAILED, "no memory for the path");
-    config_unref(config);
-    return code;
+    struct error err;
+    enum status status = store_look(store_backends, slice_from(config->store), ret_store, &err);
+    return status == STATUS_OK ? EXIT_DONE : cli_fail(EXIT_USAGE, "%s", err.text);
 }
 
 /* ---- policies ---- */

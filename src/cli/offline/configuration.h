@@ -17,15 +17,12 @@ enum status configuration_read(const char *path, struct config **ret_config) MUS
 /* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */
 int configuration_load(const char *given, struct config **ret_config);
 
-/* The file of the configured SQLite store, pointing into the configuration; NULL: the store is of another kind. */
-const char *configuration_sqlite_path(const struct config *config);
-
 /* As it stands in a URL: "127.0.0.1:7878", "[::1]:7878". `port` is the one that was got, which may not be the address's. */
 enum { LISTEN_TEXT_BYTES = 300 };
 void listen_format(const struct listen_address *address, int port, char ret_text[LISTEN_TEXT_BYTES]);
 
-/* The file of the store in one step. EXIT_DONE, or a code after its message; free the path. */
-int configuration_store_file(const char *given, char **ret_path);
+/* The configured store, looked at from outside: close it. EXIT_DONE, or a code after its message. */
+int configuration_look(const struct config *config, struct store **ret_store);
 
 /* ---- The policy that --policy and -c name. ---- */
 

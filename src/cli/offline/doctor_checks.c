@@ -3,18 +3,16 @@
 #include "base/units.h"
 #include "cli/offline/configuration.h"
 #include "cli/offline/doctor.h"
-#include "store/sqlite/sqlite.h"
+#include "store/inspect.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,25 +26,25 @@ enum {
 
 /* ---- Store and disk ---- */
 
-static void check_schema(struct doctor *doctor, const char *path, const struct store_sqlite_facts *facts)
+static void check_schema(struct doctor *doctor, const struct store *store, const struct store_facts *facts)
 {
-    int known = store_sqlite_schema_version();
-    if (facts->schema_version > known)
+    if (facts->schema_version > facts->schema_newest)
         doctor_tell(doctor, FINDING_FAIL, "store",
-                    "schema version %" PRId64 " is newer than this program's %d; use a newer insist", facts->schema_version,
-                    known);
-    else if (facts->schema_version < known)
+                    "schema version %" PRId64 " is newer than this program's %" PRId64 "; use a newer insist",
+                    facts->schema_version, facts->schema_newest);
+    else if (facts->schema_version < facts->schema_newest)
         doctor_tell(doctor, FINDING_WARN, "store",
-                    "schema version %" PRId64 "; the daemon brings it to %d when it starts: make a backup before",
-                    facts->schema_version, known);
+                    "schema version %" PRId64 "; the daemon brings it to %" PRId64 " when it starts: make a backup before",
+                    facts->schema_version, facts->schema_newest);
     else
         doctor_tell(doctor, FINDING_OK, "store",
-                    "%s: schema version %d; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64 " dead",
-                    path, known, facts->pending, facts->running, facts->waiting, facts->dead);
+                    "%s: schema version %" PRId64 "; %" PRId64 " pending, %" PRId64 " running, %" PRId64 " waiting, %" PRId64
+                    " dead",
+                    store->place, facts->schema_version, facts->pending, facts->running, facts->waiting, facts->dead);
 }
 
 /* The daemon moves what is left to wait for when it starts; but somebody should look at the machine's clock. */
-static void check_newest(struct doctor *doctor, const struct store_sqlite_facts *facts)
+static void check_newest(struct doctor *doctor, const struct store_facts *facts)
 {
     char newest[INSTANT_TEXT_BYTES], behind[UNITS_TEXT_BYTES];
     if (facts->newest_at <= doctor->now + CLOCK_BEHIND_MAX_MS)
@@ -59,20 +57,21 @@ static void check_newest(struct doctor *doctor, const struct store_sqlite_facts 
                 behind, newest);
 }
 
-static void check_content(struct doctor *doctor, const char *path)
+static void check_content(struct doctor *doctor, struct store *store)
 {
     const struct config *config = doctor->config;
     struct trail_check chain;
     struct trail_key key;
-    struct store_sqlite_trail trail = { .key = config->audit_key ? &key : NULL };
+    struct trail_reading reading = { .key = config->audit_key ? &key : NULL };
     struct error err;
-    if (store_sqlite_quick_check(path, &err) == STATUS_OK)
-        doctor_tell(doctor, FINDING_OK, "store", "SQLite's quick check finds no fault");
-    else
+    enum status status = store_check(store, &err);
+    if (status == STATUS_OK)
+        doctor_tell(doctor, FINDING_OK, "store", "its quick check finds no fault");
+    else if (status != STATUS_UNSUPPORTED)
         doctor_tell(doctor, FINDING_FAIL, "store", "%s; stop the daemon and restore a backup", err.text);
     if (config->audit_key)
         trail_key_init(&key, slice_from(config->audit_key));
-    enum status status = store_sqlite_trail(path, &trail, &chain, &err);
+    status = store_verify(store, &reading, &chain, &err);
     if (status != STATUS_OK && status != STATUS_CORRUPT)
         doctor_tell(doctor, FINDING_FAIL, "events", "not verified: %s", err.text);
     else if (status == STATUS_CORRUPT)
@@ -85,38 +84,31 @@ static void check_content(struct doctor *doctor, const char *path)
                     chain.at.number);
 }
 
-/* The folder of `path`, or the nearest above it that is there. */
-static void check_disk(struct doctor *doctor, const char *path)
+static void check_disk(struct doctor *doctor, struct store *store)
 {
-    char folder[PATH_MAX];
     char has[UNITS_TEXT_BYTES], needs[UNITS_TEXT_BYTES];
-    struct statvfs disk;
-    snprintf(folder, sizeof folder, "%s", path);
-    do {
-        char *slash = strrchr(folder, '/');
-        if (!slash)
-            strcpy(folder, ".");
-        else
-            slash[slash == folder] = '\0';
-    } while (access(folder, F_OK) != 0 && strcmp(folder, "/") != 0 && strcmp(folder, ".") != 0);
-    if (statvfs(folder, &disk) != 0) {
-        doctor_tell(doctor, FINDING_FAIL, "disk", "cannot look at %s: %s", folder, strerror(errno));
+    struct store_space space;
+    struct error err;
+    if (store_space(store, &space, &err) != STATUS_OK) {
+        doctor_tell(doctor, FINDING_FAIL, "disk", "%s", err.text);
         return;
     }
-    int64_t whole = (int64_t)disk.f_bavail * (int64_t)disk.f_frsize;
-    int64_t megabytes = whole / (1 << 20) * (1 << 20); /* nobody reads single bytes */
-    size_format(megabytes > 0 ? megabytes : whole, has);
+    if (space.free_bytes < 0)
+        return; /* where the store is, others look after the disk */
+    int64_t megabytes = space.free_bytes / (1 << 20) * (1 << 20); /* nobody reads single bytes */
+    size_format(megabytes > 0 ? megabytes : space.free_bytes, has);
     size_format(doctor->config->disk_free_bytes, needs);
-    if (access(folder, W_OK) != 0)
-        doctor_tell(doctor, FINDING_WARN, "disk", "%s cannot be written by this user; the daemon's must be able to", folder);
-    if (whole < doctor->config->disk_free_bytes)
+    if (!space.folder_writable)
+        doctor_tell(doctor, FINDING_WARN, "disk", "%s cannot be written by this user; the daemon's must be able to",
+                    space.folder);
+    if (space.free_bytes < doctor->config->disk_free_bytes)
         doctor_tell(doctor, FINDING_FAIL, "disk", "%s has %s free, limits.disk_free is %s: no jobs are taken; make room",
-                    folder, has, needs);
-    else if (whole / 2 < doctor->config->disk_free_bytes)
-        doctor_tell(doctor, FINDING_WARN, "disk", "%s has %s free, and below %s no jobs are taken; make room soon", folder,
-                    has, needs);
+                    space.folder, has, needs);
+    else if (space.free_bytes / 2 < doctor->config->disk_free_bytes)
+        doctor_tell(doctor, FINDING_WARN, "disk", "%s has %s free, and below %s no jobs are taken; make room soon",
+                    space.folder, has, needs);
     else
-        doctor_tell(doctor, FINDING_OK, "disk", "%s has %s free", folder, has);
+        doctor_tell(doctor, FINDING_OK, "disk", "%s has %s free", space.folder, has);
 }
 
 /* Five years have one or two leap days. */
@@ -136,36 +128,36 @@ static void check_retention(struct doctor *doctor)
 
 void doctor_store(struct doctor *doctor)
 {
-    const char *path = configuration_sqlite_path(doctor->config);
-    struct store_sqlite_facts facts;
+    struct store *store;
+    struct store_facts facts;
     struct error err;
     check_retention(doctor);
-    if (!path && strncmp(doctor->config->store, "memory:", 7) == 0) {
+    enum status status = store_look(store_backends, slice_from(doctor->config->store), &store, &err);
+    if (status == STATUS_UNSUPPORTED)
         doctor_tell(doctor, FINDING_WARN, "store",
-                    "memory: jobs are lost when the daemon ends; use sqlite:PATH for work that counts");
+                    "%s jobs are lost when the daemon ends; use sqlite:PATH for work that counts", doctor->config->store);
+    else if (status != STATUS_OK)
+        doctor_tell(doctor, FINDING_FAIL, "store", "%s", err.text);
+    if (status != STATUS_OK)
         return;
-    }
-    if (!path) {
-        doctor_tell(doctor, FINDING_WARN, "store", "%.*s is not a file and is not checked",
-                    (int)strcspn(doctor->config->store, ":"), doctor->config->store);
-        return;
-    }
-    enum status status = store_sqlite_facts(path, true, &facts, &err);
+    status = store_facts(store, &facts, &err);
     if (status == STATUS_NOT_FOUND) {
         doctor_tell(doctor, FINDING_WARN, "store",
                     "there is no %s yet; the daemon makes it. If it should be there: paths count from the "
                     "folder that the daemon is started in",
-                    path);
+                    store->place);
     } else if (status != STATUS_OK) {
-        doctor_tell(doctor, FINDING_FAIL, "store", "%s: %s", path, err.text);
+        doctor_tell(doctor, FINDING_FAIL, "store", "%s: %s", store->place, err.text);
     } else {
-        if (access(path, W_OK) != 0)
-            doctor_tell(doctor, FINDING_FAIL, "store", "%s may not be written by this user: %s", path, strerror(errno));
-        check_schema(doctor, path, &facts);
+        if (facts.unwritable)
+            doctor_tell(doctor, FINDING_FAIL, "store", "%s may not be written by this user: %s", store->place,
+                        facts.unwritable);
+        check_schema(doctor, store, &facts);
         check_newest(doctor, &facts);
-        check_content(doctor, path);
+        check_content(doctor, store);
     }
-    check_disk(doctor, path);
+    check_disk(doctor, store);
+    store->ops->close(store);
 }
 
 /* ---- Files ---- */

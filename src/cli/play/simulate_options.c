@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "cli/offline/configuration.h"
 #include "config/config.h"
-#include "store/sqlite/sqlite.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -312,17 +311,18 @@ int simulate_compared(const char *compare, const char *name, struct config **ret
 int simulate_backlog(const struct simulate_options *options, const char *destination, struct sim_settings *settings,
                      struct backlog *ret_backlog)
 {
-    static const char scheme[] = "sqlite:";
-    const char *path = options->store;
+    struct store *store = NULL;
     struct store_reader *reader;
     struct error error;
-    if (strncmp(path, scheme, sizeof scheme - 1) == 0)
-        path += sizeof scheme - 1;
-    enum status status = store_sqlite_reader(path, &reader, &error);
+    enum status status = store_look(store_backends, slice_from(options->store), &store, &error);
+    if (status == STATUS_OK)
+        status = store->ops->reader(store, &reader, &error);
     if (status == STATUS_OK) {
         status = backlog_read(reader, slice_from(destination), BACKLOG_JOBS_MAX, ret_backlog, &error);
         reader->ops->reader_close(reader);
     }
+    if (store)
+        store->ops->close(store);
     if (status == STATUS_NOT_FOUND || status == STATUS_INVALID || status == STATUS_UNSUPPORTED)
         return cli_usage(command, "--store %s: %s", options->store, error.text);
     if (status != STATUS_OK)

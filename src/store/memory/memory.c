@@ -417,13 +417,6 @@ static enum status memory_sync(struct store *base, struct error *err)
     return STATUS_OK; /* nothing here survives the process, and nobody was told otherwise */
 }
 
-static enum status memory_backup(struct store *base, const char *path, struct error *err)
-{
-    assert(base->ops == &memory_store_ops);
-    (void)base;
-    return error_set(err, STATUS_UNSUPPORTED, "a store in memory cannot be backed up to %s; use a sqlite: store", path);
-}
-
 static void memory_close(struct store *base)
 {
     if (!base)
@@ -436,10 +429,10 @@ static void memory_close(struct store *base)
 
 const struct store_ops memory_store_ops = {
     .name = "memory",
+    .writers_max = 1,
     .close = memory_close,
     .apply = memory_apply,
     .sync = memory_sync,
-    .backup = memory_backup,
     .reader = memory_reader,
     .reader_close = memory_reader_close,
     .reader_job = memory_reader_job,
@@ -465,7 +458,7 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
-    store->store = (struct store){ .ops = &memory_store_ops, .seed = SEED, .newest_at = INSTANT_NONE };
+    store->store = (struct store){ .ops = &memory_store_ops, .place = "memory", .seed = SEED, .newest_at = INSTANT_NONE };
     store->settings = *settings;
     store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
     map_init(&store->tenants, SEED);
@@ -481,3 +474,5 @@ enum status store_memory_open(struct slice ignored, const struct store_settings 
     *ret_store = &store->store;
     return STATUS_OK;
 }
+
+const struct store_backend store_memory_backend = { .scheme = "memory:", .open = store_memory_open };

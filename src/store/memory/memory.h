@@ -6,6 +6,8 @@
 
 #include "store/store.h"
 
+extern const struct store_backend store_memory_backend;
+
 enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,
                               struct error *err) MUST_CHECK;
 

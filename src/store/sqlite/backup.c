@@ -1,4 +1,4 @@
-#include "store/sqlite/reader.h"
+#include "store/sqlite/outside.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -66,10 +66,9 @@ static enum status folder_sync(const char *path, struct error *err)
     return path_sync(slash ? folder : ".", O_RDONLY | O_DIRECTORY, err);
 }
 
-enum status sqlite_store_backup(struct store *base, const char *path, struct error *err)
+enum status sqlite_copy(const struct sqlite_store *store, const char *path, struct error *err)
 {
     assert(path[0]);
-    const struct sqlite_store *store = (const struct sqlite_store *)base;
     char part[PATH_MAX];
     if (snprintf(part, sizeof part, "%s%s.part", path[0] == '/' ? "" : "./", path) >= (int)sizeof part)
         return error_set(err, STATUS_INVALID, "the backup's path is too long");

@@ -9,46 +9,85 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { URI_BYTES_MAX = 3 * PATH_MAX + 64 };
 
-enum status sqlite_outside_init(struct sqlite_outside *outside, const char *path, struct error *err)
+/* Whether there is a file that could be a store. */
+static enum status file_look(const struct sqlite_store *store, struct error *err)
 {
-    assert(path);
+    assert(store->path[0]);
     struct stat facts;
-    if (stat(path, &facts) != 0 && errno == ENOENT)
-        return error_set(err, STATUS_NOT_FOUND, "cannot open %s: %s", path, strerror(ENOENT));
-    if (stat(path, &facts) != 0)
+    if (stat(store->path, &facts) != 0 && errno == ENOENT)
+        return error_set(err, STATUS_NOT_FOUND, "cannot open %s: %s", store->base.place, strerror(ENOENT));
+    if (stat(store->path, &facts) != 0)
         return error_set(err, STATUS_IO, "the file cannot be looked at by this user (uid %u): %s", (unsigned)geteuid(),
                          strerror(errno));
-    if (snprintf(outside->path, sizeof outside->path, "%s%s", path[0] == '/' ? "" : "./", path) >= (int)sizeof outside->path)
-        return error_set(err, STATUS_INVALID, "the store's path is too long");
-    outside->store = (struct sqlite_store){ .path = outside->path, .lock_fd = -1, .index_fd = -1 };
-    return sqlite_file_check(outside->path, err);
+    return sqlite_file_check(store->path, err);
 }
 
 /* Opens it and reads its version: what is no store, or cannot be opened, is told here. */
-static enum status identify(const struct sqlite_outside *outside, int64_t *ret_version, struct error *err)
+static enum status identify(const struct sqlite_store *store, int64_t *ret_version, struct error *err)
 {
-    assert(outside->path[0]);
     sqlite3 *db = NULL;
-    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    enum status status = file_look(store, err);
+    if (status != STATUS_OK)
+        return status;
+    status = sqlite_connect_reader(store, &db, err);
     if (status == STATUS_OK)
         status = sqlite_schema_identify(db, ret_version, err);
     sqlite3_close(db);
-    return status == STATUS_OK ? status : sqlite_explain(outside->path, status, err);
+    return status == STATUS_OK ? status : sqlite_explain(store->path, status, err);
 }
 
-enum status store_sqlite_backup_file(const char *path, const char *target, struct error *err)
+enum status sqlite_version_check(const struct sqlite_store *store, bool older, int64_t *ret_version, struct error *err)
 {
-    assert(path && target);
-    struct sqlite_outside outside;
-    int64_t version;
-    enum status status = sqlite_outside_init(&outside, path, err);
-    if (status == STATUS_OK)
-        status = identify(&outside, &version, err);
-    return status == STATUS_OK ? sqlite_store_backup(&outside.store.base, target, err) : status;
+    int64_t version = 0;
+    int known = store_sqlite_schema_version();
+    enum status status = identify(store, &version, err);
+    if (status == STATUS_OK && (older ? version > known : version != known))
+        status = error_set(err, STATUS_UNSUPPORTED, "the store %shas schema version %lld, this program reads %d: %s",
+                           version > known ? "was made by a newer insist: it " : "", (long long)version, known,
+                           version > known ? "use a newer program" : "start this program's daemon on it once");
+    *ret_version = version;
+    return status;
+}
+
+/* ---- Space ---- */
+
+/* The folder of `path`, or the nearest above it that is there. */
+static void folder_of(const char *path, char ret_folder[STORE_FOLDER_BYTES])
+{
+    snprintf(ret_folder, STORE_FOLDER_BYTES, "%s", path);
+    do {
+        char *slash = strrchr(ret_folder, '/');
+        if (!slash)
+            strcpy(ret_folder, ".");
+        else
+            slash[slash == ret_folder] = '\0';
+    } while (access(ret_folder, F_OK) != 0 && strcmp(ret_folder, "/") != 0 && strcmp(ret_folder, ".") != 0);
+}
+
+static int64_t size_of(const char *path, const char *suffix)
+{
+    char whole[PATH_MAX];
+    struct stat facts;
+    bool there = snprintf(whole, sizeof whole, "%s%s", path, suffix) < (int)sizeof whole && stat(whole, &facts) == 0;
+    return there ? facts.st_size : -1;
+}
+
+enum status sqlite_store_space(struct store *base, struct store_space *ret_space, struct error *err)
+{
+    struct statvfs disk;
+    folder_of(base->place, ret_space->folder);
+    ret_space->folder_writable = access(ret_space->folder, W_OK) == 0;
+    ret_space->bytes = size_of(base->place, "");
+    ret_space->log_bytes = size_of(base->place, "-wal");
+    if (statvfs(base->place, &disk) != 0 && statvfs(ret_space->folder, &disk) != 0)
+        return error_set(err, STATUS_IO, "cannot look at %s: %s", ret_space->folder, strerror(errno));
+    ret_space->free_bytes = (int64_t)disk.f_bavail * (int64_t)disk.f_frsize;
+    return STATUS_OK;
 }
 
 /* ---- Facts ---- */
@@ -84,9 +123,9 @@ static enum status connect_quiet(const char *path, sqlite3 **ret_db, struct erro
     return status;
 }
 
-static enum status facts_read(sqlite3 *db, struct store_sqlite_facts *ret_facts, struct error *err)
+static enum status facts_read(sqlite3 *db, struct store_facts *ret_facts, struct error *err)
 {
-    struct store_sqlite_facts facts = { 0 };
+    struct store_facts facts = { .schema_newest = store_sqlite_schema_version() };
     const struct {
         const char *sql;
         int64_t *value;
@@ -113,56 +152,53 @@ static enum status facts_read(sqlite3 *db, struct store_sqlite_facts *ret_facts,
     return STATUS_OK;
 }
 
-enum status store_sqlite_facts(const char *path, bool in_use, struct store_sqlite_facts *ret_facts, struct error *err)
+enum status sqlite_store_facts(struct store *base, struct store_facts *ret_facts, struct error *err)
 {
-    struct sqlite_outside outside;
+    const struct sqlite_store *store = (const struct sqlite_store *)base;
     sqlite3 *db = NULL;
-    enum status status = sqlite_outside_init(&outside, path, err);
-    if (status == STATUS_OK)
-        status = in_use ? sqlite_connect_reader(&outside.store, &db, err) : connect_quiet(outside.path, &db, err);
+    enum status status = file_look(store, err);
+    if (status != STATUS_OK)
+        return status;
+    status = sqlite_connect_reader(store, &db, err);
     if (status == STATUS_OK)
         status = facts_read(db, ret_facts, err);
     sqlite3_close(db);
-    return status == STATUS_OK ? status : sqlite_explain(path, status, err);
+    if (status != STATUS_OK)
+        return sqlite_explain(store->path, status, err);
+    if (access(store->path, W_OK) != 0)
+        ret_facts->unwritable = strerror(errno);
+    return STATUS_OK;
 }
 
-/* ---- Jobs ---- */
-
-enum status sqlite_outside_version(const struct sqlite_outside *outside, bool older, int64_t *ret_version, struct error *err)
+enum status sqlite_store_backup(struct store *base, const char *target, struct store_facts *ret_facts, struct error *err)
 {
-    assert(outside->path[0]);
-    int64_t version = 0;
-    int known = store_sqlite_schema_version();
-    enum status status = identify(outside, &version, err);
-    if (status == STATUS_OK && (older ? version > known : version != known))
-        status = error_set(err, STATUS_UNSUPPORTED, "the store %shas schema version %lld, this program reads %d: %s",
-                           version > known ? "was made by a newer insist: it " : "", (long long)version, known,
-                           version > known ? "use a newer program" : "start this program's daemon on it once");
-    *ret_version = version;
-    return status;
-}
-
-enum status store_sqlite_reader(const char *path, struct store_reader **ret_reader, struct error *err)
-{
-    struct sqlite_outside outside;
+    const struct sqlite_store *store = (const struct sqlite_store *)base;
     int64_t version;
-    enum status status = sqlite_outside_init(&outside, path, err);
+    sqlite3 *db = NULL;
+    struct error said;
+    enum status status = identify(store, &version, err);
     if (status == STATUS_OK)
-        status = sqlite_outside_version(&outside, false, &version, err);
-    outside.store.base.ops = &sqlite_store_ops;
-    return status == STATUS_OK ? sqlite_reader_open(&outside.store.base, ret_reader, err) : status;
+        status = sqlite_copy(store, target, err);
+    if (status != STATUS_OK)
+        return status;
+    status = connect_quiet(target, &db, &said);
+    if (status == STATUS_OK)
+        status = facts_read(db, ret_facts, &said);
+    sqlite3_close(db);
+    return status == STATUS_OK ? status
+                               : error_set(err, status, "the copy %.200s cannot be read again: %.250s", target, said.text);
 }
 
 /* ---- Checks ---- */
 
-enum status store_sqlite_quick_check(const char *path, struct error *err)
+enum status sqlite_store_check(struct store *base, struct error *err)
 {
-    struct sqlite_outside outside;
+    const struct sqlite_store *store = (const struct sqlite_store *)base;
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    enum status status = sqlite_outside_init(&outside, path, err);
+    enum status status = file_look(store, err);
     if (status == STATUS_OK)
-        status = sqlite_connect_reader(&outside.store, &db, err);
+        status = sqlite_connect_reader(store, &db, err);
     if (status != STATUS_OK)
         return status;
     int result = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL);

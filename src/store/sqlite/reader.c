@@ -1,5 +1,6 @@
 #include "store/sqlite/reader.h"
 
+#include "store/sqlite/outside.h"
 #include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/statement.h"
@@ -125,7 +126,10 @@ static enum status reader_open(struct store *store, enum query first, enum query
 enum status sqlite_reader_open(struct store *store, struct store_reader **ret_reader, struct error *err)
 {
     assert(ret_reader);
-    return reader_open(store, 0, QUERY_COUNT - 1, ret_reader, err);
+    int64_t version;
+    bool own = ((struct sqlite_store *)store)->db != NULL; /* it was opened, and so has this program's version */
+    enum status status = own ? STATUS_OK : sqlite_version_check((struct sqlite_store *)store, false, &version, err);
+    return status == STATUS_OK ? reader_open(store, 0, QUERY_COUNT - 1, ret_reader, err) : status;
 }
 
 enum status sqlite_reader_open_events(struct store *store, bool old, struct store_reader **ret_reader, struct error *err)

@@ -1,5 +1,5 @@
 /*
- * reader.h - read-only connections, and copies of the whole.
+ * reader.h - read-only connections.
  */
 #ifndef STORE_SQLITE_READER_H
 #define STORE_SQLITE_READER_H
@@ -33,9 +33,5 @@ enum status sqlite_reader_saved(struct store_reader *reader, struct slice space,
                                struct slice *ret_value, struct error *err);
 enum status sqlite_reader_saved_list(struct store_reader *reader, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
-
-/* ---- backup.c ---- */
-
-enum status sqlite_store_backup(struct store *store, const char *path, struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "store/sqlite/held.h"
 #include "store/sqlite/lane.h"
 #include "store/sqlite/make.h"
+#include "store/sqlite/outside.h"
 #include "store/sqlite/reader.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/seal.h"
@@ -305,15 +306,36 @@ static void store_free(struct sqlite_store *store)
     free(store);
 }
 
-/* Absolute or with a folder before it: SQLite takes a name that starts with "file:" for something else. */
-static char *path_copy(struct slice path)
+/*
+ * A handle without a connection. Its path is absolute or has a folder before it: SQLite takes a name that starts with
+ * "file:" for something else.
+ */
+static enum status handle_new(struct slice place, struct sqlite_store **ret_store, struct error *err)
 {
-    assert(path.len > 0);
-    bool plain = slice_find(path, '/') == path.len || path.data[0] != '/';
-    char *copy = NULL;
-    if (asprintf(&copy, "%s%.*s", plain ? "./" : "", SLICE_ARG(path)) < 0)
-        return NULL;
-    return copy;
+    if (place.len == 0 || place.len >= PATH_MAX || slice_find(place, '\0') != place.len)
+        return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, sqlite_prepare);
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    const char *folder = place.data[0] == '/' ? "" : "./";
+    if (!store || totals_init(&store->totals) != STATUS_OK) {
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    }
+    store->lock_fd = store->index_fd = -1;
+    store->spare_at = INSTANT_NONE;
+    store->newest_at = store->head_at = INSTANT_NONE;
+    map_init(&store->lane_map, 0);
+    map_init(&store->tenant_map, 0);
+    buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
+    if (asprintf(&store->path, "%s%.*s", folder, SLICE_ARG(place)) < 0) {
+        store->path = NULL;
+        store_free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
+    }
+    store->base = (struct store){ .ops = &sqlite_store_ops, .place = store->path + strlen(folder) };
+    *ret_store = store;
+    return STATUS_OK;
 }
 
 /* Puts the path before a message that does not have it. */
@@ -330,33 +352,17 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
                               struct error *err)
 {
     assert(settings && ret_store);
-    if (path.len == 0 || path.len >= PATH_MAX || slice_find(path, '\0') != path.len)
-        return error_set(err, STATUS_INVALID, "the store needs a path: sqlite:PATH");
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, sqlite_prepare);
-    struct sqlite_store *store = calloc(1, sizeof *store);
-    if (!store || totals_init(&store->totals) != STATUS_OK) {
-        free(store);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
-    }
-    store->base.ops = &sqlite_store_ops;
+    struct sqlite_store *store;
+    enum status status = handle_new(path, &store, err);
+    if (status != STATUS_OK)
+        return status;
     store->settings = *settings;
-    store->lock_fd = store->index_fd = -1;
-    store->spare_at = INSTANT_NONE;
-    store->newest_at = store->head_at = INSTANT_NONE;
     store->key_set = settings->audit_key.len > 0;
     if (store->key_set)
         trail_key_init(&store->key, settings->audit_key);
     store->checkpoint_pages = CHECKPOINT_PAGES;
     store->reserve_pages = LOG_RESERVE_PAGES;
-    map_init(&store->lane_map, 0);
-    map_init(&store->tenant_map, 0);
-    buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
-
-    store->path = path_copy(path);
-    enum status status = store->path ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the store");
-    if (status == STATUS_OK)
-        status = sqlite_file_check(store->path, err);
+    status = sqlite_file_check(store->path, err);
     if (status == STATUS_OK)
         status = sqlite_make_check(store->path, settings->make != STORE_MAKE_IN_EMPTY_FOLDER, err);
     if (status == STATUS_OK)
@@ -370,13 +376,21 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     if (status == STATUS_OK)
         status = sqlite_make_end(store->path, err);
     if (status != STATUS_OK) {
-        if (store->path)
-            name_in(store->path, sqlite_explain(store->path, status, err), err);
+        name_in(store->path, sqlite_explain(store->path, status, err), err);
         store_free(store);
         return status;
     }
     *ret_store = &store->base;
     return STATUS_OK;
+}
+
+static enum status sqlite_look(struct slice place, struct store **ret_store, struct error *err)
+{
+    struct sqlite_store *store;
+    enum status status = handle_new(place, &store, err);
+    if (status == STATUS_OK)
+        *ret_store = &store->base;
+    return status;
 }
 
 /* ---- Closing, syncing ---- */
@@ -416,11 +430,16 @@ static enum status sqlite_sync(struct store *base, struct error *err)
 
 const struct store_ops sqlite_store_ops = {
     .name = "sqlite",
+    .writers_max = 1,
     .close = sqlite_close,
     .apply = sqlite_store_apply,
     .sync = sqlite_sync,
     .tend = sqlite_store_tend,
     .head = sqlite_store_head,
+    .space = sqlite_store_space,
+    .facts = sqlite_store_facts,
+    .check = sqlite_store_check,
+    .verify = sqlite_store_verify,
     .backup = sqlite_store_backup,
     .reader = sqlite_reader_open,
     .reader_close = sqlite_reader_close,
@@ -435,4 +454,12 @@ const struct store_ops sqlite_store_ops = {
     .reader_ahead = sqlite_reader_ahead,
     .reader_saved = sqlite_reader_saved,
     .reader_saved_list = sqlite_reader_saved_list,
+};
+
+const struct store_backend store_sqlite_backend = {
+    .scheme = "sqlite:",
+    .open = store_sqlite_open,
+    .look = sqlite_look,
+    .library = "sqlite",
+    .library_version = sqlite3_libversion,
 };

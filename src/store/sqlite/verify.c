@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { VERIFY_PAGE_EVENTS = 1000, VERIFY_TRIES_MAX = 3 };
+enum { VERIFY_TRIES_MAX = 3 };
 
 /* What a store says of its trail apart from the events. */
 struct frame {
@@ -42,13 +42,12 @@ static enum status row_read(sqlite3 *db, const char *sql, const char *what, stru
     return status;
 }
 
-static enum status frame_read(const struct sqlite_outside *outside, bool with_head, struct frame *ret_frame,
-                              struct error *err)
+static enum status frame_read(const struct sqlite_store *store, bool with_head, struct frame *ret_frame, struct error *err)
 {
-    assert(outside->path[0]);
+    assert(store->path[0]);
     struct frame frame = { 0 };
     sqlite3 *db = NULL;
-    enum status status = sqlite_connect_reader(&outside->store, &db, err);
+    enum status status = sqlite_connect_reader(store, &db, err);
     if (status == STATUS_OK)
         status = row_read(db, "SELECT number, hash FROM trimmed ORDER BY number DESC LIMIT 1", "the newest trimmed event",
                           &frame.anchor, NULL, err);
@@ -67,38 +66,6 @@ static enum status frame_read(const struct sqlite_outside *outside, bool with_he
     return status;
 }
 
-/* What is given out and checked, page by page. */
-struct following {
-    struct trail_check check;
-    struct trail_head saved; /* compared with the event of its number */
-    const struct store_sqlite_trail *trail;
-};
-
-static enum status follow_event(struct following *following, const struct event *event, struct error *err)
-{
-    enum status status = trail_check_event(&following->check, event, err);
-    if (status == STATUS_OK && event->number == following->saved.number &&
-        memcmp(event->hash, following->saved.hash, EVENT_HASH_BYTES) != 0)
-        status = error_set(err, STATUS_CORRUPT, "event %lld is not the one that the store keeps as its head",
-                           (long long)event->number);
-    if (status == STATUS_OK && following->trail->visit)
-        status = following->trail->visit(following->trail->context, event, err);
-    return status;
-}
-
-static enum status follow_page(struct following *following, struct store_reader *reader, size_t *ret_count,
-                               struct error *err)
-{
-    struct arena memory = { 0 };
-    struct event *events;
-    enum status status = sqlite_reader_events(reader, following->check.at.number, VERIFY_PAGE_EVENTS, &memory, &events,
-                                              ret_count, err);
-    for (size_t i = 0; status == STATUS_OK && i < *ret_count; i++)
-        status = follow_event(following, &events[i], err);
-    arena_release(&memory);
-    return status;
-}
-
 static enum status mark_check(const struct frame *frame, const struct trail_key *key, struct error *err)
 {
     unsigned char mark[EVENT_HASH_BYTES];
@@ -111,61 +78,40 @@ static enum status mark_check(const struct frame *frame, const struct trail_key 
 }
 
 /* The whole chain once, as of what `frame` says. */
-static enum status follow(struct sqlite_outside *outside, bool old, const struct frame *frame,
-                          const struct store_sqlite_trail *trail, struct trail_check *ret_check, struct error *err)
+static enum status follow(struct sqlite_store *store, bool old, const struct frame *frame,
+                          const struct trail_reading *reading, struct trail_check *ret_check, struct error *err)
 {
-    assert(frame && trail);
+    assert(frame && reading);
     struct store_reader *reader = NULL;
-    struct following following = { .saved = frame->head, .trail = trail };
-    size_t count = 0;
-    trail_check_begin(&following.check, trail->key, &frame->anchor, trail->expected, trail->expected_count);
-    enum status status = trail->begin ? trail->begin(trail->context, &frame->anchor, err) : STATUS_OK;
-    if (status == STATUS_OK)
-        status = sqlite_reader_open_events(&outside->store.base, old, &reader, err);
+    enum status status = sqlite_reader_open_events(&store->base, old, &reader, err);
     if (status != STATUS_OK)
         return status;
-    do {
-        status = follow_page(&following, reader, &count, err);
-    } while (status == STATUS_OK && count == VERIFY_PAGE_EVENTS);
+    status = trail_follow(reader, reading, &frame->anchor, &frame->head, ret_check, err);
     sqlite_reader_close(reader);
-    if (status == STATUS_OK)
-        status = trail_check_end(&following.check, &frame->head, err);
-    if (status == STATUS_OK)
-        status = mark_check(frame, trail->key, err);
-    *ret_check = following.check;
-    return status;
+    return status == STATUS_OK ? mark_check(frame, reading->key, err) : status;
 }
 
-enum status store_sqlite_verify(const char *path, struct trail_check *ret_check, struct error *err)
+enum status sqlite_store_verify(struct store *base, const struct trail_reading *reading, struct trail_check *ret_check,
+                                struct error *err)
 {
-    static const struct store_sqlite_trail plain;
-    return store_sqlite_trail(path, &plain, ret_check, err);
-}
-
-enum status store_sqlite_trail(const char *path, const struct store_sqlite_trail *trail, struct trail_check *ret_check,
-                               struct error *err)
-{
-    assert(path && trail);
-    struct sqlite_outside outside;
+    struct sqlite_store *store = (struct sqlite_store *)base;
     struct frame frame, now;
     int64_t version = 0;
-    enum status status = sqlite_outside_init(&outside, path, err);
-    if (status == STATUS_OK)
-        status = sqlite_outside_version(&outside, true, &version, err);
+    enum status status = sqlite_version_check(store, true, &version, err);
     if (status == STATUS_CORRUPT)
         return STATUS_INVALID; /* it is not the events that were looked at */
     bool old = version < SCHEMA_WITH_HEADS;
     if (status == STATUS_OK)
-        status = frame_read(&outside, !old, &frame, err);
+        status = frame_read(store, !old, &frame, err);
     if (status != STATUS_OK)
         return status;
-    status = follow(&outside, old, &frame, trail, ret_check, err);
-    for (int tries = 1; status == STATUS_CORRUPT && !trail->visit && tries < VERIFY_TRIES_MAX; tries++, frame = now) {
+    status = follow(store, old, &frame, reading, ret_check, err);
+    for (int tries = 1; status == STATUS_CORRUPT && !reading->visit && tries < VERIFY_TRIES_MAX; tries++, frame = now) {
         /* A daemon that trims old events meanwhile takes the chain's beginning away: that is no fault. */
         struct error again;
-        if (frame_read(&outside, !old, &now, &again) != STATUS_OK || now.anchor.number == frame.anchor.number)
+        if (frame_read(store, !old, &now, &again) != STATUS_OK || now.anchor.number == frame.anchor.number)
             break;
-        status = follow(&outside, old, &now, trail, ret_check, err);
+        status = follow(store, old, &now, reading, ret_check, err);
     }
     return status;
 }
