@@ -10,6 +10,9 @@
 #include "config/config.h"
 #include "engine/engine.h"
 
+/* Who owns a destination: its engine alone knows how it stands. */
+enum owner { OWNER_HERE, OWNER_UNKNOWN };
+
 struct api_settings {
     struct config *config; /* the API takes a reference */
     struct writer *writer;
@@ -18,7 +21,8 @@ struct api_settings {
     struct mailbox *engine_mailbox;
     uint64_t seed;
     instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
-    int64_t (*ticks_ms)(void *context); /* likewise, of a clock that never goes back */
+    enum owner (*owner)(void *context, struct slice destination); /* likewise; NULL: this one owns all */
+    int64_t (*ticks_ms)(void *context); /* as `now`, of a clock that never goes back */
     void *context;
 };
 

@@ -164,7 +164,7 @@ void call_problem_at(struct call *call, int status, const char *type, struct tex
     problem_write(&body, status, type, place, detail);
     if (status == 429 || status == 503) {
         char seconds[16];
-        snprintf(seconds, sizeof seconds, "%d", RETRY_AFTER_S);
+        snprintf(seconds, sizeof seconds, "%d", call->answer.retry_after_s ? call->answer.retry_after_s : RETRY_AFTER_S);
         call_add_header(call, "Retry-After", seconds);
     }
     if (status == 401)
@@ -251,28 +251,4 @@ void call_submit(struct call *call, void (*then)(struct call *call))
     call->batch->done = on_applied;
     call->batch->reply_to = call->api->mailbox;
     writer_submit(call->api->settings.writer, call->batch);
-}
-
-static void on_returned(struct message *message)
-{
-    struct call *call = message_of(message, MESSAGE_ANSWER);
-    call->then(call);
-}
-
-static void on_engine(struct message *message)
-{
-    struct call *call = message_of(message, MESSAGE_CALL);
-    call->run(call, call->api->settings.engine);
-}
-
-void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call))
-{
-    call->run = run;
-    call->then = then;
-    mailbox_post(call->api->settings.engine_mailbox, &call->message, MESSAGE_CALL, on_engine);
-}
-
-void call_return(struct call *call)
-{
-    mailbox_post(call->api->mailbox, &call->message, MESSAGE_ANSWER, on_returned);
 }

@@ -58,6 +58,7 @@ struct call {
     struct {
         struct buffer headers;
         bool cached; /* they say for how long */
+        int retry_after_s; /* of a 429 or 503; 0: as usual */
     } answer;
     const struct route *route;
     struct arena memory;
@@ -78,7 +79,7 @@ struct call {
     struct stream *stream; /* the answer in pieces that is under way */
     bool has_small_pieces; /* of some 64 KB: they are made whatever memory others have */
     struct views views; /* what the engine said */
-    void (*run)(struct call *call, struct engine *engine); /* in the engine's thread */
+    bool (*run)(struct call *call, struct engine *engine); /* in the engine's thread: see ask.h */
     void (*then)(struct call *call);                       /* in the API's */
     int64_t began_ns;                                      /* clock_ticks_ns of its beginning */
     struct http_head head; /* last: of its headers only so many are written as there are */
@@ -117,9 +118,6 @@ void call_store_problem(struct call *call, enum status status, const struct erro
 void call_read(struct call *call, call_reader *read, void (*done)(struct call *call));
 /* Submits call->batch; `then` runs in the API's thread when it is durable. */
 void call_submit(struct call *call, void (*then)(struct call *call));
-/* Runs `run` in the engine's thread; once that has called call_return, `then` runs in the API's. */
-void call_engine(struct call *call, void (*run)(struct call *call, struct engine *engine), void (*then)(struct call *call));
-void call_return(struct call *call);
 
 /*
  * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one

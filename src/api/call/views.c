@@ -1,6 +1,6 @@
 #include "api/call/views.h"
 
-#include "api/call/call.h"
+#include "api/call/ask.h"
 #include "api/call/confined.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void call_view_add(struct call *call, struct slice name)
         call->views.destinations = grown;
         call->views.capacity = capacity;
     }
-    call->views.destinations[call->views.count++] = (struct view){ .name = name };
+    call->views.destinations[call->views.count++] = (struct view){ .name = name, .here = ask_is_here(call, name) };
 }
 
 const struct destination_status *call_view(const struct call *call, struct slice name)
@@ -87,7 +87,7 @@ static void ask_tenants(struct call *call, const struct engine *engine, struct v
         view->hold_count = holds_confine(view->holds, view->hold_count, call->tenant_bound);
 }
 
-static void ask_engine(struct call *call, struct engine *engine)
+bool views_ask(struct call *call, struct engine *engine)
 {
     for (size_t i = 0; i < call->views.lane_count; i++) {
         struct lane_hold hold = engine_lane_hold(engine, call->views.lanes[i].lane);
@@ -95,7 +95,9 @@ static void ask_engine(struct call *call, struct engine *engine)
         call->views.lanes[i].hold = hold;
     }
     for (size_t i = 0; i < call->views.count; i++) {
-        struct destination_status status = engine_destination(engine, call->views.destinations[i].name);
+        struct destination_status status = { 0 };
+        if (call->views.destinations[i].here)
+            status = engine_destination(engine, call->views.destinations[i].name);
         status.pause_reason = keep_text(call, status.pause_reason);
         status.fallback_reason = keep_text(call, status.fallback_reason);
         if (call->tenant_bound.data)
@@ -105,10 +107,10 @@ static void ask_engine(struct call *call, struct engine *engine)
     if (call->views.count == 1)
         ask_tenants(call, engine, &call->views.destinations[0]);
     call->views.figures = engine_figures(engine);
-    call_return(call);
+    return true;
 }
 
 void call_views(struct call *call, void (*then)(struct call *call))
 {
-    call_engine(call, ask_engine, then);
+    ask_here(call, views_ask, then);
 }

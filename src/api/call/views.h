@@ -13,6 +13,7 @@ struct call;
 /* How a destination stands, as the engine said. */
 struct view {
     struct slice name;
+    bool here; /* else nothing is known of it */
     struct destination_status status; /* its texts are in the call's memory */
     struct tenant_hold *holds;        /* of its tenants, only when one destination is asked for */
     size_t hold_count;
@@ -38,6 +39,8 @@ struct views {
  */
 void call_view_add(struct call *call, struct slice name);
 void call_views(struct call *call, void (*then)(struct call *call));
+/* In the engine's thread: what call_views asks; for `ask`, where nothing else would do. */
+bool views_ask(struct call *call, struct engine *engine);
 /* Of a name that was added; a destination that the engine does not know is not `known`. */
 const struct destination_status *call_view(const struct call *call, struct slice name);
 /* Its tenants that are held for themselves. Only when no other destination was added. */

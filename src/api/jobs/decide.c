@@ -1,6 +1,7 @@
 /*
  * POST /v1/decide: decisions that need no job.
  */
+#include "api/call/ask.h"
 #include "api/jobs/decisions.h"
 #include "api/jobs/jobs.h"
 #include "base/clock.h"
@@ -37,11 +38,11 @@ static void answer_decision(struct call *call)
     call_store_problem(call, status, &call->batch->error);
 }
 
-static void count_decision(struct call *call, struct engine *engine)
+static bool count_decision(struct call *call, struct engine *engine)
 {
     const struct decide_call *asked = call->context;
     engine_decided(engine, asked->policy, &asked->decided.decision, asked->took_ns);
-    call_return(call);
+    return true;
 }
 
 static void record_decision(struct call *call)
@@ -62,7 +63,7 @@ static void keep_decision(struct call *call, struct decide_call *asked, struct b
     asked->policy = arena_copy(&call->memory, slice_from(asked->decided.policy));
     if (call->batch && call->batch->ops[0].data.data && asked->policy.data && buffer_status(event) == STATUS_OK) {
         call->context = asked;
-        call_engine(call, count_decision, record_decision);
+        ask_here(call, count_decision, record_decision);
         return;
     }
     buffer_release(&asked->body);

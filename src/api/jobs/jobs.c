@@ -1,6 +1,7 @@
 /*
  * Looking at jobs and acting on one.
  */
+#include "api/call/ask.h"
 #include "api/call/body.h"
 #include "api/call/confined.h"
 #include "api/call/counts.h"
@@ -160,18 +161,22 @@ static void answer_why(struct call *call)
     call_json(call, 200, &body);
 }
 
-static void find_place(struct call *call, struct engine *engine)
+/* How the destination stands, and where the job does that waits for its turn there. */
+static bool ask_why(struct call *call, struct engine *engine)
 {
     struct one_job *why = call->context;
+    if (!why->waits)
+        return views_ask(call, engine);
     why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
     if (call->tenant_bound.data)
         place_confine(&why->place.queue, why->place.ahead);
-    call_return(call);
+    return views_ask(call, engine);
 }
 
-static void ask_view(struct call *call)
+static void ask_owner(struct call *call)
 {
-    call_views(call, answer_why);
+    const struct one_job *why = call->context;
+    ask(call, why->job.destination, ask_why, answer_why);
 }
 
 static enum status count_ahead(struct call *call, struct store_reader *reader, struct error *err)
@@ -181,20 +186,15 @@ static enum status count_ahead(struct call *call, struct store_reader *reader, s
                                      err);
 }
 
-static void ask_place(struct call *call)
-{
-    call_engine(call, find_place, ask_view);
-}
-
 static void explain(struct call *call)
 {
     struct one_job *why = call->context;
     add_view(call, &why->job);
     why->waits = why->job.state == STATE_PENDING || why->job.state == STATE_WAITING;
     if (why->waits)
-        call_read(call, count_ahead, ask_place);
+        call_read(call, count_ahead, ask_owner);
     else
-        ask_view(call);
+        ask_owner(call);
 }
 
 void handle_job_why(struct call *call)

@@ -4,6 +4,7 @@
  * A lease's text is for the worker to give back as it is: the job's number, the token, and the
  * retries spent, which an ack would otherwise have to read.
  */
+#include "api/call/ask.h"
 #include "api/call/body.h"
 #include "api/jobs/jobs.h"
 #include "api/http/client.h"
@@ -118,13 +119,12 @@ static void submit_release(struct call *call)
     call_submit(call, after_release);
 }
 
-/* In the engine's thread. */
-static void return_taken(struct call *call, struct engine *engine)
+static bool return_taken(struct call *call, struct engine *engine)
 {
     const struct taking *taking = call->context;
     for (size_t i = taking->given; i < taking->count; i++)
         engine_lease_returned(engine, taking->jobs[i].seq, taking->jobs[i].lease_token);
-    call_return(call);
+    return true;
 }
 
 /* Jobs that the worker does not get go back as if they had never been taken. */
@@ -155,7 +155,7 @@ static void release_others(struct call *call)
             .forget_at = INSTANT_NONE,
         };
     }
-    call_engine(call, return_taken, submit_release);
+    ask_here(call, return_taken, submit_release);
 }
 
 static void write_leased(struct json_writer *json, const struct job *job, const struct destination_config *destination)
@@ -237,13 +237,14 @@ static void on_leased(struct lease_request *request, enum status status, const s
     taking->status = status;
     taking->jobs = jobs;
     taking->count = count;
-    call_return(taking->call);
+    ask_return(taking->call);
 }
 
-static void run_taking(struct call *call, struct engine *engine)
+static bool run_taking(struct call *call, struct engine *engine)
 {
     struct taking *taking = call->context;
     engine_lease(engine, &taking->request);
+    return false;
 }
 
 static bool read_destination(struct call *call, struct slice name)
@@ -310,7 +311,7 @@ void handle_leases_post(struct call *call)
     taking->call = call;
     taking->request.done = on_leased;
     call->context = taking;
-    call_engine(call, run_taking, answer_taken);
+    ask(call, taking->request.destination, run_taking, answer_taken);
 }
 
 /* --- lists of leases ---------------------------------------------------------------------------- */
@@ -414,8 +415,8 @@ static void answer_acked(struct call *call)
     api->acked += (int64_t)acked;
 }
 
-/* In the engine's thread: the gate hears how its destination is, and a delivery after a failure tells of that failure. */
-static void tell_acked(struct call *call, struct engine *engine)
+/* The gate hears how its destination is, and a delivery after a failure tells of that failure. */
+static bool tell_acked(struct call *call, struct engine *engine)
 {
     static const struct settlement delivered = { .decision.verdict = VERDICT_COMPLETE };
     const struct lease_list *list = call->context;
@@ -426,13 +427,13 @@ static void tell_acked(struct call *call, struct engine *engine)
         if (list->retried && list->retried[i])
             engine_learn(engine, list->retried[i], &call->batch->ops[i].settle, &delivered);
     }
-    call_return(call);
+    return true;
 }
 
 static void after_ack(struct call *call)
 {
     if (call->batch->status == STATUS_OK)
-        call_engine(call, tell_acked, answer_acked);
+        ask_here(call, tell_acked, answer_acked);
     else
         answer_acked(call);
 }
@@ -539,12 +540,12 @@ static void answer_nacked(struct call *call)
     call_json(call, 200, &nack->body);
 }
 
-/* In the engine's thread: the store has taken it, so it is so. */
-static void tell_nacked(struct call *call, struct engine *engine)
+/* The store has taken it, so it is so. */
+static bool tell_nacked(struct call *call, struct engine *engine)
 {
     const struct nack *nack = call->context;
     engine_nacked(engine, &nack->lease, &call->batch->ops[0], &nack->settlement);
-    call_return(call);
+    return true;
 }
 
 static void after_nack(struct call *call)
@@ -552,7 +553,7 @@ static void after_nack(struct call *call)
     struct nack *nack = call->context;
     const struct batch *batch = call->batch;
     if (batch->status == STATUS_OK && batch->ops[0].status == STATUS_OK) {
-        call_engine(call, tell_nacked, answer_nacked);
+        ask_here(call, tell_nacked, answer_nacked);
         return;
     }
     buffer_release(&nack->body);
@@ -575,8 +576,8 @@ static void after_decision(struct call *call)
         call_no_memory(call);
 }
 
-/* In the engine's thread: it alone knows how the destination stands, and it has the configuration while it decides. */
-static void decide_nack(struct call *call, struct engine *engine)
+/* The engine alone knows how the destination stands, and it has the configuration while it decides. */
+static bool decide_nack(struct call *call, struct engine *engine)
 {
     struct nack *nack = call->context;
     const struct policy *policy;
@@ -587,7 +588,7 @@ static void decide_nack(struct call *call, struct engine *engine)
         nack->body = call_buffer();
         decisions_write(policy, nack->lease.answer.text, &nack->settlement.decision, &nack->body);
     }
-    call_return(call);
+    return true;
 }
 
 static enum status read_leased(struct call *call, struct store_reader *reader, struct error *err)
@@ -602,7 +603,7 @@ static void decide_leased(struct call *call)
     if (call->reading.status == STATUS_NOT_FOUND || nack->job.state != STATE_RUNNING || nack->job.lease_token != nack->token)
         call_problem(call, 409, "lease_lost", "the lease has run out or was settled already; nothing was changed");
     else if (batch_for(call, 1))
-        call_engine(call, decide_nack, after_decision);
+        ask(call, nack->job.destination, decide_nack, after_decision);
 }
 
 /* Seconds, whole or not. */

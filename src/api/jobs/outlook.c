@@ -1,5 +1,6 @@
 #include "api/jobs/outlook.h"
 
+#include "api/call/ask.h"
 #include "api/call/shared.h"
 
 #include <inttypes.h>
@@ -35,14 +36,14 @@ struct outlook_question {
     void (*then)(struct call *call);
 };
 
-static void ask_places(struct call *call, struct engine *engine)
+static bool ask_places(struct call *call, struct engine *engine)
 {
     const struct outlook_question *question = call->context;
     for (size_t i = 0; i < question->count; i++) {
         struct outlook *outlook = &question->outlooks[i];
         outlook->place = engine_place(engine, outlook->lane, outlook->ahead, INSTANT_NONE);
     }
-    call_return(call);
+    return true;
 }
 
 static void asked(struct call *call)
@@ -73,7 +74,7 @@ static void ask_engine(struct call *call)
 {
     const struct outlook_question *question = call->context;
     if (question->count > 0)
-        call_engine(call, ask_places, asked);
+        ask_here(call, ask_places, asked);
     else
         asked(call);
 }

@@ -3,6 +3,7 @@
  */
 #include "api/observe/metrics.h"
 
+#include "api/call/ask.h"
 #include "api/observe/dead_ages.h"
 #include "api/observe/events.h"
 #include "api/observe/observe.h"
@@ -71,11 +72,11 @@ static void answer_metrics(struct call *call)
     call_send(call, 200, EXPOSITION_CONTENT_TYPE, &body);
 }
 
-static void ask(struct call *call, struct engine *engine)
+static bool attach_measures(struct call *call, struct engine *engine)
 {
     struct metrics_scene *scene = call->context;
     scene->status = metrics_attach(call, scene, engine);
-    call_return(call);
+    return true;
 }
 
 /* Counts first, then the ages of some dead letters, a piece at a time, then the newest event. */
@@ -112,7 +113,7 @@ static void ask_engine(struct call *call)
             *copy = *ages;
         scene->items[i].dead_ages = copy;
     }
-    call_engine(call, ask, answer_metrics);
+    ask_here(call, attach_measures, answer_metrics);
 }
 
 void handle_metrics(struct call *call)

@@ -1,6 +1,7 @@
 /*
  * Alerts: those that stand, and those that are over; and that somebody knows of one.
  */
+#include "api/call/ask.h"
 #include "api/call/body.h"
 #include "api/call/counts.h"
 #include "api/call/query.h"
@@ -192,18 +193,12 @@ static void after_ack(struct call *call)
         answer_acked(call);
 }
 
-static void on_ack_saved(struct saved_wait *wait)
-{
-    call_return(wait->context);
-}
-
-static void run_ack(struct call *call, struct engine *engine)
+static bool run_ack(struct call *call, struct engine *engine)
 {
     struct ack_order *order = call->context;
-    order->saved = (struct saved_wait){ .done = on_ack_saved, .context = call };
+    order->saved = ask_saved(call);
     order->status = engine_ack_alert(engine, &order->ack, &order->saved, &order->error);
-    if (order->status != STATUS_OK)
-        call_return(call);
+    return order->status != STATUS_OK;
 }
 
 void handle_alert_ack(struct call *call)
@@ -221,7 +216,7 @@ void handle_alert_ack(struct call *call)
     order->ack.by = call->who;
     order->ack.tenant = call->tenant_bound;
     call->context = order;
-    call_engine(call, run_ack, after_ack);
+    ask_here(call, run_ack, after_ack);
 }
 
 /* --- the list ------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /*
  * Destinations: how they stand, and holding them.
  */
+#include "api/call/ask.h"
 #include "api/call/body.h"
 #include "api/call/counts.h"
 #include "api/call/query.h"
@@ -240,7 +241,7 @@ static void answer_destination(struct call *call)
 void handle_destination_get(struct call *call)
 {
     call_view_add(call, call->parameters[0]);
-    call_views(call, answer_destination);
+    ask(call, call->parameters[0], views_ask, answer_destination);
 }
 
 /* --- holding ------------------------------------------------------------------------------------ */
@@ -282,12 +283,7 @@ static void after_order(struct call *call)
         handle_destination_get(call);
 }
 
-static void on_order_saved(struct saved_wait *wait)
-{
-    call_return(wait->context);
-}
-
-static void run_order(struct call *call, struct engine *engine)
+static bool run_order(struct call *call, struct engine *engine)
 {
     struct hold_order *order = call->context;
     struct slice name = call->parameters[0];
@@ -310,24 +306,21 @@ static void run_order(struct call *call, struct engine *engine)
         break;
     }
     engine_operator(engine, name, SLICE(""));
-    if (order->status != STATUS_OK) {
-        call_return(call);
-        return;
-    }
-    order->saved = (struct saved_wait){ .done = on_order_saved, .context = call };
+    if (order->status != STATUS_OK)
+        return true;
+    order->saved = ask_saved(call);
     engine_await_saved(engine, name, &order->saved);
+    return false;
 }
 
 static void order_hold(struct call *call, const struct hold_order *wanted)
 {
-    struct hold_order *order = arena_alloc(&call->memory, sizeof *order);
-    if (!order) {
-        call_no_memory(call);
+    struct hold_order *order = call_alloc(call, sizeof *order);
+    if (!order)
         return;
-    }
     *order = *wanted;
     call->context = order;
-    call_engine(call, run_order, after_order);
+    ask(call, call->parameters[0], run_order, after_order);
 }
 
 /* A destination is shared by all tenants. */

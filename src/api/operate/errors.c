@@ -1,6 +1,7 @@
 /*
  * Errors that no rule knows: what was seen of them, and the rules that this speaks for.
  */
+#include "api/call/ask.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
 #include "engine/errors/errors.h"
@@ -82,6 +83,17 @@ struct error_question {
     struct saved_wait saved; /* of forgetting */
 };
 
+/* One destination's errors are its owner's; without one those of all that are here. */
+static void ask_about(struct call *call, struct error_question *question, ask_run *run, void (*then)(struct call *call))
+{
+    question->destination = call_query(call, "destination");
+    call->context = question;
+    if (question->destination.len > 0)
+        ask(call, question->destination, run, then);
+    else
+        ask_here(call, run, then);
+}
+
 static void answer_errors(struct call *call)
 {
     const struct error_question *question = call->context;
@@ -101,13 +113,12 @@ static void answer_errors(struct call *call)
     call_json(call, 200, &body);
 }
 
-/* In the engine's thread; the call's memory is nobody else's meanwhile. */
-static void ask_errors(struct call *call, struct engine *engine)
+static bool ask_errors(struct call *call, struct engine *engine)
 {
     struct error_question *question = call->context;
     question->status =
         engine_errors(engine, question->destination, question->limit, &call->memory, &question->reports, &question->count);
-    call_return(call);
+    return true;
 }
 
 void handle_errors_list(struct call *call)
@@ -117,9 +128,7 @@ void handle_errors_list(struct call *call)
         return;
     if (!may_read(call) || !call_limit(call, &question->limit))
         return;
-    question->destination = call_query(call, "destination");
-    call->context = question;
-    call_engine(call, ask_errors, answer_errors);
+    ask_about(call, question, ask_errors, answer_errors);
 }
 
 /* --- forgetting ----------------------------------------------------------------------------------- */
@@ -185,21 +194,15 @@ static void tell_forgotten(struct call *call)
     call_submit(call, answer_told);
 }
 
-static void on_forgotten(struct saved_wait *wait)
-{
-    call_return(wait->context);
-}
-
-static void forget_error(struct call *call, struct engine *engine)
+static bool forget_error(struct call *call, struct engine *engine)
 {
     struct error_question *question = call->context;
     question->count = engine_forget_error(engine, question->destination, call->parameters[0]);
-    if (question->count == 0) {
-        call_return(call);
-        return;
-    }
-    question->saved = (struct saved_wait){ .done = on_forgotten, .context = call };
+    if (question->count == 0)
+        return true;
+    question->saved = ask_saved(call);
     engine_await_forgotten(engine, &question->saved);
+    return false;
 }
 
 void handle_error_forget(struct call *call)
@@ -209,7 +212,5 @@ void handle_error_forget(struct call *call)
         return;
     if (!may_read(call))
         return;
-    question->destination = call_query(call, "destination");
-    call->context = question;
-    call_engine(call, forget_error, tell_forgotten);
+    ask_about(call, question, forget_error, tell_forgotten);
 }

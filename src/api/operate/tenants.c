@@ -1,6 +1,7 @@
 /*
  * Tenants: what each has at each destination, and how it fares in the turns.
  */
+#include "api/call/ask.h"
 #include "api/call/counts.h"
 #include "api/call/query.h"
 #include "api/operate/operate.h"
@@ -93,19 +94,19 @@ static void answer_tenants(struct call *call)
     call_json(call, 200, &body);
 }
 
-static void ask_turns(struct call *call, struct engine *engine)
+static bool ask_turns(struct call *call, struct engine *engine)
 {
     struct tenant_page *page = call->context;
     for (size_t i = 0; i < page->count; i++)
         page->rows[i].status = engine_tenant(engine, page->rows[i].lane.id);
-    call_return(call);
+    return true;
 }
 
 static void ask_engine(struct call *call)
 {
     struct tenant_page *page = call->context;
     page->next = page->count < page->limit ? 0 : page->next;
-    call_engine(call, ask_turns, answer_tenants);
+    ask_here(call, ask_turns, answer_tenants);
 }
 
 static void read_tenants(struct call *call)
