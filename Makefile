@@ -367,6 +367,19 @@ lint: $(B)/gen/presets.c
 	@if command -v shellcheck >/dev/null; then set -x; \
 	    shellcheck $$(grep -lE '^#!.*\b(sh|bash)$$' tools/* .ci/* tests/*/* 2>/dev/null) completions/insist.bash; fi
 
+# ---- Packages for Debian ----
+
+# build/deb/*.deb, from what git knows; objects that are built already are taken along.
+.PHONY: deb
+deb: all
+	@tools/deps deb
+	$(say) DEB build/deb
+	$(run)rm -rf build/deb && mkdir -p build/deb/insist/build
+	$(run)git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -a -t build/deb/insist
+	$(run)cp -a build/obj build/packages.mk build/libinsist.* build/insist build/deb/insist/build/
+	$(run)cd build/deb/insist && dpkg-buildpackage --build=binary --no-sign --no-pre-clean -Zxz $(if $(quiet),>/dev/null 2>../log || { cat ../log; exit 1; })
+	$(run)rm -rf build/deb/insist && ls build/deb/*.deb
+
 # ---- Installation ----
 
 public_headers := $(wildcard include/*.h)
@@ -416,6 +429,7 @@ help:
 	@echo "make bench           measurements"
 	@echo "make format, wrap    clang-format on everything, or on lines that are too long"
 	@echo "make lint            clang-tidy, cppcheck, shellcheck, tools/tidy"
+	@echo "make deb             packages for Debian: build/deb/*.deb"
 	@echo "make install         PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR="
 	@echo "make uninstall, clean"
 	@echo "Options: SANITIZE=address,undefined or thread, CC=clang, WERROR=1, V=1, JOBS=$(JOBS), CFLAGS, LDFLAGS"

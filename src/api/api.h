@@ -23,6 +23,8 @@ struct api_settings {
     instant (*now)(void *context); /* from the API's thread; NULL: the system's clock */
     enum owner (*owner)(void *context, struct slice destination); /* likewise; NULL: this one owns all */
     int64_t (*ticks_ms)(void *context); /* as `now`, of a clock that never goes back */
+    /* Called about once a second, in the API's thread, while it, the writer and the engine make progress; may be NULL. */
+    void (*on_alive)(void *context);
     void *context;
 };
 

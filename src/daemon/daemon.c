@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "daemon/supervisor.h"
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
 #include "store/inspect.h"
@@ -48,6 +49,7 @@ struct daemon {
     struct event *drain_event;
     instant drain_until; /* INSTANT_NONE: not draining */
     struct error failure; /* of the store; STATUS_OK: none */
+    struct supervisor supervisor;
 };
 
 static instant daemon_now(void *context)
@@ -197,6 +199,7 @@ static void on_terminate(evutil_socket_t fd, short what, void *context)
         return;
     }
     log_event(LOG_INFO, "stopping", FIELD_INT("signal", (int64_t)fd));
+    supervisor_stopping(&daemon->supervisor);
     daemon->drain_until = clock_now() + DRAIN_MS;
     api_stop_accepting(daemon->api);
     engine_stop(daemon->engine);
@@ -272,6 +275,7 @@ static void on_reload(evutil_socket_t fd, short what, void *context)
         log_event(LOG_WARN, "not_reloaded", FIELD_CSTR("reason", "there is no configuration file"));
         return;
     }
+    supervisor_reloading(&daemon->supervisor);
     buffer_init(&problems, 64 * 1024);
     if (config_load(daemon->settings->config_path, &config, &problems) != STATUS_OK) {
         log_event(LOG_ERROR, "not_reloaded", FIELD_TEXT("problems", buffer_slice(&problems)));
@@ -285,6 +289,7 @@ static void on_reload(evutil_socket_t fd, short what, void *context)
         config_unref(config);
     }
     buffer_release(&problems);
+    supervisor_ready(&daemon->supervisor);
 }
 
 /* --- start and end ----------------------------------------------------------------------------- */
@@ -390,6 +395,13 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
     return status == STATUS_OK ? engine_start(daemon->engine, daemon->reader, err) : status;
 }
 
+/* From the API's thread. */
+static void on_alive(void *context)
+{
+    struct daemon *daemon = context;
+    supervisor_alive(&daemon->supervisor);
+}
+
 static enum status open_api(struct daemon *daemon, struct error *err)
 {
     struct api_settings settings = {
@@ -400,6 +412,7 @@ static enum status open_api(struct daemon *daemon, struct error *err)
         .engine_mailbox = daemon->mailbox,
         .seed = daemon->store->seed,
         .now = daemon_now,
+        .on_alive = on_alive,
         .context = daemon,
     };
     enum status status = api_new(&settings, &daemon->api, err);
@@ -504,6 +517,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return error_set(err, STATUS_NO_MEMORY, "libcurl cannot be initialised");
 
+    supervisor_open(&daemon.supervisor);
     enum status status = daemon_check(daemon.config, settings->backends, err);
     if (status == STATUS_OK)
         status = open_loop(&daemon, err);
@@ -515,6 +529,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
         status = open_api(&daemon, err);
     if (status == STATUS_OK) {
         daemon_let_reload(); /* its handler is there */
+        supervisor_ready(&daemon.supervisor);
         log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_CSTR("store", daemon.config->store),
                   FIELD_INT("port", api_port(daemon.api)));
         if (settings->on_ready)
@@ -527,6 +542,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     }
     bool stopped = daemon.drain_until != INSTANT_NONE && status == STATUS_OK;
     close_all(&daemon);
+    supervisor_close(&daemon.supervisor);
     curl_global_cleanup();
     if (stopped)
         log_event(LOG_INFO, "stopped", FIELD_CSTR("version", INSIST_VERSION)); /* everything is on the disk */

@@ -38,6 +38,7 @@ struct api_fixture {
     struct event *answer;
     bool stopping;
     _Atomic int64_t offset_ms;
+    _Atomic int alive; /* how often it was said */
     pthread_mutex_t stall;
     char tokens_path[64];
     bool faulty; /* that the store fails is meant */
@@ -60,6 +61,12 @@ static instant fixture_now(void *context)
 {
     struct api_fixture *fixture = context;
     return clock_now() + atomic_load(&fixture->offset_ms);
+}
+
+static void fixture_alive(void *context)
+{
+    struct api_fixture *fixture = context;
+    fixture->alive++;
 }
 
 static int64_t fixture_ticks_ms(void *context)
@@ -296,6 +303,7 @@ struct api_fixture *api_fixture_new(const struct api_fixture_settings *given)
     const struct api_settings api = { .config = fixture->config, .writer = fixture->writer, .store = fixture->store,
                                       .engine = fixture->engine, .engine_mailbox = fixture->mailbox, .seed = 7,
                                       .now = fixture_now, .ticks_ms = fixture_ticks_ms, .owner = settings->owner,
+                                      .on_alive = fixture_alive,
                                       .context = fixture };
     if (api_new(&api, &fixture->api, &error) != STATUS_OK || api_start(fixture->api, &error) != STATUS_OK)
         check(false, "%s", error.text);
@@ -376,6 +384,11 @@ void api_fixture_advance(struct api_fixture *fixture, int64_t ms)
 {
     api_fixture_skip(fixture, ms);
     in_engine(fixture, wake_now);
+}
+
+int api_fixture_alive(const struct api_fixture *fixture)
+{
+    return fixture->alive;
 }
 
 void api_fixture_stall(struct api_fixture *fixture, bool stalled)

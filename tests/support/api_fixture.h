@@ -39,6 +39,9 @@ void api_fixture_skip(struct api_fixture *fixture, int64_t ms);
 /* While stalled the engine's thread does nothing. */
 void api_fixture_stall(struct api_fixture *fixture, bool stalled);
 
+/* How often the API has said so far that all threads make progress. */
+int api_fixture_alive(const struct api_fixture *fixture);
+
 /* One answer. */
 struct reply {
     int status;

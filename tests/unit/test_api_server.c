@@ -297,8 +297,14 @@ static void health_follows_progress(void **state)
     assert_int_equal(reply.status, 503);
     assert_string_equal(reply_text(&reply, "type"), "engine_stuck");
     reply_release(&reply);
+    int alive = api_fixture_alive(fixture);
+    usleep(2200 * 1000); /* twice it would have been said */
+    check(api_fixture_alive(fixture) == alive, "a watchdog was fed although the engine is stuck");
     api_fixture_stall(fixture, false);
     await_status(fixture, "/livez", 200);
+    for (int i = 0; i < 600 && api_fixture_alive(fixture) == alive; i++)
+        usleep(100 * 1000);
+    check(api_fixture_alive(fixture) > alive, "all is well, and nobody is told");
     api_stop_accepting(api_fixture_api(fixture));
     await_status(fixture, "/readyz", 503);
     reply = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"yard\",\"payload\":1}");

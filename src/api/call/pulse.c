@@ -1,10 +1,39 @@
 #include "api/call/pulse.h"
 
 #include "api/call/shared.h"
+#include "base/clock.h"
 
 #include <event2/event.h>
 
 enum { PULSE_EVERY_MS = 1000 };
+
+/* What the clock jumped over did not pass. */
+static int64_t elapsed(instant since, instant now)
+{
+    return now - since - clock_stepped_ms(2 * STUCK_AFTER_MS);
+}
+
+static bool writer_is_stuck(const struct api *api, instant now)
+{
+    struct writer_figures figures = writer_figures(api->settings.writer);
+    return figures.busy && elapsed(figures.progressed_at, now) > STUCK_AFTER_MS;
+}
+
+/* The pulse comes back about once a second, and so does the engine's own turn. */
+static bool engine_is_stuck(const struct api *api, instant now)
+{
+    if (api->pulse.ran_at != 0)
+        return elapsed(api->pulse.ran_at, now) > STUCK_AFTER_MS;
+    return api->pulse.out && elapsed(api->pulse.asked_at, now) > STUCK_AFTER_MS;
+}
+
+enum liveness api_liveness(const struct api *api)
+{
+    instant now = api_now(api);
+    if (writer_is_stuck(api, now))
+        return LIVENESS_WRITER_STUCK;
+    return engine_is_stuck(api, now) ? LIVENESS_ENGINE_STUCK : LIVENESS_FINE;
+}
 
 static void on_pulse_back(struct message *message)
 {
@@ -28,6 +57,8 @@ static void on_pulse_due(evutil_socket_t fd, short what, void *context)
     struct api *api = context;
     (void)fd;
     (void)what;
+    if (api->settings.on_alive && api_liveness(api) == LIVENESS_FINE)
+        api->settings.on_alive(api->settings.context);
     if (api->pulse.out || api->stopping)
         return;
     api->pulse.out = true;

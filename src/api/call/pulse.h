@@ -21,7 +21,18 @@ struct pulse {
     instant ran_at;   /* when the engine last ran, as of the last answer; 0: it has not started */
 };
 
-/* From now on, once a second. */
+enum { STUCK_AFTER_MS = 30 * 1000 }; /* no progress for this long means not alive */
+
+enum liveness {
+    LIVENESS_FINE,
+    LIVENESS_WRITER_STUCK,
+    LIVENESS_ENGINE_STUCK,
+};
+
+/* Whether the threads that the API's own one works with make progress. */
+enum liveness api_liveness(const struct api *api);
+
+/* From now on, once a second; each time settings.on_alive is told when all are well. */
 enum status pulse_start(struct api *api, struct error *err) MUST_CHECK;
 
 #endif

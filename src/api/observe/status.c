@@ -9,29 +9,7 @@
 
 #include <string.h>
 
-enum { STUCK_AFTER_MS = 30 * 1000 }; /* no progress for this long means not alive */
-
 /* --- health --------------------------------------------------------------------------------------- */
-
-/* What the clock jumped over did not pass. */
-static int64_t elapsed(instant since, instant now)
-{
-    return now - since - clock_stepped_ms(2 * STUCK_AFTER_MS);
-}
-
-static bool writer_is_stuck(const struct api *api, instant now)
-{
-    struct writer_figures figures = writer_figures(api->settings.writer);
-    return figures.busy && elapsed(figures.progressed_at, now) > STUCK_AFTER_MS;
-}
-
-/* The pulse comes back about once a second, and so does the engine's own turn. */
-static bool engine_is_stuck(const struct api *api, instant now)
-{
-    if (api->pulse.ran_at != 0)
-        return elapsed(api->pulse.ran_at, now) > STUCK_AFTER_MS;
-    return api->pulse.out && elapsed(api->pulse.asked_at, now) > STUCK_AFTER_MS;
-}
 
 static void answer_fine(struct call *call)
 {
@@ -42,11 +20,11 @@ static void answer_fine(struct call *call)
 
 void handle_livez(struct call *call)
 {
-    instant now = api_now(call->api);
-    if (writer_is_stuck(call->api, now))
+    enum liveness liveness = api_liveness(call->api);
+    if (liveness == LIVENESS_WRITER_STUCK)
         call_problem(call, 503, "writer_stuck", "a transaction has been under way for more than %d s; look at the disk",
                      STUCK_AFTER_MS / SECOND_MS);
-    else if (engine_is_stuck(call->api, now))
+    else if (liveness == LIVENESS_ENGINE_STUCK)
         call_problem(call, 503, "engine_stuck", "the engine has made no progress for more than %d s; restart the daemon",
                      STUCK_AFTER_MS / SECOND_MS);
     else
