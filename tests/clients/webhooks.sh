@@ -4,14 +4,9 @@
 unset INSIST_SERVER INSIST_TOKEN
 daemon= receiver=
 trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
-folder=$root/tests/clients
 secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
 
-if ! cmp -s "$folder/package.json" "$folder/node_modules/.installed"; then
-    (cd "$folder" && npm install --no-save --ignore-scripts --loglevel=error) >"$work/out" 2>"$work/err" &&
-        cp "$folder/package.json" "$folder/node_modules/.installed" ||
-        { echo "Bail out! npm cannot install standardwebhooks"; sed 's/^/# /' "$work/err"; exit 1; }
-fi
+. "$root/tests/clients/npm.sh"
 
 : >"$work/log"
 node "$folder/verify.mjs" "$secret" "$work/port" "$work/log" 2>"$work/receiver.err" &
