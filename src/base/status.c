@@ -29,6 +29,7 @@ const char *status_name(enum status status)
         [STATUS_LIMIT] = "limit",
         [STATUS_BUSY] = "busy",
         [STATUS_AWAY] = "away",
+        [STATUS_FENCED] = "fenced",
         [STATUS_NO_MEMORY] = "no_memory",
         [STATUS_IO] = "io",
         [STATUS_CORRUPT] = "corrupt",

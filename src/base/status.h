@@ -21,6 +21,7 @@ enum status {
     STATUS_LIMIT,     /* one value is over its own limit; later will not work either */
     STATUS_BUSY,      /* locked by somebody else just now */
     STATUS_AWAY,      /* it cannot be reached; whether it did what it was asked is not known */
+    STATUS_FENCED,    /* another node has ended this one's session; nothing was done */
     STATUS_NO_MEMORY,
     STATUS_IO,      /* the system refused: disk, socket, sync */
     STATUS_CORRUPT, /* what was read is not what was written */

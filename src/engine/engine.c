@@ -109,6 +109,7 @@ enum status engine_start(struct engine *engine, struct store_reader *reader, str
         return status;
     engine->started = true;
     engine->recovery.recovering = true;
+    engine->recovery.orphans_after = engine->recovery.ripe_at = INSTANT_NONE;
     engine->recovery.promote_at = engine_now(engine);
     engine_wake(engine);
     return STATUS_OK;

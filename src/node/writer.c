@@ -212,7 +212,8 @@ static void fail_for_good(struct writer *writer, const struct error *error)
 static bool failure_is_final(const struct writer *writer, enum status status)
 {
     bool is_asked = writer->settings.store->ops->outcome != NULL;
-    return status == STATUS_IO || status == STATUS_CORRUPT || (status == STATUS_AWAY && !is_asked);
+    return status == STATUS_IO || status == STATUS_CORRUPT || status == STATUS_FENCED ||
+           (status == STATUS_AWAY && !is_asked);
 }
 
 /* Takes whole batches off the queue, as many as fit one transaction. Returns them as a list of their own. */

@@ -28,6 +28,7 @@ void change_insert(const struct op_insert *insert, instant now, struct job *ret_
         .dead_at = INSTANT_NONE,
         .expires_at = INSTANT_NONE,
         .lease_until = INSTANT_NONE,
+        .lease_fenced_at = INSTANT_NONE,
         .forget_at = INSTANT_NONE,
         .ready = insert->run_at <= now, /* INSTANT_NONE is before everything */
         .last_code = SLICE(""),
@@ -40,7 +41,7 @@ void change_insert(const struct op_insert *insert, instant now, struct job *ret_
 
 /* ---- OP_CLAIM ---- */
 
-enum status change_claim(const struct op_claim *claim, instant now, int64_t token, struct job *job)
+enum status change_claim(const struct op_claim *claim, instant now, int64_t token, int64_t session, struct job *job)
 {
     assert(token > 0 && job->lease_token == 0 && job->ready);
     if (job_state_after(job->state, EVENT_CLAIM) == STATE_NONE)
@@ -52,6 +53,7 @@ enum status change_claim(const struct op_claim *claim, instant now, int64_t toke
     job->lease_token = token;
     job->lease_until = claim->lease_until;
     job->lease_owner = claim->owner;
+    job->lease_session = claim->owner.len == 0 ? session : 0;
     if (job->first_at == INSTANT_NONE)
         job->first_at = now;
     if (job->step == STEP_SEND) {
@@ -142,6 +144,7 @@ static void settle_to(struct job *job, const struct op_settle *settle, enum job_
     job->lease_token = 0;
     job->lease_until = INSTANT_NONE;
     job->lease_owner = SLICE("");
+    job->lease_session = 0;
     if (state == STATE_WAITING) {
         job->step = settle->step;
         job->run_at = settle->run_at;

@@ -12,9 +12,16 @@
  *   invariant 2: a job has one state, changed only along core/job.h's table, and every change has its
  *                event in the same transaction.
  *   invariant 3: a change to a running job carries its lease token; a stale token changes nothing.
+ *   invariant 4: a session that has ended writes nothing: its batch fails whole with STATUS_FENCED.
  *
  * Where a job is: PENDING and due WAITING jobs are "ready" in their lane, in order of (rank, seq); jobs
  * whose time has not come wait for store_apply(OP_PROMOTE); RUNNING jobs have a lease.
+ *
+ * Who works on it: a session is one run of a node, a number that only grows. Each handle has one, from when it is opened or
+ * `begin` is called. A node without a name has the store for itself, and its session owns every destination. Where nodes
+ * share a store, a destination is owned by the session that took it (OP_TAKE), until that gives it up (OP_GIVE) or ends; one
+ * of them is the steward, who does what is of no destination. A node that died is found by its beat: who sees it stand still
+ * for long enough, by a clock of his own, fences its session. For that no machine's time is compared with another's.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -72,7 +79,9 @@ struct job {
     int64_t lease_token;   /* 0: no lease */
     enum job_state claimed_from; /* of a running job: the state before; RUNNING: a version wrote it that did not keep that */
     instant lease_until;
-    struct slice lease_owner;
+    struct slice lease_owner; /* empty: the session that claimed it sends it; else the name of a pull worker */
+    int64_t lease_session;    /* that claimed it, where nodes share the store; 0: a pull worker has it, or nobody */
+    instant lease_fenced_at;  /* OP_ORPHANS: when that session was fenced; INSTANT_NONE: nothing of it is on the wire */
     bool ready;        /* it can be claimed; readers do not tell */
     instant forget_at; /* when a completed or cancelled one is deleted; INSTANT_NONE: never */
     enum outcome last_class;         /* OUTCOME_NONE before the first outcome */
@@ -111,6 +120,7 @@ struct op_insert {
  * `failed_last` those whose look_failed_at is not before that come after the others, the one that failed longest ago first;
  * of lanes with more than CLAIM_LOOKS_MAX ready jobs, among the first so many. A store on disk tells which
  * jobs to send were changed there: `damaged`, by a hash of destination, content type, headers and payload.
+ * STATUS_CONFLICT: its destination is not this session's.
  */
 struct op_claim {
     int64_t lane;
@@ -119,7 +129,7 @@ struct op_claim {
     instant failed_last; /* 0: by rank alone */
     bool unfailed_only;  /* of those that come last, none */
     instant lease_until;
-    struct slice owner; /* "engine", or the name of a pull worker */
+    struct slice owner; /* empty: this session, with which the lease ends; else the name of a pull worker, who outlives it */
     /* results, with payload */
     struct job *ret_jobs;
     size_t ret_count;
@@ -200,7 +210,8 @@ struct dead_ttl {
  * OP_PROMOTE: what time has done up to `now`, at most `max` jobs: waiting and scheduled jobs become ready;
  * jobs past their deadline go DEAD with code EXPIRED; dead letters past expires_at and finished jobs past
  * forget_at are deleted, the former with an event. A time has come when it is not after `now`. Overdue first come
- * first, by (time, seq). A running job is left alone, whatever its deadline.
+ * first, by (time, seq). A running job is left alone, whatever its deadline. Only of the destinations that this session owns
+ * and, if it is the steward, of those that nobody does.
  */
 struct op_promote {
     size_t max;
@@ -217,14 +228,16 @@ struct op_promote {
 };
 
 /*
- * OP_ORPHANS: running jobs whose lease ended by `until` (INSTANT_MAX: all), without payload, by the end of their lease and
- * seq; they keep their lease. A page begins after the last one of the page before.
+ * OP_ORPHANS: running jobs whose lease ended by `until`, and with `of_ended` all that were claimed by sessions that have
+ * ended; of the same destinations as OP_PROMOTE. Without payload, by the end of their lease and seq; they keep their lease.
+ * A page begins after the last one of the page before. What a session that was fenced had begun to send may be on the wire
+ * for as long as a send can last: lease_fenced_at tells.
  */
 struct op_orphans {
     instant until;
+    bool of_ended;
     instant after_until; /* INSTANT_NONE: from the first */
     int64_t after_seq;
-    struct slice owner; /* empty: any */
     size_t max;
     struct job *ret_jobs;
     size_t ret_count;
@@ -250,12 +263,23 @@ struct saved {
 
 /*
  * OP_NOTE: an event of no job (started, paused, reloaded...). OP_TRIM: deletes events older than `before`, at most max;
- * fewer than two stay, since a trim leaves an event of its own, which tells what went.
+ * fewer than two stay, since a trim leaves an event of its own, which tells what went. STATUS_CONFLICT: this session is not
+ * the steward's.
  */
 struct op_trim {
     instant before;
     size_t max;
     size_t ret_deleted;
+};
+
+/*
+ * OP_TAKE: this session takes a destination that nobody owns, or already has it. STATUS_CONFLICT: another does. What was
+ * committed there before can be read after it, and no claim comes to it from the session that had it before. OP_GIVE: it
+ * gives one up. STATUS_CONFLICT: it does not own it. The empty name is the steward's office.
+ */
+struct op_own {
+    struct slice destination;
+    int64_t ret_epoch; /* one more each time it is taken, given up or lost */
 };
 
 enum op_kind {
@@ -273,6 +297,8 @@ enum op_kind {
     OP_SAVE,
     OP_NOTE,
     OP_TRIM,
+    OP_TAKE,
+    OP_GIVE,
 };
 
 enum event_type {
@@ -313,6 +339,7 @@ struct store_op {
         struct op_orphans orphans;
         struct op_save save;
         struct op_trim trim;
+        struct op_own own;
     };
     enum status status; /* result: of this operation alone */
 };
@@ -373,6 +400,8 @@ struct store_settings {
     int64_t pending_max;   /* pending + waiting; OP_INSERT beyond is STATUS_FULL; 0: no limit */
     int64_t pending_per_tenant; /* likewise of one tenant; 0: all of them while only one is known, else half */
     struct slice own_tenant;    /* the daemon's, which is not counted as one */
+    struct slice node;          /* its name among those that share the store; empty: it has the store for itself */
+    struct slice node_url;      /* where the others reach it */
     instant now; /* when it is opened; 0: not told, and nothing is moved */
     struct slice audit_key; /* events are under it; empty: under none */
     /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
@@ -383,6 +412,22 @@ struct store_settings {
 struct trail_head {
     int64_t number;
     unsigned char hash[EVENT_HASH_BYTES];
+};
+
+/* A session, as the others see it. */
+struct session {
+    int64_t number;
+    struct slice node, url;
+    int64_t beat; /* so many times it has said that it lives */
+    bool ended;   /* it is only known for as long as a lease names it */
+    instant fenced_at; /* INSTANT_NONE: it was not, or it has ended by itself */
+};
+
+/* A destination, or by the empty name the steward's office, as it is owned. */
+struct shard {
+    struct slice destination;
+    int64_t session; /* 0: nobody's */
+    int64_t epoch;
 };
 
 struct store;
@@ -407,7 +452,10 @@ struct store_ops {
 
     /* Closes and frees; all readers are closed before. */
     void (*close)(struct store *store);
-    /* One transaction at time `now`. Results live in `memory`. On failure, but for STATUS_AWAY, nothing happened. */
+    /*
+     * One transaction at time `now`. Results live in `memory`. On failure, but for STATUS_AWAY, nothing happened.
+     * STATUS_FENCED: its session has ended, and none of what it asks for will be done before another one has begun.
+     */
     enum status (*apply)(struct store *store, instant now, struct store_op *ops, size_t count, struct arena *memory,
                          struct error *err);
     /*
@@ -416,6 +464,24 @@ struct store_ops {
      * never will be. NULL: the store is never away.
      */
     enum status (*outcome)(struct store *store, bool *ret_applied, struct error *err);
+    /*
+     * Begins another session, in the thread that writes: store->session is the new one, which owns nothing unless the node
+     * has the store for itself. The session that the node had ends, as when the store is opened: who calls knows that
+     * nothing of it is on the wire, because that process is gone, or has nothing under way.
+     */
+    enum status (*begin)(struct store *store, instant now, struct error *err);
+    /*
+     * This and the next two are called by one thread, which may be another than the one that writes; NULL: the store is for
+     * one node. The session ends in order, with nothing on the wire, and what it owns is free.
+     */
+    enum status (*end)(struct store *store, instant now, struct error *err);
+    /* Says that the session lives; it need not be durable. STATUS_FENCED: it has ended. */
+    enum status (*beat)(struct store *store, struct error *err);
+    /*
+     * Ends another session that has not beaten since its beat was `beat`; what it owns is free. When this has returned,
+     * whatever it committed can be read, and it commits nothing more. STATUS_CONFLICT: it has beaten, or has ended already.
+     */
+    enum status (*fence)(struct store *store, int64_t session, int64_t beat, instant now, struct error *err);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
     /* What the store does by itself, each second, in the thread that writes. NULL: nothing. */
@@ -477,6 +543,12 @@ struct store_ops {
     /* A page of a space, from the last name to the first; only names before `before`, where that is not empty. */
     enum status (*reader_saved_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
+    /* All sessions that live, and those that ended and have leases left, by number. NULL: the store is for one node. */
+    enum status (*reader_sessions)(struct store_reader *reader, struct arena *memory, struct session **ret_sessions,
+                                   size_t *ret_count, struct error *err);
+    /* Every destination that has or had an owner, in order of name. NULL likewise. */
+    enum status (*reader_shards)(struct store_reader *reader, struct arena *memory, struct shard **ret_shards,
+                                 size_t *ret_count, struct error *err);
 };
 
 /* The common beginnings of every backend's handles. */
@@ -484,6 +556,7 @@ struct store {
     const struct store_ops *ops;
     const char *place; /* as the address names it, for people: the file; never with a password */
     uint64_t seed; /* this installation's own for ever: the seed of its jitter */
+    int64_t session; /* of this handle, greater than those of all leases that are there; changed by `begin` alone */
     instant newest_at;  /* of the events that were there when it was opened; INSTANT_NONE: none, or it is not known */
     int64_t shifted_ms; /* by so much waits and leases were moved, since the clock went back; 0: they were not */
 };

@@ -13,6 +13,13 @@ static enum status memory_open(struct store_place *place, const struct store_set
     return store_memory_open(SLICE(""), settings, ret_store, err);
 }
 
+static enum status memory_join(struct store_place *place, struct store *store, const struct store_settings *settings,
+                               struct store **ret_store, struct error *err)
+{
+    (void)place;
+    return store_memory_join(store, settings, ret_store, err);
+}
+
 static enum status sqlite_open(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
                                struct error *err)
 {
@@ -28,8 +35,8 @@ static enum status sqlite_open(struct store_place *place, const struct store_set
 }
 
 const struct store_under_test stores_under_test[] = {
-    { "memory", memory_open, 3000 },
-    { "sqlite", sqlite_open, 600 },
+    { "memory", memory_open, 3000, memory_join },
+    { "sqlite", sqlite_open, 600, NULL },
 };
 
 const size_t stores_under_test_count = sizeof stores_under_test / sizeof *stores_under_test;

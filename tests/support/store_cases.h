@@ -15,6 +15,7 @@ struct store_case {
 extern const struct store_case store_cases_write[];  /* insert, claim, settle */
 extern const struct store_case store_cases_name[];   /* cancel, prioritize, redrive, purge */
 extern const struct store_case store_cases_time[];   /* promote, leases, trim */
+extern const struct store_case store_cases_nodes[];  /* sessions, and several nodes on one store */
 extern const struct store_case store_cases_read[];   /* readers, events */
 extern const struct store_case store_cases_batch[];  /* batches, failures, sizes */
 extern const struct store_case store_cases_random[]; /* against a model */

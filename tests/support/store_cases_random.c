@@ -38,7 +38,7 @@ static struct slice one_of(struct dice *dice, const char *const *texts, size_t c
 
 static const char *const ids[IDS] = { "j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "ç", "x y", "J1", "'" };
 static const char *const payloads[] = { "{}", "", "{\"a\":1}" };
-static const char *const owners[] = { "engine", "w1", "w2" };
+static const char *const owners[] = { "", "w1", "w2" }; /* the session itself, workers */
 static const char *const facts[] = { "", "{\"n\":1}", "{\"by\":\"ana\"}" };
 
 /* One of the last jobs, that exists or not; NULL when there is none yet. */
@@ -183,7 +183,7 @@ static void make_op(struct dice *dice, const struct model *model, struct store_o
         break;
     case OP_ORPHANS:
         op->orphans = (struct op_orphans){ .until = percent(dice, 30) ? INSTANT_MAX : model->now + between(dice, -10, 50),
-                                           .owner = percent(dice, 50) ? SLICE("") : one_of(dice, owners, 3),
+                                           .of_ended = percent(dice, 50),
                                            .max = 100000 };
         break;
     case OP_DESTINATION:
@@ -200,6 +200,13 @@ static void make_op(struct dice *dice, const struct model *model, struct store_o
     }
 }
 
+static void begin_anew(struct store_fixture *f, struct model *model)
+{
+    struct error err = { 0 };
+    assert_int_equal(f->store->ops->begin(f->store, f->now, &err), STATUS_OK);
+    model->session++;
+}
+
 static void run(struct store_fixture *f, uint64_t seed, int batches)
 {
     struct dice dice = { seed };
@@ -213,6 +220,8 @@ static void run(struct store_fixture *f, uint64_t seed, int batches)
         struct expected expected[BATCH_OPS];
         size_t count = (size_t)between(&dice, 1, BATCH_OPS);
         f->now = model.now += between(&dice, 0, 12);
+        if (percent(&dice, 5))
+            begin_anew(f, &model);
         for (size_t i = 0; i < count; i++) {
             make_op(&dice, &model, &ops[i]);
             if (ops[i].kind == OP_TRIM && batch % 64 == 0)

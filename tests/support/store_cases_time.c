@@ -287,18 +287,18 @@ static void finished_jobs_are_forgotten(void **state)
     assert_int_equal(counts.cancelled, 1);
 }
 
-static size_t orphans(struct store_fixture *f, instant until, const char *owner, size_t max, struct job **ret_jobs)
+static size_t orphans(struct store_fixture *f, instant until, size_t max, struct job **ret_jobs)
 {
-    struct store_op op = { .kind = OP_ORPHANS, .orphans = { .until = until, .owner = slice_from(owner), .max = max } };
+    struct store_op op = { .kind = OP_ORPHANS, .orphans = { .until = until, .max = max } };
     assert_run(f, &op, STATUS_OK);
     *ret_jobs = op.orphans.ret_jobs;
     return op.orphans.ret_count;
 }
 
-static void orphans_are_found_by_time_and_owner(void **state)
+static void orphans_are_found_by_time(void **state)
 {
     struct store_fixture *f = *state;
-    static const char *const owners[] = { "engine", "w1", "engine", "w2" };
+    static const char *const owners[] = { "", "w1", "", "w2" };
     int64_t lane = 0;
     struct job *jobs;
     for (int i = 0; i < 4; i++) {
@@ -309,24 +309,20 @@ static void orphans_are_found_by_time_and_owner(void **state)
         claim.claim.lease_until = f->now + 100 * (i + 1);
         assert_run(f, &claim, STATUS_OK);
     }
-    assert_int_equal(orphans(f, f->now + 99, "", 10, &jobs), 0);
-    assert_int_equal(orphans(f, f->now + 100, "", 10, &jobs), 1);
+    assert_int_equal(orphans(f, f->now + 99, 10, &jobs), 0);
+    assert_int_equal(orphans(f, f->now + 100, 10, &jobs), 1);
     assert_text(jobs[0].id, "a");
     assert_true(jobs[0].lease_token > 0);
     assert_int_equal(jobs[0].payload.len, 0);
-    assert_int_equal(orphans(f, f->now + 350, "", 10, &jobs), 3);
-    assert_int_equal(orphans(f, f->now + 350, "engine", 10, &jobs), 2);
-    assert_int_equal(orphans(f, INSTANT_MAX, "", 10, &jobs), 4);
-    assert_int_equal(orphans(f, INSTANT_MAX, "", 3, &jobs), 3);
-    assert_int_equal(orphans(f, INSTANT_MAX, "w2", 10, &jobs), 1);
-    assert_text(jobs[0].id, "d");
-    assert_int_equal(orphans(f, INSTANT_MAX, "nobody", 10, &jobs), 0);
+    assert_int_equal(orphans(f, f->now + 350, 10, &jobs), 3);
+    assert_int_equal(orphans(f, INSTANT_MAX, 10, &jobs), 4);
+    assert_int_equal(orphans(f, INSTANT_MAX, 3, &jobs), 3);
 
     /* They keep their lease: whoever has it can still use it. */
-    assert_int_equal(orphans(f, f->now + 100, "", 10, &jobs), 1);
+    assert_int_equal(orphans(f, f->now + 100, 10, &jobs), 1);
     struct store_op settle = settle_op(&jobs[0], EVENT_RELEASE);
     assert_run(f, &settle, STATUS_OK);
-    assert_int_equal(orphans(f, INSTANT_MAX, "", 10, &jobs), 3);
+    assert_int_equal(orphans(f, INSTANT_MAX, 10, &jobs), 3);
 }
 
 static void a_prolonged_lease_is_no_orphan(void **state)
@@ -335,11 +331,11 @@ static void a_prolonged_lease_is_no_orphan(void **state)
     int64_t lane = put(f, "a");
     struct job job = take(f, lane);
     struct job *jobs;
-    assert_int_equal(orphans(f, job.lease_until, "", 10, &jobs), 1);
+    assert_int_equal(orphans(f, job.lease_until, 10, &jobs), 1);
     struct store_op op = { .kind = OP_EXTEND, .extend = { job.seq, job.lease_token, job.lease_until + 1000 } };
     assert_run(f, &op, STATUS_OK);
-    assert_int_equal(orphans(f, job.lease_until, "", 10, &jobs), 0);
-    assert_int_equal(orphans(f, job.lease_until + 1000, "engine", 10, &jobs), 1);
+    assert_int_equal(orphans(f, job.lease_until, 10, &jobs), 0);
+    assert_int_equal(orphans(f, job.lease_until + 1000, 10, &jobs), 1);
 }
 
 static size_t trim(struct store_fixture *f, instant before, size_t max)
@@ -420,7 +416,7 @@ const struct store_case store_cases_time[] = {
     { "a dead letter lives exactly as long as it may", a_dead_letter_lives_exactly_as_long_as_it_may },
     { "a dead letter without an end stays", a_dead_letter_without_an_end_stays },
     { "finished jobs are forgotten", finished_jobs_are_forgotten },
-    { "orphans are found by time and owner", orphans_are_found_by_time_and_owner },
+    { "orphans are found by time", orphans_are_found_by_time },
     { "a prolonged lease is no orphan", a_prolonged_lease_is_no_orphan },
     { "trim takes the oldest and the chain still holds", trim_takes_the_oldest_and_the_chain_still_holds },
     { "a trimmed history is its end", a_trimmed_history_is_its_end },

@@ -123,6 +123,32 @@ static enum status faulty_outcome(struct store *base, bool *ret_applied, struct 
     return away ? error_set(err, STATUS_AWAY, "the test's network is gone") : STATUS_OK;
 }
 
+static enum status faulty_begin(struct store *base, instant now, struct error *err)
+{
+    struct faulty_store *store = store_of(base);
+    enum status status = store->inner->ops->begin(store->inner, now, err);
+    base->session = store->inner->session;
+    return status;
+}
+
+static enum status faulty_end(struct store *base, instant now, struct error *err)
+{
+    struct store *inner = store_of(base)->inner;
+    return inner->ops->end(inner, now, err);
+}
+
+static enum status faulty_beat(struct store *base, struct error *err)
+{
+    struct store *inner = store_of(base)->inner;
+    return inner->ops->beat(inner, err);
+}
+
+static enum status faulty_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err)
+{
+    struct store *inner = store_of(base)->inner;
+    return inner->ops->fence(inner, session, beat, now, err);
+}
+
 static enum status faulty_sync(struct store *base, struct error *err)
 {
     struct faulty_store *store = store_of(base);
@@ -278,6 +304,10 @@ static const struct store_ops faulty_ops = {
     .close = faulty_close,
     .apply = faulty_apply,
     .outcome = faulty_outcome,
+    .begin = faulty_begin,
+    .end = faulty_end,
+    .beat = faulty_beat,
+    .fence = faulty_fence,
     .sync = faulty_sync,
     .reader = faulty_reader,
     .reader_close = faulty_reader_close,
@@ -301,7 +331,7 @@ enum status store_faulty_wrap(struct store *inner, struct store **ret_store, str
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
     }
-    store->store = (struct store){ .ops = &faulty_ops, .seed = inner->seed };
+    store->store = (struct store){ .ops = &faulty_ops, .seed = inner->seed, .session = inner->session };
     store->inner = inner;
     *ret_store = &store->store;
     return STATUS_OK;

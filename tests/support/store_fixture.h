@@ -26,6 +26,9 @@ struct store_under_test {
     enum status (*open)(struct store_place *place, const struct store_settings *settings, struct store **ret_store,
                         struct error *err);
     int model_batches; /* of the random test; a store on disk takes its time */
+    /* Another node's handle on the same store; NULL: it is for one node. */
+    enum status (*join)(struct store_place *place, struct store *store, const struct store_settings *settings,
+                        struct store **ret_store, struct error *err);
 };
 
 extern const struct store_under_test stores_under_test[];
@@ -38,6 +41,7 @@ struct store_fixture {
     struct store_reader *reader;
     struct arena memory; /* results of everything below */
     instant now;
+    bool shared; /* with other nodes: `store` does not own every destination, or has been fenced */
 };
 
 enum { FIXTURE_START = 1700000000000 / 1000 }; /* seconds */

@@ -187,7 +187,7 @@ static void apply_claim(struct model *model, const struct store_op *op, struct e
         job->job.claimed_from = job->job.state;
         job->job.state = STATE_RUNNING;
         job->job.lease_until = op->claim.lease_until;
-        job->owner = op->claim.owner;
+        job->session = op->claim.owner.len == 0 ? model->session : INT64_MAX;
         job->token_known = false;
         job->job.first_at = job->job.first_at == INSTANT_NONE ? model->now : job->job.first_at;
         if (job->job.step == STEP_SEND) {
@@ -390,10 +390,10 @@ static void apply_promote(struct model *model, const struct store_op *op, struct
     expected->promote.ret_next_at = job ? job_due(job) : INSTANT_NONE;
 }
 
-static bool orphaned(const struct model_job *job, const struct op_orphans *orphans)
+static bool orphaned(const struct model *model, const struct model_job *job, const struct op_orphans *orphans)
 {
-    return job->exists && job->job.state == STATE_RUNNING && job->job.lease_until <= orphans->until &&
-           (orphans->owner.len == 0 || slice_equal(job->owner, orphans->owner));
+    return job->exists && job->job.state == STATE_RUNNING &&
+           (job->job.lease_until <= orphans->until || (orphans->of_ended && job->session < model->session));
 }
 
 void model_apply(struct model *model, const struct store_op *op, struct expected *expected)
@@ -417,7 +417,7 @@ void model_apply(struct model *model, const struct store_op *op, struct expected
         break;
     case OP_ORPHANS:
         for (size_t i = 0; i < model->job_count; i++)
-            expected->count += orphaned(&model->jobs[i], &op->orphans);
+            expected->count += orphaned(model, &model->jobs[i], &op->orphans);
         break;
     case OP_DESTINATION:
     case OP_SAVE:

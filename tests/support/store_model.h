@@ -19,7 +19,7 @@ struct model_job {
     struct job job; /* .lane is an index here; .last_error without data: some text, any */
     char id[JOB_ID_MADE_BYTES + 1];
     struct slice body; /* the payload of the insert */
-    struct slice owner;
+    int64_t session; /* of the model that claimed it last; INT64_MAX: a worker did */
     instant forget_at;
     int64_t token; /* the last one learned, good or stale */
     bool exists;
@@ -46,6 +46,7 @@ struct model {
     } lanes[MODEL_LANES];
     struct slice states[MODEL_DESTINATIONS];
     int64_t pending_max;
+    int64_t session;
     instant now;
 };
 

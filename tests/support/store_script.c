@@ -54,7 +54,7 @@ static struct op_insert *add_insert(struct plan *plan, const char *destination, 
 static void add_claim(struct plan *plan, int64_t lane, size_t max)
 {
     add(plan, OP_CLAIM, STATUS_OK)->claim =
-        (struct op_claim){ .lane = lane, .max = max, .lease_until = plan->now + 60000, .owner = SLICE("engine") };
+        (struct op_claim){ .lane = lane, .max = max, .lease_until = plan->now + 60000 };
 }
 
 static struct op_settle *add_settle(struct plan *plan, int64_t seq, enum job_event event, enum status expected)

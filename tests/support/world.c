@@ -88,9 +88,24 @@ static void port_wake_at(void *context, instant at)
         world->wake_at = at;
 }
 
+/* A process that starts. */
+static void begin_session(struct world *world)
+{
+    struct error error;
+    assert_int_equal(world->store->ops->begin(world->store, world->now, &error), STATUS_OK);
+    for (size_t i = 0; world->node && i < config_destination_total(world->config); i++) {
+        struct arena memory = { 0 };
+        struct store_op take = { .kind = OP_TAKE, .own = { slice_from(config_destination_at(world->config, i)->name), 0 } };
+        assert_int_equal(world->store->ops->apply(world->store, world->now, &take, 1, &memory, &error), STATUS_OK);
+        assert_int_equal(take.status, STATUS_OK);
+        arena_release(&memory);
+    }
+}
+
 static void start_engine(struct world *world)
 {
     struct error error;
+    begin_session(world);
     struct engine_settings settings = {
         .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at,
                    .probe = world->health ? port_probe : NULL },
@@ -110,12 +125,14 @@ void world_begin(struct world *world, const char *yaml, instant now)
 {
     struct buffer problems;
     struct error error;
-    struct store_settings settings = { .sync_always = true, .pending_max = 1000000000 };
+    struct store_settings settings = { .sync_always = true, .pending_max = 1000000000, .node = slice_from(world->node ? world->node : "") };
+    const char *node = world->node;
     void *context = world->context;
     int64_t (*destination)(struct world *, const struct send *, struct answer *) = world->destination;
     int64_t (*health)(struct world *, const struct probe *, struct health_answer *) = world->health;
     memset(world, 0, sizeof *world);
     world->context = context;
+    world->node = node;
     world->destination = destination;
     world->health = health;
     world->now = now;

@@ -22,6 +22,7 @@ struct world_probe {
 
 struct world {
     struct config *config;
+    const char *node; /* its name, when it shares its store; each engine takes all configured destinations. NULL: it does not */
     struct store *store;
     struct store_reader *reader;
     struct engine *engine;

@@ -1,6 +1,7 @@
 /*
  * The engine from end to end, without a network and without waiting.
  */
+#include "store/memory/memory.h"
 #include "support/configs.h"
 #include "support/store_faulty.h"
 #include "support/world.h"
@@ -708,9 +709,54 @@ static void an_interrupted_attempt_waits_for_its_destination(void **state)
     world_end(&world);
 }
 
+/* Node a claims one job of d, which b then takes over from it. */
+static struct store *take_over(struct world *world)
+{
+    struct error error;
+    struct store *a;
+    struct arena memory = { 0 };
+    world_apply(world, &(struct store_op){ .kind = OP_GIVE, .own = { .destination = SLICE("d") } });
+    assert_int_equal(store_memory_join(world->store, &(struct store_settings){ .node = SLICE("a") }, &a, &error), STATUS_OK);
+    struct store_op ops[] = {
+        { .kind = OP_TAKE, .own = { .destination = SLICE("d") } },
+        { .kind = OP_INSERT, .insert = { .destination = SLICE("d"), .tenant = SLICE("t"), .id = SLICE("one"), .run_at = INSTANT_NONE,
+                                         .deadline = INSTANT_NONE, .priority = PRIORITY_NORMAL, .payload = SLICE("x") } },
+        { .kind = OP_CLAIM, .claim = { .lane = 1, .max = 1, .lease_until = world->now + 24 * HOUR_MS } },
+    };
+    assert_int_equal(a->ops->apply(a, world->now, ops, 3, &memory, &error), STATUS_OK);
+    assert_int_equal(ops[2].claim.ret_count, 1);
+    arena_release(&memory);
+    assert_int_equal(world->store->ops->fence(world->store, a->session, 0, world->now, &error), STATUS_OK);
+    return a;
+}
+
+/* Until a send of the session that was fenced must be over, nobody says that it was interrupted, nor sends it again. */
+static void what_a_fenced_node_sent_is_waited_for(void **state)
+{
+    struct world world = { .destination = delivers, .node = "b" };
+    (void)state;
+    world_begin(&world, TO("http", ", timeout: 30s, in_doubt: resend"), began);
+    struct store *a = take_over(&world);
+    world_crash(&world);
+    world_add(&world, "d", "t", "two", "x");
+    world_run_for(&world, 31900);
+    assert_int_equal(world_job(&world, "t", "two").state, STATE_COMPLETED); /* others need not wait */
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_RUNNING);
+    world_run_for(&world, 2 * 1000);
+    struct job job = world_job(&world, "t", "one");
+    assert_true(job.state != STATE_RUNNING);
+    assert_true(slice_equal(job.last_code, SLICE("insist:interrupted")));
+    world_run_for(&world, (int64_t)3600 * 1000);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_COMPLETED);
+    assert_int_equal(world.send_count, 2);
+    a->ops->close(a);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_fenced_node_sent_is_waited_for),
         cmocka_unit_test(a_job_is_delivered_once),
         cmocka_unit_test(a_failing_destination_gets_the_presets_sends),
         cmocka_unit_test(a_transient_failure_is_waited_out),

@@ -95,8 +95,7 @@ static void leave_orphans(struct world *world, const char *destination, int coun
                                                .deadline = INSTANT_NONE, .payload = SLICE("x") } };
         assert_int_equal(world->store->ops->apply(world->store, world->now, &insert, 1, &memory, &error), STATUS_OK);
         struct store_op claim = { .kind = OP_CLAIM,
-                                  .claim = { .lane = insert.insert.ret_lane, .max = 1, .lease_until = lease_until,
-                                             .owner = SLICE("engine") } };
+                                  .claim = { .lane = insert.insert.ret_lane, .max = 1, .lease_until = lease_until } };
         assert_int_equal(world->store->ops->apply(world->store, world->now, &claim, 1, &memory, &error), STATUS_OK);
         assert_int_equal(claim.claim.ret_count, 1);
         arena_release(&memory);

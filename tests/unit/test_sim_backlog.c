@@ -64,7 +64,7 @@ static struct op_insert add(struct store *store, const struct added *added, int 
 static void try_first(struct store *store, int64_t lane, instant at, enum job_event event, int64_t retries, instant run_at)
 {
     struct arena memory = { 0 };
-    struct store_op claim = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = at + 60000, .owner = SLICE("engine") } };
+    struct store_op claim = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = at + 60000 } };
     apply(store, at, &claim, &memory);
     assert_int_equal(claim.claim.ret_count, 1);
     const struct job *job = &claim.claim.ret_jobs[0];

@@ -4,7 +4,23 @@
  */
 #include "support/scarce.h"
 
+#define memory_beat scarce_memory_beat
 #define memory_begin scarce_memory_begin
+#define memory_fence scarce_memory_fence
+#define memory_give scarce_memory_give
+#define memory_owns scarce_memory_owns
+#define memory_reader_sessions scarce_memory_reader_sessions
+#define memory_reader_shards scarce_memory_reader_shards
+#define memory_session_begin scarce_memory_session_begin
+#define memory_session_end scarce_memory_session_end
+#define memory_session_of scarce_memory_session_of
+#define memory_sessions_free scarce_memory_sessions_free
+#define memory_sessions_left scarce_memory_sessions_left
+#define memory_shard_get scarce_memory_shard_get
+#define memory_take scarce_memory_take
+#define memory_text_put scarce_memory_text_put
+#define memory_undo scarce_memory_undo
+#define store_memory_join scarce_store_memory_join
 #define memory_clear scarce_memory_clear
 #define memory_commit scarce_memory_commit
 #define memory_event_add scarce_memory_event_add
@@ -31,6 +47,8 @@
 #define memory_reader_job scarce_memory_reader_job
 #define memory_reader_job_seq scarce_memory_reader_job_seq
 #define memory_reader_jobs scarce_memory_reader_jobs
+#define memory_reader_lock scarce_memory_reader_lock
+#define memory_reader_unlock scarce_memory_reader_unlock
 #define memory_reader_lane scarce_memory_reader_lane
 #define memory_reader_lanes scarce_memory_reader_lanes
 #define memory_reader_totals scarce_memory_reader_totals
@@ -55,6 +73,7 @@
 
 #include "store/memory/memory.c"
 #include "store/memory/names.c"
+#include "store/memory/nodes.c"
 #include "store/memory/read.c"
 #include "store/memory/state.c"
 #include "store/memory/tree.c"
@@ -68,7 +87,7 @@ static enum status scarce_open(struct store_place *place, const struct store_set
     return store_memory_open(SLICE(""), settings, ret_store, err);
 }
 
-static struct store_under_test scarce = { "scarce memory", scarce_open, 0 };
+static struct store_under_test scarce = { "scarce memory", scarce_open, 0, NULL };
 
 static enum status try_with_few(struct store_fixture *f, struct store_op *ops, size_t count, size_t round)
 {
@@ -109,11 +128,34 @@ static void a_reader_without_memory_does_not_open(void **state)
     assert_null(reader);
 }
 
+/* Whoever does not get all of a batch gets no destination by it. */
+static void a_destination_is_not_taken_without_memory(void **state)
+{
+    struct store_fixture *f = *state;
+    struct error err = { 0 };
+    struct shard *shards;
+    size_t count = 1;
+    enum status status = STATUS_NO_MEMORY;
+    fixture_reopen(f, &(struct store_settings){ .node = SLICE("a") });
+    f->shared = true;
+    for (long round = 0; status != STATUS_OK; round++) {
+        assert_true(round < 1000);
+        assert_int_equal(f->store->ops->reader_shards(f->reader, &f->memory, &shards, &count, &err), STATUS_OK);
+        assert_int_equal(count, 0);
+        struct store_op ops[] = { { .kind = OP_TAKE, .own = { .destination = SLICE("d") } }, insert_op(f, "d", "t", "job"),
+                                  { .kind = OP_TAKE, .own = { .destination = SLICE("") } } };
+        status = try_with_few(f, ops, 3, (size_t)round);
+    }
+    assert_int_equal(f->store->ops->reader_shards(f->reader, &f->memory, &shards, &count, &err), STATUS_OK);
+    assert_int_equal(count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_without_memory_does_not_open),
         cmocka_unit_test_prestate_setup_teardown(a_reader_without_memory_does_not_open, fixture_setup, fixture_teardown, &scarce),
+        cmocka_unit_test_prestate_setup_teardown(a_destination_is_not_taken_without_memory, fixture_setup, fixture_teardown, &scarce),
         cmocka_unit_test_prestate_setup_teardown(a_batch_without_memory_leaves_nothing, fixture_setup, fixture_teardown, &scarce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

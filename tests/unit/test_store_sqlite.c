@@ -461,6 +461,38 @@ static void test_killed_process_loses_nothing(void **state)
 
 /* ---- Migrations ---- */
 
+static size_t left_of_earlier_runs(struct fixture *f, struct job **ret_jobs)
+{
+    struct store_op op = { .kind = OP_ORPHANS, .orphans = { .until = start, .of_ended = true, .after_until = INSTANT_NONE, .max = 10 } };
+    apply_at(f, start, &op, 1);
+    *ret_jobs = op.orphans.ret_jobs;
+    return op.orphans.ret_count;
+}
+
+/* What a run of the daemon claimed for itself is left when the store is opened anew; what a worker has is not. */
+static void test_leases_of_earlier_runs(void **state)
+{
+    struct fixture *f = *state;
+    struct job *jobs;
+    reopen(f);
+    int64_t first = f->store->session, lane = insert(f, "worker's").ret_lane;
+    claim(f, lane);
+    insert(f, "ours");
+    struct store_op op = { .kind = OP_CLAIM, .claim = { .lane = lane, .max = 1, .lease_until = start + 1000 } };
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.claim.ret_count, 1);
+    assert_int_equal(left_of_earlier_runs(f, &jobs), 0);
+    reopen(f);
+    assert_true(f->store->session > first);
+    assert_int_equal(left_of_earlier_runs(f, &jobs), 1);
+    assert_true(slice_equal(jobs[0].id, SLICE("ours")));
+    insert(f, "later");
+    apply_at(f, start, &op, 1);
+    assert_int_equal(left_of_earlier_runs(f, &jobs), 1);
+    reopen(f);
+    assert_int_equal(left_of_earlier_runs(f, &jobs), 2);
+}
+
 static void test_migrations(void **state)
 {
     static const char *const steps[] = {
@@ -529,6 +561,8 @@ static void test_version_1_opens(void **state)
     snprintf(f->path, sizeof f->path, "%s", path);
     reopen(f);
     assert_sound(f->path);
+    struct job *jobs;
+    assert_int_equal(left_of_earlier_runs(f, &jobs), 1);
     script_run(f->store, 7, SCRIPT_BATCHES);
     assert_sound(f->path);
 }
@@ -673,6 +707,7 @@ int main(void)
         TEST(test_killed_process_loses_nothing),
         TEST(test_migrations),
         TEST(test_version_1_opens),
+        TEST(test_leases_of_earlier_runs),
         TEST(test_backup),
         TEST(test_pages_are_bounded),
         TEST(test_many_lanes),

@@ -192,10 +192,10 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->token = job->lease_token;
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
-        shadow->claim_epoch = slice_equal(claim->owner, SLICE("engine")) ? world->epoch : -1;
+        shadow->claim_epoch = claim->owner.len == 0 ? world->epoch : -1;
         shadow->expected.set = false;
         world->lanes[out->lane].taken++;
-        if (slice_equal(claim->owner, SLICE("engine")))
+        if (claim->owner.len == 0)
             turns_claimed(world, shadow, out->lane);
     }
 }
@@ -283,7 +283,7 @@ static void check_claim(struct world *world, const struct store_op *op, bool cla
     if (op->status != STATUS_OK)
         return;
     check_claimed(world, &op->claim, &out);
-    if (claims_only && slice_equal(op->claim.owner, SLICE("engine")))
+    if (claims_only && op->claim.owner.len == 0)
         check_failed_last(world, &op->claim, &out);
     check_rates_claimed(world, &out, (int64_t)op->claim.ret_count);
 }

@@ -61,7 +61,7 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
     const struct op_claim *claim = &batch->ops[0].claim;
     int dest = world->lanes[claim->lane <= LANES_MAX ? claim->lane : 0].dest;
     const struct destination_config *config = dest < 0 ? NULL : world_dest(world, dest);
-    if (!config || batch->ops[0].kind != OP_CLAIM || slice_equal(claim->owner, SLICE("engine")))
+    if (!config || batch->ops[0].kind != OP_CLAIM || claim->owner.len == 0)
         return;
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
     int64_t since = world_now(world) - status.mode_since;

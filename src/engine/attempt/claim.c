@@ -136,7 +136,6 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
             .max = (size_t)max,
             .bytes_max = CLAIM_BYTES_MAX,
             .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS),
-            .owner = SLICE("engine"),
             .failed_last = gate ? lane_failed_last(lane, gate) : 0,
         };
         lane_take(lane, attempt_side(dest, gate), max, true, now);
@@ -175,7 +174,7 @@ static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, 
         if (!op)
             return false;
         claim->pass = gate_take(&dest->gate, 1, now);
-        op->claim = (struct op_claim){ .lane = lane->id, .owner = SLICE("engine"), .bytes_max = CLAIM_BYTES_MAX,
+        op->claim = (struct op_claim){ .lane = lane->id, .bytes_max = CLAIM_BYTES_MAX,
                                        .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
         look_take(lane, &op->claim, now);
         rates_claimed(engine, lane, now);

@@ -14,6 +14,7 @@ enum {
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
+    FENCED_MARGIN_MS = 2000,       /* for how different clocks may be; who is fenced has begun no send after that */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for, at least */
     TRIM_MAX = 2000,               /* a slice: what is committed with it waits a few milliseconds */
@@ -90,6 +91,14 @@ static bool keep_orphan(const struct job *job, instant now, struct store_op *op)
     return true;
 }
 
+/* Until when what a session that was fenced has begun to send may be on the wire. */
+static instant sent_until(const struct dest *dest, const struct job *job)
+{
+    return job->lease_fenced_at == INSTANT_NONE
+               ? INSTANT_NONE
+               : instant_add(job->lease_fenced_at, dest->config->timeout_ms + FENCED_MARGIN_MS);
+}
+
 static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op,
                       struct orphan *ret_orphan)
 {
@@ -98,6 +107,11 @@ static bool orphan_op(struct engine *engine, const struct job *job, struct arena
         return false;
     if (!dest || !dest->config)
         return keep_orphan(job, engine_now(engine), op);
+    instant ripe_at = sent_until(dest, job);
+    if (ripe_at != INSTANT_NONE && ripe_at > engine_now(engine)) {
+        engine->recovery.ripe_at = instant_earlier(engine->recovery.ripe_at, ripe_at);
+        return false;
+    }
     return settle_orphan(engine, dest, job, memory, op, ret_orphan) == STATUS_OK;
 }
 
@@ -137,6 +151,8 @@ static void on_settled(struct batch *batch)
     if (batch->status != STATUS_OK) { /* from the first again, in a second */
         engine->recovery.orphans_after = INSTANT_NONE;
         engine->recovery.orphans_at = instant_add(engine_now(engine), ORPHANS_EVERY_MS);
+        if (engine->recovery.of_ended)
+            engine->recovery.ripe_at = engine->recovery.orphans_at;
     } else if (engine->recovery.orphans_after == INSTANT_NONE) {
         engine->recovery.recovering = false;
     }
@@ -205,6 +221,14 @@ static void on_found(struct batch *batch)
     engine_wake(engine);
 }
 
+/* All pages are of the same question. */
+static void begin_pages(struct recovery *recovery, instant now)
+{
+    recovery->of_ended = recovery->recovering || (recovery->ripe_at != INSTANT_NONE && recovery->ripe_at <= now);
+    if (recovery->of_ended)
+        recovery->ripe_at = INSTANT_NONE;
+}
+
 void recover_orphans(struct engine *engine)
 {
     instant now = engine_now(engine);
@@ -214,11 +238,12 @@ void recover_orphans(struct engine *engine)
     struct batch *batch = batch_new(1, SIZE_MAX / 2);
     if (!batch)
         return; /* asked again in a second */
-    /* At the start every lease of the engine's is an earlier process's: this one has taken none yet. */
+    if (engine->recovery.orphans_after == INSTANT_NONE)
+        begin_pages(&engine->recovery, now);
     batch->ops[0].kind = OP_ORPHANS;
     batch->ops[0].orphans = (struct op_orphans){
-        .until = engine->recovery.recovering ? INSTANT_MAX : now,
-        .owner = engine->recovery.recovering ? SLICE("engine") : SLICE(""),
+        .until = now,
+        .of_ended = engine->recovery.of_ended,
         .after_until = engine->recovery.orphans_after,
         .after_seq = engine->recovery.orphans_after_seq,
         .max = ORPHANS_MAX,

@@ -14,7 +14,9 @@ enum {
 };
 
 struct recovery {
-    bool recovering; /* orphans of an earlier process are still being settled */
+    bool recovering; /* orphans of an earlier session are still being settled */
+    bool of_ended;   /* the pages that are read now have those of sessions that have ended */
+    instant ripe_at; /* when those can be settled that a session which was fenced may still be sending; INSTANT_NONE: none */
     bool promoting;
     instant promote_at;
     instant orphans_at;

@@ -9,10 +9,10 @@
 
 #define SEED 0x696e73697374u /* fixed: equal calls give equal results, in every run */
 
-static struct memory_store *store_of(struct store *base)
+static struct memory_node *node_of(struct store *base)
 {
     assert(base->ops == &memory_store_ops);
-    return CONTAINER_OF(base, struct memory_store, store);
+    return CONTAINER_OF(base, struct memory_node, store);
 }
 
 static enum status id_made(struct memory_store *store, instant now, int64_t seq, struct slice tenant, struct arena *memory,
@@ -102,7 +102,7 @@ static enum status claim_one(struct memory_store *store, instant now, const stru
                              struct arena *memory, struct job *ret_job)
 {
     struct job after = job->job;
-    enum status status = change_claim(&op->claim, now, ++store->numbers.token, &after);
+    enum status status = change_claim(&op->claim, now, ++store->numbers.token, store->acting->store.session, &after);
     assert(status == STATUS_OK); /* only what can be claimed is ready here */
     status = job_become(store, now, job, &after, EVENT_TYPE_CLAIMED, op->data);
     return status == STATUS_OK ? memory_job_copy(job, true, memory, ret_job) : status;
@@ -137,6 +137,8 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
         return STATUS_OK; /* a lane that never was has nothing ready */
     struct memory_lane *lane = store->lane_list[claim->lane - 1];
+    if (!memory_owns(store, lane->shard, false))
+        return STATUS_CONFLICT;
     size_t count = (size_t)lane->counts.ready < claim->max ? (size_t)lane->counts.ready : claim->max;
     if (count == 0)
         return STATUS_OK;
@@ -255,18 +257,27 @@ static enum status promote_one(struct memory_store *store, instant now, struct s
     return status == STATUS_OK && wanted ? expired_name(&op->promote, job, list->memory) : status;
 }
 
+/* The first from `node` on of what is this session's to look after. */
+static struct tree_node *timer_owned(const struct memory_store *store, struct tree_node *node)
+{
+    while (node && !memory_owns(store, CONTAINER_OF(node, struct memory_job, by_time)->lane->shard, true))
+        node = tree_after(&store->timers, node->key, node->tie);
+    return node;
+}
+
 static enum status apply_promote(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
     struct op_promote *promote = &op->promote;
     struct ready_list list = { .mark = ++store->mark, .memory = memory };
     promote->ret_promoted = promote->ret_expired = promote->ret_dead_deleted = promote->ret_forgotten = 0;
     promote->ret_expired_jobs = NULL;
-    struct tree_node *first = tree_first(&store->timers);
+    struct tree_node *first = timer_owned(store, tree_first(&store->timers));
     for (size_t i = 0; i < promote->max && first && first->key <= now; i++) {
         struct memory_job *job = CONTAINER_OF(first, struct memory_job, by_time);
+        const struct tree_node at = *first;
         if (promote_one(store, now, op, job, &list) != STATUS_OK)
             return STATUS_NO_MEMORY;
-        first = tree_first(&store->timers);
+        first = timer_owned(store, tree_after(&store->timers, at.key, at.tie)); /* its own next time is later */
     }
     promote->ret_ready = list.lanes;
     promote->ret_ready_count = list.count;
@@ -282,10 +293,12 @@ static struct memory_job *orphan_next(const struct memory_store *store, const st
                              : orphans->after_until != INSTANT_NONE
                                  ? tree_after(&store->leases, orphans->after_until, orphans->after_seq)
                                  : tree_first(&store->leases);
-    for (; node && (node->key <= orphans->until || orphans->until == INSTANT_MAX);
-         node = tree_after(&store->leases, node->key, node->tie)) {
+    bool left = orphans->of_ended && memory_sessions_left(store);
+    for (; node && (left || node->key <= orphans->until); node = tree_after(&store->leases, node->key, node->tie)) {
         struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_place);
-        if (orphans->owner.len == 0 || slice_equal(job->job.lease_owner, orphans->owner))
+        const struct memory_session *session = memory_session_of(store, &job->job);
+        bool orphaned = node->key <= orphans->until || (left && session && session->ended);
+        if (orphaned && memory_owns(store, job->lane->shard, true))
             return job;
     }
     return NULL;
@@ -304,8 +317,11 @@ static enum status apply_orphans(struct memory_store *store, struct store_op *op
     orphans->ret_count = 0;
     for (struct memory_job *job = NULL; orphans->ret_count < count; orphans->ret_count++) {
         job = orphan_next(store, orphans, job);
-        if (memory_job_copy(job, false, memory, &orphans->ret_jobs[orphans->ret_count]) != STATUS_OK)
+        struct job *copy = &orphans->ret_jobs[orphans->ret_count];
+        const struct memory_session *session = memory_session_of(store, &job->job);
+        if (memory_job_copy(job, false, memory, copy) != STATUS_OK)
             return STATUS_NO_MEMORY;
+        copy->lease_fenced_at = session ? session->fenced_at : INSTANT_NONE;
     }
     return STATUS_OK;
 }
@@ -334,6 +350,8 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
     assert(store->numbers.trimmed <= store->events_count);
     size_t *trimmed = &store->numbers.trimmed;
     op->trim.ret_deleted = 0;
+    if (!memory_owns(store, store->steward, false))
+        return STATUS_CONFLICT;
     while (op->trim.ret_deleted < op->trim.max && *trimmed < store->events_count &&
            store->events[store->events_start + *trimmed]->at < op->trim.before) {
         ++*trimmed;
@@ -355,7 +373,7 @@ static enum status apply_trim(struct memory_store *store, instant now, struct st
 /* STATUS_NO_MEMORY is the store's failure, anything else the operation's own. */
 static enum status apply_one(struct memory_store *store, instant now, struct store_op *op, struct arena *memory)
 {
-    assert(op->kind <= OP_TRIM);
+    assert(op->kind <= OP_GIVE);
     if (op->data.len > EVENT_DATA_BYTES_MAX)
         return STATUS_LIMIT;
     switch (op->kind) {
@@ -384,6 +402,10 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
         return memory_event_add(store, now, EVENT_TYPE_NOTE, NULL, SLICE(""), op->data);
     case OP_TRIM:
         return apply_trim(store, now, op);
+    case OP_TAKE:
+        return memory_take(store, &op->own);
+    case OP_GIVE:
+        return memory_give(store, &op->own);
     }
     return STATUS_UNSUPPORTED;
 }
@@ -391,11 +413,17 @@ static enum status apply_one(struct memory_store *store, instant now, struct sto
 static enum status memory_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
                                 struct error *err)
 {
-    struct memory_store *store = store_of(base);
+    const struct memory_node *node = node_of(base);
+    struct memory_store *store = node->memory;
     if (count > STORE_BATCH_OPS_MAX)
         return error_set(err, STATUS_LIMIT, "a batch has %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&store->mutex);
+    if (store->sessions[base->session - 1].ended) { /* invariant 4 */
+        pthread_mutex_unlock(&store->mutex);
+        return error_set(err, STATUS_FENCED, "session %lld has ended", (long long)base->session);
+    }
+    store->acting = node;
     memory_begin(store);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         ops[i].status = apply_one(store, now, &ops[i], memory);
@@ -417,14 +445,35 @@ static enum status memory_sync(struct store *base, struct error *err)
     return STATUS_OK; /* nothing here survives the process, and nobody was told otherwise */
 }
 
-static void memory_close(struct store *base)
+static void store_free(struct memory_store *store)
 {
-    if (!base)
+    if (!store)
         return;
-    struct memory_store *store = store_of(base);
     memory_clear(store);
     pthread_mutex_destroy(&store->mutex);
     free(store);
+}
+
+/* The last one takes all with it. Its session stays as it is: who only goes away has not ended it. */
+static void node_free(struct memory_node *node)
+{
+    struct memory_store *store = node->memory;
+    if (store) {
+        pthread_mutex_lock(&store->mutex);
+        size_t left = --store->nodes;
+        pthread_mutex_unlock(&store->mutex);
+        if (left == 0)
+            store_free(store);
+    }
+    free(node->name);
+    free(node->url);
+    free(node);
+}
+
+static void memory_close(struct store *base)
+{
+    if (base)
+        node_free(node_of(base));
 }
 
 const struct store_ops memory_store_ops = {
@@ -432,6 +481,10 @@ const struct store_ops memory_store_ops = {
     .writers_max = 1,
     .close = memory_close,
     .apply = memory_apply,
+    .begin = memory_session_begin,
+    .end = memory_session_end,
+    .beat = memory_beat,
+    .fence = memory_fence,
     .sync = memory_sync,
     .reader = memory_reader,
     .reader_close = memory_reader_close,
@@ -446,33 +499,81 @@ const struct store_ops memory_store_ops = {
     .reader_ahead = memory_reader_ahead,
     .reader_saved = memory_reader_saved,
     .reader_saved_list = memory_reader_saved_list,
+    .reader_sessions = memory_reader_sessions,
+    .reader_shards = memory_reader_shards,
 };
+
+static char *string_copy(struct slice text)
+{
+    return strndup(text.len > 0 ? text.data : "", text.len);
+}
+
+/* Half-built it can be freed as a whole one. */
+static struct memory_store *store_new(const struct store_settings *settings)
+{
+    struct memory_store *store = calloc(1, sizeof *store);
+    if (!store || totals_init(&store->totals) != STATUS_OK) {
+        free(store);
+        return NULL;
+    }
+    if (pthread_mutex_init(&store->mutex, NULL) != 0) {
+        totals_release(&store->totals);
+        free(store);
+        return NULL;
+    }
+    store->settings = *settings;
+    map_init(&store->tenants, SEED);
+    names_init(&store->names);
+    names_init(&store->lanes);
+    names_init(&store->kept);
+    names_init(&store->shards);
+    store->own_tenant = string_copy(settings->own_tenant);
+    if (store->own_tenant && memory_shard_get(store, SLICE(""), &store->steward) == STATUS_OK)
+        return store;
+    store_free(store);
+    return NULL;
+}
+
+/* A handle, and its session. The store is its own from here on, with or without success. */
+static enum status node_open(struct memory_store *store, const struct store_settings *settings, struct store **ret_store,
+                             struct error *err)
+{
+    struct memory_node *node = store ? calloc(1, sizeof *node) : NULL;
+    if (!node) {
+        if (store && store->nodes == 0)
+            store_free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
+    node->store = (struct store){ .ops = &memory_store_ops, .place = "memory", .seed = SEED, .newest_at = INSTANT_NONE };
+    node->memory = store;
+    pthread_mutex_lock(&store->mutex);
+    store->nodes++;
+    pthread_mutex_unlock(&store->mutex);
+    node->name = string_copy(settings->node);
+    node->url = string_copy(settings->node_url);
+    enum status status = node->name && node->url ? memory_session_begin(&node->store, settings->now, err)
+                                                 : error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    if (status != STATUS_OK) {
+        node_free(node);
+        return status;
+    }
+    *ret_store = &node->store;
+    return STATUS_OK;
+}
 
 enum status store_memory_open(struct slice ignored, const struct store_settings *settings, struct store **ret_store,
                               struct error *err)
 {
     assert(settings && ret_store);
     (void)ignored;
-    struct memory_store *store = calloc(1, sizeof *store);
-    if (!store || totals_init(&store->totals) != STATUS_OK || pthread_mutex_init(&store->mutex, NULL) != 0) {
-        free(store);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
-    }
-    store->store = (struct store){ .ops = &memory_store_ops, .place = "memory", .seed = SEED, .newest_at = INSTANT_NONE };
-    store->settings = *settings;
-    store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
-    map_init(&store->tenants, SEED);
-    if (!store->own_tenant) {
-        totals_release(&store->totals);
-        pthread_mutex_destroy(&store->mutex);
-        free(store);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
-    }
-    names_init(&store->names);
-    names_init(&store->lanes);
-    names_init(&store->kept);
-    *ret_store = &store->store;
-    return STATUS_OK;
+    return node_open(store_new(settings), settings, ret_store, err);
+}
+
+enum status store_memory_join(struct store *other, const struct store_settings *settings, struct store **ret_store,
+                              struct error *err)
+{
+    assert((settings->node.len > 0) == (node_of(other)->name[0] != '\0')); /* who has it for itself shares with nobody */
+    return node_open(node_of(other)->memory, settings, ret_store, err);
 }
 
 const struct store_backend store_memory_backend = { .scheme = "memory:", .open = store_memory_open };

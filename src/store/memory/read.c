@@ -6,12 +6,7 @@
 
 enum { ROWS_LOOKED_AT_MAX = 20 * STORE_PAGE_MAX };
 
-struct memory_reader {
-    struct store_reader reader; /* first */
-    struct memory_store *store;
-};
-
-static struct memory_store *reader_lock(struct store_reader *base)
+struct memory_store *memory_reader_lock(struct store_reader *base)
 {
     assert(base->ops == &memory_store_ops);
     struct memory_store *store = CONTAINER_OF(base, struct memory_reader, reader)->store;
@@ -19,8 +14,7 @@ static struct memory_store *reader_lock(struct store_reader *base)
     return store;
 }
 
-/* Ends every read, good or bad. */
-static enum status reader_unlock(struct memory_store *store, enum status status, struct error *err)
+enum status memory_reader_unlock(struct memory_store *store, enum status status, struct error *err)
 {
     assert(status != STATUS_IO && status != STATUS_CORRUPT); /* there is no disk */
     pthread_mutex_unlock(&store->mutex);
@@ -37,7 +31,7 @@ enum status memory_reader(struct store *base, struct store_reader **ret_reader, 
     struct memory_reader *reader = malloc(sizeof *reader);
     if (!reader)
         return error_set(err, STATUS_NO_MEMORY, "no memory for a reader");
-    *reader = (struct memory_reader){ .reader = { base->ops }, .store = CONTAINER_OF(base, struct memory_store, store) };
+    *reader = (struct memory_reader){ .reader = { base->ops }, .store = ((struct memory_node *)base)->memory };
     *ret_reader = &reader->reader;
     return STATUS_OK;
 }
@@ -51,20 +45,20 @@ void memory_reader_close(struct store_reader *base)
 enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     struct memory_name *name = memory_name_find(store, tenant, id);
     enum status status = STATUS_NOT_FOUND;
     if (name && name->job)
         status = memory_job_copy(name->job, with_payload, memory, ret_job);
-    return reader_unlock(store, status, err);
+    return memory_reader_unlock(store, status, err);
 }
 
 enum status memory_reader_job_seq(struct store_reader *base, int64_t seq, bool with_payload, struct arena *memory,
                                   struct job *ret_job, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     const struct memory_job *job = memory_job_find(store, seq);
-    return reader_unlock(store, job ? memory_job_copy(job, with_payload, memory, ret_job) : STATUS_NOT_FOUND, err);
+    return memory_reader_unlock(store, job ? memory_job_copy(job, with_payload, memory, ret_job) : STATUS_NOT_FOUND, err);
 }
 
 static bool matches(const struct job *job, const struct job_filter *filter)
@@ -88,25 +82,25 @@ enum status memory_reader_jobs(struct store_reader *base, const struct job_filte
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     max = page_size(max);
     struct job *jobs = arena_alloc_array(memory, max, sizeof *jobs);
     if (!jobs)
-        return reader_unlock(store, STATUS_NO_MEMORY, err);
+        return memory_reader_unlock(store, STATUS_NO_MEMORY, err);
     size_t count = 0;
     int64_t cursor = filter->before_seq > 0 ? filter->before_seq : INT64_MAX;
     struct tree_node *node = tree_before(&store->jobs, cursor, cursor);
     for (size_t rows = 0; node && count < max && rows < ROWS_LOOKED_AT_MAX; rows++) {
         const struct memory_job *job = CONTAINER_OF(node, struct memory_job, by_seq);
         if (matches(&job->job, filter) && memory_job_copy(job, with_payload, memory, &jobs[count++]) != STATUS_OK)
-            return reader_unlock(store, STATUS_NO_MEMORY, err);
+            return memory_reader_unlock(store, STATUS_NO_MEMORY, err);
         cursor = node->key;
         node = tree_before(&store->jobs, cursor, cursor);
     }
     *ret_jobs = jobs;
     *ret_count = count;
     *ret_next_seq = node ? cursor : 0;
-    return reader_unlock(store, STATUS_OK, err);
+    return memory_reader_unlock(store, STATUS_OK, err);
 }
 
 static enum status event_copy(const struct memory_event *event, int64_t number, struct arena *memory,
@@ -157,8 +151,8 @@ static enum status events_after(const struct memory_store *store, int64_t after,
 enum status memory_reader_events(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                  struct event **ret_events, size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
-    return reader_unlock(store, events_after(store, after, max, memory, ret_events, ret_count), err);
+    struct memory_store *store = memory_reader_lock(base);
+    return memory_reader_unlock(store, events_after(store, after, max, memory, ret_events, ret_count), err);
 }
 
 static enum status events_of(const struct memory_store *store, const struct memory_name *name, size_t max,
@@ -187,9 +181,9 @@ static enum status events_of(const struct memory_store *store, const struct memo
 enum status memory_reader_history(struct store_reader *base, struct slice tenant, struct slice id, size_t max,
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     const struct memory_name *name = memory_name_find(store, tenant, id);
-    return reader_unlock(store, events_of(store, name, page_size(max), memory, ret_events, ret_count), err);
+    return memory_reader_unlock(store, events_of(store, name, page_size(max), memory, ret_events, ret_count), err);
 }
 
 static enum status lane_copy(const struct memory_lane *lane, struct arena *memory, struct lane *ret_lane)
@@ -222,32 +216,32 @@ static enum status lanes_after(const struct memory_store *store, size_t first, s
 enum status memory_reader_lanes(struct store_reader *base, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     size_t first = after > 0 ? (size_t)after : 0; /* ids are 1, 2, 3... */
-    return reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
+    return memory_reader_unlock(store, lanes_after(store, first, page_size(max), memory, ret_lanes, ret_count), err);
 }
 
 enum status memory_reader_lane(struct store_reader *base, struct slice destination, struct slice tenant,
                                struct arena *memory, struct lane *ret_lane, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     struct names_link *link = names_find(&store->lanes, destination, tenant);
     enum status status =
         link ? lane_copy(CONTAINER_OF(link, struct memory_lane, link), memory, ret_lane) : STATUS_NOT_FOUND;
-    return reader_unlock(store, status, err);
+    return memory_reader_unlock(store, status, err);
 }
 
 enum status memory_reader_totals(struct store_reader *base, size_t largest_max, struct arena *memory,
                                  struct destination_total **ret_totals, size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
-    return reader_unlock(store, totals_read(&store->totals, largest_max, memory, ret_totals, ret_count), err);
+    struct memory_store *store = memory_reader_lock(base);
+    return memory_reader_unlock(store, totals_read(&store->totals, largest_max, memory, ret_totals, ret_count), err);
 }
 
 enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     size_t count = 0;
     if (lane > 0 && (uint64_t)lane <= store->lane_count) {
         const struct tree *ready = &store->lane_list[lane - 1]->ready;
@@ -258,13 +252,13 @@ enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t
         }
     }
     *ret_count = count;
-    return reader_unlock(store, STATUS_OK, err);
+    return memory_reader_unlock(store, STATUS_OK, err);
 }
 
 enum status memory_reader_saved(struct store_reader *base, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
+    struct memory_store *store = memory_reader_lock(base);
     struct names_link *link = names_find(&store->kept, space, name);
     const struct memory_kept *kept = link ? CONTAINER_OF(link, struct memory_kept, link) : NULL;
     enum status status = STATUS_NOT_FOUND;
@@ -274,7 +268,7 @@ enum status memory_reader_saved(struct store_reader *base, struct slice space, s
         if (value.data)
             *ret_value = value;
     }
-    return reader_unlock(store, status, err);
+    return memory_reader_unlock(store, status, err);
 }
 
 static int last_name_first(const void *a, const void *b)
@@ -310,6 +304,6 @@ static enum status kept_before(const struct memory_store *store, struct slice sp
 enum status memory_reader_saved_list(struct store_reader *base, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
-    struct memory_store *store = reader_lock(base);
-    return reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_saved, ret_count), err);
+    struct memory_store *store = memory_reader_lock(base);
+    return memory_reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_saved, ret_count), err);
 }

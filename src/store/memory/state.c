@@ -6,8 +6,7 @@
 
 enum { UNDOS_KEPT_MAX = 64 * 1024, LIST_FIRST = 64 };
 
-/* Appends to `at` a terminated copy of `text`. */
-static struct slice text_put(char **at, struct slice text)
+struct slice memory_text_put(char **at, struct slice text)
 {
     assert(text.len == 0 || text.data);
     char *copy = *at;
@@ -33,7 +32,7 @@ static enum status text_copy(struct slice value, struct slice *ret_text)
     char *copy = malloc(value.len + 1);
     if (!copy)
         return STATUS_NO_MEMORY;
-    *ret_text = text_put(&copy, value);
+    *ret_text = memory_text_put(&copy, value);
     return STATUS_OK;
 }
 
@@ -99,6 +98,23 @@ int64_t memory_tenant_waiting(const struct memory_store *store, struct slice ten
     return waiting;
 }
 
+static void lease_add(struct memory_store *store, struct memory_job *job)
+{
+    struct memory_session *session = memory_session_of(store, &job->job);
+    if (session)
+        session->leases++;
+    tree_add(&store->leases, &job->by_place, job->job.lease_until, job->job.seq);
+}
+
+static void lease_remove(struct memory_store *store, struct memory_job *job)
+{
+    struct memory_session *session = memory_session_of(store, &job->job);
+    assert(!session || session->leases > 0);
+    if (session)
+        session->leases--;
+    tree_remove(&store->leases, &job->by_place);
+}
+
 /* Into the trees that its state asks for. */
 static void job_place(struct memory_store *store, struct memory_job *job)
 {
@@ -106,7 +122,7 @@ static void job_place(struct memory_store *store, struct memory_job *job)
     if (job->job.ready)
         tree_add(&job->lane->ready, &job->by_place, job->job.rank, job->job.seq);
     else if (job->job.state == STATE_RUNNING)
-        tree_add(&store->leases, &job->by_place, job->job.lease_until, job->job.seq);
+        lease_add(store, job);
     instant due = job_due(&job->job);
     job->timed = due != INSTANT_NONE;
     if (job->timed)
@@ -119,7 +135,7 @@ static void job_displace(struct memory_store *store, struct memory_job *job)
     if (job->job.ready)
         tree_remove(&job->lane->ready, &job->by_place);
     else if (job->job.state == STATE_RUNNING)
-        tree_remove(&store->leases, &job->by_place);
+        lease_remove(store, job);
     if (job->timed)
         tree_remove(&store->timers, &job->by_time);
 }
@@ -134,7 +150,7 @@ static void job_count(struct memory_store *store, struct memory_lane *lane, cons
 }
 
 /* Room first, so that a change is never made that could not be written down. */
-static struct undo *undo_new(struct memory_store *store, enum undo_kind kind)
+struct undo *memory_undo(struct memory_store *store, enum undo_kind kind)
 {
     if (store->undo_count == store->undo_capacity) {
         size_t capacity = store->undo_capacity ? store->undo_capacity * 2 : LIST_FIRST;
@@ -158,7 +174,7 @@ void memory_begin(struct memory_store *store)
 
 static void undo_one(struct memory_store *store, struct undo *undo)
 {
-    assert(undo->kind <= UNDO_SAVED_NEW);
+    assert(undo->kind <= UNDO_SHARD);
     struct memory_job *job = undo->job;
     switch (undo->kind) {
     case UNDO_JOB_NEW:
@@ -196,6 +212,10 @@ static void undo_one(struct memory_store *store, struct undo *undo)
     case UNDO_SAVED_NEW:
         names_remove(&store->kept, &undo->kept->link);
         free(undo->kept);
+        break;
+    case UNDO_SHARD:
+        undo->shard->session = undo->session_before;
+        undo->shard->epoch = undo->epoch_before;
         break;
     }
 }
@@ -266,10 +286,13 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
 {
     assert(destination.len > 0);
     struct names_link *link = names_find(&store->lanes, destination, tenant);
+    struct memory_shard *shard;
     if (link) {
         *ret_lane = CONTAINER_OF(link, struct memory_lane, link);
         return STATUS_OK;
     }
+    if (memory_shard_get(store, destination, &shard) != STATUS_OK)
+        return STATUS_NO_MEMORY;
     if (store->lane_count == store->lane_capacity) {
         size_t capacity = store->lane_capacity ? store->lane_capacity * 2 : LIST_FIRST;
         struct memory_lane **list = realloc(store->lane_list, capacity * sizeof *list);
@@ -279,16 +302,17 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
         store->lane_capacity = capacity;
     }
     struct memory_lane *lane = calloc(1, sizeof *lane + destination.len + tenant.len + 2);
-    struct undo *undo = lane ? undo_new(store, UNDO_LANE_NEW) : NULL;
+    struct undo *undo = lane ? memory_undo(store, UNDO_LANE_NEW) : NULL;
     if (!undo) {
         free(lane);
         return STATUS_NO_MEMORY;
     }
     char *at = lane->text;
-    lane->link.first = text_put(&at, destination);
-    lane->link.second = text_put(&at, tenant);
+    lane->link.first = memory_text_put(&at, destination);
+    lane->link.second = memory_text_put(&at, tenant);
     lane->id = lane->shown.id = (int64_t)store->lane_count + 1;
     lane->shown.tenant = lane->link.second;
+    lane->shard = shard;
     enum status status = totals_join(&store->totals, destination, &lane->shown);
     if (status == STATUS_OK)
         status = tenant_link(store, lane);
@@ -314,8 +338,8 @@ static struct memory_name *name_get(struct memory_store *store, struct slice ten
         if (!name)
             return NULL;
         char *at = name->text;
-        name->link.first = text_put(&at, tenant);
-        name->link.second = text_put(&at, id);
+        name->link.first = memory_text_put(&at, tenant);
+        name->link.second = memory_text_put(&at, id);
         names_add(&store->names, &name->link);
     }
     name->references++;
@@ -334,10 +358,10 @@ static void job_fill(struct memory_job *job, const struct op_insert *insert, ins
     job->job.tenant = job->name->link.first;
     job->job.id = job->name->link.second;
     job->job.payload = payload;
-    job->job.content_type = text_put(&at, insert->content_type);
-    job->job.headers = text_put(&at, insert->headers);
-    job->job.correlation_id = text_put(&at, insert->correlation_id);
-    job->job.metadata = text_put(&at, insert->metadata);
+    job->job.content_type = memory_text_put(&at, insert->content_type);
+    job->job.headers = memory_text_put(&at, insert->headers);
+    job->job.correlation_id = memory_text_put(&at, insert->correlation_id);
+    job->job.metadata = memory_text_put(&at, insert->metadata);
     job_digest(insert, job->digest);
 }
 
@@ -351,7 +375,7 @@ enum status memory_job_add(struct memory_store *store, const struct op_insert *i
         free(job);
         return STATUS_NO_MEMORY;
     }
-    struct undo *undo = undo_new(store, UNDO_JOB_NEW);
+    struct undo *undo = memory_undo(store, UNDO_JOB_NEW);
     job->name = undo ? name_get(store, insert->tenant, id) : NULL;
     if (!job->name) {
         store->undo_count -= undo ? 1 : 0;
@@ -379,7 +403,7 @@ enum status memory_text_set(struct memory_store *store, struct slice *text, stru
         return STATUS_OK;
     if (text_copy(value, &copy) != STATUS_OK)
         return STATUS_NO_MEMORY;
-    struct undo *undo = undo_new(store, UNDO_TEXT);
+    struct undo *undo = memory_undo(store, UNDO_TEXT);
     if (!undo) {
         text_free(copy);
         return STATUS_NO_MEMORY;
@@ -409,7 +433,7 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
     if (texts_become(store, &job->job, after) != STATUS_OK)
         return STATUS_NO_MEMORY;
     struct job *before = malloc(sizeof *before);
-    struct undo *undo = before ? undo_new(store, UNDO_JOB_CHANGED) : NULL;
+    struct undo *undo = before ? memory_undo(store, UNDO_JOB_CHANGED) : NULL;
     if (!undo) {
         free(before);
         return STATUS_NO_MEMORY;
@@ -434,7 +458,7 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job)
 {
     assert(job->name->job == job);
-    struct undo *undo = undo_new(store, UNDO_JOB_GONE);
+    struct undo *undo = memory_undo(store, UNDO_JOB_GONE);
     if (!undo)
         return STATUS_NO_MEMORY;
     undo->job = job;
@@ -456,14 +480,14 @@ enum status memory_kept_get(struct memory_store *store, struct slice space, stru
         return STATUS_OK;
     }
     struct memory_kept *kept = calloc(1, sizeof *kept + space.len + name.len + 2);
-    struct undo *undo = kept ? undo_new(store, UNDO_SAVED_NEW) : NULL;
+    struct undo *undo = kept ? memory_undo(store, UNDO_SAVED_NEW) : NULL;
     if (!undo) {
         free(kept);
         return STATUS_NO_MEMORY;
     }
     char *at = kept->text;
-    kept->link.first = text_put(&at, space);
-    kept->link.second = text_put(&at, name);
+    kept->link.first = memory_text_put(&at, space);
+    kept->link.second = memory_text_put(&at, name);
     kept->value = SLICE("");
     names_add(&store->kept, &kept->link);
     undo->kept = kept;
@@ -530,7 +554,7 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
                                    .state = event.state,
                                    .data_len = (uint32_t)data.len };
     char *at = kept->data;
-    text_put(&at, data);
+    memory_text_put(&at, data);
     memcpy(kept->hash, event.hash, sizeof kept->hash);
     memcpy(store->numbers.hash, event.hash, sizeof event.hash);
     store->events[store->events_start + store->events_count++] = kept;
@@ -584,7 +608,7 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
     if (!at)
         return STATUS_NO_MEMORY;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        *texts[i] = text_put(&at, *texts[i]);
+        *texts[i] = memory_text_put(&at, *texts[i]);
     *ret_job = copy;
     return STATUS_OK;
 }
@@ -616,6 +640,7 @@ void memory_clear(struct memory_store *store)
     names_release(&store->names);
     names_release(&store->lanes);
     names_release(&store->kept);
+    memory_sessions_free(store);
     free(store->lane_list);
     free(store->events);
     free(store->undos);

@@ -16,9 +16,26 @@
 
 #include <pthread.h>
 
+/* Who owns a destination, or the steward's office. */
+struct memory_shard {
+    struct names_link link; /* destination, nothing */
+    int64_t session;        /* 0: nobody */
+    int64_t epoch;          /* 0: it never had an owner */
+    char text[];
+};
+
+struct memory_session {
+    char *node, *url;
+    int64_t beat;
+    int64_t leases; /* that it has left */
+    bool ended;
+    instant fenced_at;
+};
+
 struct memory_lane {
     struct totals_lane shown;
     struct names_link link; /* destination, tenant */
+    struct memory_shard *shard;
     int64_t id;
     struct tree ready; /* by (rank, seq) */
     struct lane_counts counts;
@@ -75,6 +92,7 @@ enum undo_kind {
     UNDO_TEXT,
     UNDO_LANE_NEW,
     UNDO_SAVED_NEW,
+    UNDO_SHARD,
 };
 
 struct undo {
@@ -91,6 +109,10 @@ struct undo {
         };
         struct memory_lane *lane;
         struct memory_kept *kept;
+        struct {
+            struct memory_shard *shard;
+            int64_t session_before, epoch_before;
+        };
     };
 };
 
@@ -102,9 +124,22 @@ struct memory_numbers {
     size_t trimmed;                       /* events at the front that the commit frees */
 };
 
-struct memory_store {
+/* A node's handle. */
+struct memory_node {
     struct store store; /* first */
+    struct memory_store *memory;
+    char *name, *url; /* the name is empty: it has the store for itself */
+};
+
+/* What they share. */
+struct memory_store {
     pthread_mutex_t mutex;
+    size_t nodes; /* handles */
+    const struct memory_node *acting; /* whose batch it is */
+    struct memory_session *sessions;  /* by number - 1 */
+    size_t session_count;
+    struct names shards;
+    struct memory_shard *steward;
     struct store_settings settings; /* without names */
     char *own_tenant;
     int64_t tenant_count; /* but for the daemon's own */
@@ -124,12 +159,29 @@ struct memory_store {
 
 #define CONTAINER_OF(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
 
+/* That a destination has, or will have; STATUS_NO_MEMORY. */
+enum status memory_shard_get(struct memory_store *store, struct slice destination,
+                             struct memory_shard **ret_shard) MUST_CHECK;
+/* Whether it is the acting session's; with `rest` also what is nobody's, if that is the steward. */
+bool memory_owns(const struct memory_store *store, const struct memory_shard *shard, bool rest);
+/* STATUS_CONFLICT, STATUS_NO_MEMORY. */
+enum status memory_take(struct memory_store *store, struct op_own *own) MUST_CHECK;
+enum status memory_give(struct memory_store *store, struct op_own *own) MUST_CHECK;
+/* NULL: it has none, since a pull worker has it. */
+struct memory_session *memory_session_of(const struct memory_store *store, const struct job *leased);
+bool memory_sessions_left(const struct memory_store *store);
+void memory_sessions_free(struct memory_store *store);
+
 /* A batch: begin, changes, then one of the other two. */
 void memory_begin(struct memory_store *store);
 void memory_commit(struct memory_store *store);
 void memory_rollback(struct memory_store *store);
 /* Frees everything but the store itself. */
 void memory_clear(struct memory_store *store);
+/* What must go back if the batch does; NULL: no memory. */
+struct undo *memory_undo(struct memory_store *store, enum undo_kind kind);
+/* A copy of `text` behind `*at`, terminated. */
+struct slice memory_text_put(char **at, struct slice text);
 
 /*
  * The changes. Those that return a status return STATUS_OK or STATUS_NO_MEMORY; after the latter the batch
@@ -170,7 +222,24 @@ enum status memory_job_copy(const struct memory_job *job, bool with_payload, str
 
 extern const struct store_ops memory_store_ops;
 
-/* The readers' half of the table, in store_memory_read.c. */
+/* The nodes' part of the table, in nodes.c. */
+enum status memory_session_begin(struct store *base, instant now, struct error *err);
+enum status memory_session_end(struct store *base, instant now, struct error *err);
+enum status memory_beat(struct store *base, struct error *err);
+enum status memory_fence(struct store *base, int64_t session, int64_t beat, instant now, struct error *err);
+enum status memory_reader_sessions(struct store_reader *base, struct arena *memory, struct session **ret_sessions,
+                                   size_t *ret_count, struct error *err);
+enum status memory_reader_shards(struct store_reader *base, struct arena *memory, struct shard **ret_shards,
+                                 size_t *ret_count, struct error *err);
+
+struct memory_reader {
+    struct store_reader reader; /* first */
+    struct memory_store *store;
+};
+
+/* The readers' part, in read.c; the lock is held from the one to the other, which ends every read, good or bad. */
+struct memory_store *memory_reader_lock(struct store_reader *base);
+enum status memory_reader_unlock(struct memory_store *store, enum status status, struct error *err);
 enum status memory_reader(struct store *base, struct store_reader **ret_reader, struct error *err);
 void memory_reader_close(struct store_reader *base);
 enum status memory_reader_job(struct store_reader *base, struct slice tenant, struct slice id, bool with_payload,

@@ -175,7 +175,7 @@ static enum status claim_one(struct sqlite_batch *batch, const struct store_op *
     struct sqlite_row after = *before;
     int64_t token;
     enum status status = token_next(batch, &token);
-    if (status == STATUS_OK && change_claim(&op->claim, batch->now, token, &after.job) != STATUS_OK)
+    if (status == STATUS_OK && change_claim(&op->claim, batch->now, token, 0, &after.job) != STATUS_OK)
         status = error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)before->job.seq,
                            job_state_name(before->job.state));
     if (status == STATUS_OK)
@@ -495,7 +495,7 @@ static enum status orphans_apply(struct sqlite_batch *batch, struct store_op *op
     if (!orphans->ret_jobs)
         return no_memory(batch);
     sqlite3_bind_int64(statement, 1, orphans->until);
-    sqlite_bind_slice(statement, 2, orphans->owner);
+    sqlite3_bind_int64(statement, 2, orphans->of_ended ? batch->store->base.session : 0);
     sqlite3_bind_int64(statement, 3, (int64_t)max);
     sqlite3_bind_int64(statement, 4, orphans->after_until);
     sqlite3_bind_int64(statement, 5, orphans->after_seq);
@@ -557,6 +557,14 @@ static enum status note_apply(struct sqlite_batch *batch, struct store_op *op)
     return sqlite_event_append(batch, &event, 0);
 }
 
+/* One node has it all. */
+static enum status own_apply(struct sqlite_batch *batch, struct store_op *op)
+{
+    (void)batch;
+    op->own.ret_epoch = 0;
+    return STATUS_OK;
+}
+
 enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     static enum status (*const table[])(struct sqlite_batch *, struct store_op *) = {
@@ -574,6 +582,8 @@ enum status sqlite_op_apply(struct sqlite_batch *batch, struct store_op *op)
         [OP_SAVE] = keep_apply,
         [OP_NOTE] = note_apply,
         [OP_TRIM] = sqlite_trim_apply,
+        [OP_TAKE] = own_apply,
+        [OP_GIVE] = own_apply,
     };
     assert((size_t)op->kind < sizeof table / sizeof table[0]);
     return table[op->kind](batch, op);

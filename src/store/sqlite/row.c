@@ -92,6 +92,7 @@ static void row_read_numbers(sqlite3_stmt *statement, struct sqlite_row *row)
     job->failed_at = sqlite_column_instant(statement, COLUMN_FAILED_AT);
     job->look_failed_at = sqlite_column_instant(statement, COLUMN_LOOK_FAILED_AT);
     job->lease_until = INSTANT_NONE;
+    job->lease_fenced_at = INSTANT_NONE;
 }
 
 /* What the claim has changed stands in the lease. */

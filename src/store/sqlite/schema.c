@@ -83,6 +83,8 @@ static const char *const migrations[] = {
     "ALTER TABLE event ADD COLUMN digest BLOB;"
     "CREATE TABLE head (chain TEXT PRIMARY KEY, number INTEGER NOT NULL, hash BLOB NOT NULL, mark BLOB NOT NULL)"
     " WITHOUT ROWID;",
+    /* A lease of the daemon's own has no owner: its token tells which run of the daemon took it. */
+    "UPDATE lease SET owner = '' WHERE owner = 'engine';",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

@@ -243,6 +243,7 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
     if (status == STATUS_OK)
         status = chain_load(store, err);
     progress->token_limit = progress->token_last;
+    store->base.session = progress->token_last + 1;
     store->vacuum_event = progress->event_last;
     int64_t vacuum = 0;
     if (status == STATUS_OK)
@@ -407,6 +408,20 @@ static void sqlite_close(struct store *base)
     store_free(store); /* closing the last connection writes the log back, unless the store has failed */
 }
 
+/*
+ * A session's number is the first token that it may give to a lease: so a lease's token tells whether it is of an earlier
+ * one, and nothing need be written. A session that claimed nothing leaves its number to the next.
+ */
+static enum status sqlite_begin(struct store *base, instant now, struct error *err)
+{
+    assert(base->ops == &sqlite_store_ops);
+    (void)now;
+    (void)err;
+    struct sqlite_store *store = (struct sqlite_store *)base;
+    base->session = store->progress.token_last + 1;
+    return STATUS_OK;
+}
+
 /* Through SQLite's own file, which also syncs the folder when the log is new. */
 static enum status sqlite_sync(struct store *base, struct error *err)
 {
@@ -433,6 +448,7 @@ const struct store_ops sqlite_store_ops = {
     .writers_max = 1,
     .close = sqlite_close,
     .apply = sqlite_store_apply,
+    .begin = sqlite_begin,
     .sync = sqlite_sync,
     .tend = sqlite_store_tend,
     .head = sqlite_store_head,

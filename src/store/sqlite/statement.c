@@ -38,7 +38,7 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_JOB_ORPHANS] =
         "SELECT " SQL_JOB_COLUMNS ", 0, " SQL_LEASE_COLUMNS ", p.content_type, p.headers, p.correlation_id, p.metadata, NULL"
         " FROM lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN payload p ON p.seq = e.seq"
-        " WHERE e.until <= ?1 AND (?2 = '' OR e.owner = ?2) AND (e.until, e.seq) > (?4, ?5)"
+        " WHERE (e.until <= ?1 OR (e.token < ?2 AND e.owner = '')) AND (e.until, e.seq) > (?4, ?5)"
         " ORDER BY e.until, e.seq LIMIT ?3",
     [STATEMENT_JOB_INSERT] =
         "INSERT OR FAIL INTO job SELECT c0, c1, c2, c3, c4, " SQL_STATE_PENDING ", c5, 0, c6, 1, 0, 0, 0, 0, 0, 0,"
