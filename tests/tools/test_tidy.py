@@ -43,6 +43,8 @@ CASES = [
     ("a kind of store known outside", {"src/cli/a.c": '#include "store/sqlite/sqlite.h"\n', "src/cli/README.md": "C.\n"}, "layers",
      "src/cli/a.c:1: store/sqlite/sqlite.h is only for src/main.c"),
     ("but in one place", {"src/main.c": '#include "store/sqlite/sqlite.h"\n'}, None, ""),
+    ("a read that goes round the door", {"src/api/jobs/a.c": "int a = call->api->reader;\n", "src/api/README.md": "A.\n",
+                                         "src/api/jobs/README.md": "J.\n"}, "door", "src/api/jobs/a.c:1: api->reader is only for"),
     ("a room without README", {"src/core/decision/README.md": None}, "folders", "src/core/decision/README.md:1: missing"),
     ("core knows the public header", {"src/core/decision/a.c": "#include <insist.h>\n"}, "layers", "core may not include insist.h"),
     ("the public header leans on a private one", {"include/insist.h": '/*\n * insist.h - api\n */\n#ifndef INSIST_H\n#define INSIST_H\n#include "base/slice.h"\n#endif\n',

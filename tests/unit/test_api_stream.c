@@ -3,6 +3,7 @@
  */
 #include "support/api_fixture.h"
 #include "support/check.h"
+#include "support/store_faulty.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -453,6 +454,36 @@ static void head_is_answered_at_once(void **state)
     close(fd);
 }
 
+/* The head is out when the store is read, so the failure is part of the answer, and no second head follows. */
+static void what_cannot_be_read_ends_the_answer(void **state)
+{
+    static const char export[] = "GET /v1/dead/export HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .faulty = true });
+    struct store *store = api_fixture_store(fixture);
+    (void)state;
+    put_job(fixture, "web", "t", "bad", "bad");
+    await_state(fixture, "/v1/jobs/bad?tenant=t", "dead");
+    int following = open_stream(fixture, "", ""), exporting = raw_connect(fixture);
+    expect_text(following, "retry:");
+    store_faulty_set(store, FAULTY_READ, 1, true, STATUS_CORRUPT);
+    raw_send(exporting, export, sizeof export - 1);
+    char *cut = raw_read(exporting, NULL);
+    check(strstr(cut, "HTTP/1.1 200") == cut && !strstr(cut + 1, "HTTP/1.1"), "one head: %s", cut);
+    check(!strstr(cut, "0\r\n\r\n"), "it does not look whole: %s", cut);
+    free(cut);
+    struct reply added = http_do(fixture, "POST", "/v1/jobs", "{\"destination\":\"web\",\"payload\":\"hang\"}");
+    reply_release(&added);
+    expect_text(following, "event: end\ndata: {\"reason\":\"store_failed\"}\n\n");
+    struct reply decided = http_do(fixture, "POST", "/v1/decide",
+                                   "{\"claimId\":\"bad\",\"submissionError\":\"TIMEOUT\",\"policy\":\"web\"}");
+    check(decided.status == 200, "retries that are not known are none: %d %s", decided.status, decided.body);
+    reply_release(&decided);
+    store_faulty_set(store, FAULTY_READ, 0, false, STATUS_CORRUPT);
+    close(following);
+    close(exporting);
+    api_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +502,7 @@ int main(void)
         cmocka_unit_test(open_streams_do_not_hold_up_the_end),
         cmocka_unit_test_setup_teardown(a_reload_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(head_is_answered_at_once, setup, teardown),
+        cmocka_unit_test(what_cannot_be_read_ends_the_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

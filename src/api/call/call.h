@@ -123,11 +123,12 @@ void call_submit(struct call *call, void (*then)(struct call *call));
  * An answer of any length: `next` appends the next piece, and is called again when the client has taken it, so that one
  * piece is held in memory. The client may go in between; the call then ends. After a failure the connection is
  * closed without the end that HTTP has for such answers: the client can tell that something is missing.
- * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake.
+ * PIECE_WAIT: there is no more now; `next` is called again after call_stream_wake. PIECE_READ, with nothing appended: the
+ * store is read first, by call_read's door; what `read` fails with is for `next` to tell, so it returns STATUS_OK.
  */
-enum piece { PIECE_MORE, PIECE_WAIT, PIECE_LAST, PIECE_FAILED };
+enum piece { PIECE_MORE, PIECE_WAIT, PIECE_READ, PIECE_LAST, PIECE_FAILED };
 typedef enum piece piece_maker(struct call *call, struct buffer *out);
-void call_stream(struct call *call, const char *content_type, piece_maker *next);
+void call_stream(struct call *call, const char *content_type, call_reader *read, piece_maker *next);
 /* Does nothing unless it waits. The call may be gone afterwards. */
 void call_stream_wake(struct call *call);
 /* The same, at once: before others, and though it is busy. The call may be gone afterwards. */

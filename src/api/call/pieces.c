@@ -10,8 +10,10 @@
 struct stream {
     struct rota_entry turn; /* first */
     struct call *call;
+    call_reader *read;
     piece_maker *next;
     bool waiting; /* for call_stream_wake */
+    bool reading; /* it is the store's turn: nothing is freed until that is through */
     struct stream *next_stream, **link; /* of all */
 };
 
@@ -45,15 +47,29 @@ static void stream_send(struct stream *stream, struct buffer *piece)
     client_send(stream->call->client, (struct slice){ size, (size_t)len }, piece, raw ? SLICE("") : SLICE("\r\n"));
 }
 
-static void stream_go_on(struct stream *stream)
+static void stream_make(struct stream *stream);
+
+static void on_read(struct call *call)
+{
+    struct stream *stream = call->stream;
+    stream->reading = false;
+    if (call->client)
+        stream_make(stream);
+    else
+        stream_free(stream);
+}
+
+/* The next piece, and what follows from it. */
+static void stream_make(struct stream *stream)
 {
     struct call *call = stream->call;
     struct buffer piece = call_buffer();
-    rota_remove(&call->api->http.rota, &stream->turn);
-    if (client_has_unsent(call->client))
-        return; /* goes on when it is taken */
-    stream->waiting = false;
     enum piece made = call->api->stopping ? PIECE_FAILED : stream->next(call, &piece);
+    if (made == PIECE_READ) {
+        stream->reading = true;
+        call_read(call, stream->read, on_read);
+        return;
+    }
     if (buffer_status(&piece) != STATUS_OK)
         made = PIECE_FAILED;
     if (made != PIECE_FAILED && piece.len > 0)
@@ -67,6 +83,15 @@ static void stream_go_on(struct stream *stream)
         rota_add(&call->api->http.rota, &stream->turn);
     else
         stream->waiting = true;
+}
+
+static void stream_go_on(struct stream *stream)
+{
+    rota_remove(&stream->call->api->http.rota, &stream->turn);
+    if (stream->reading || client_has_unsent(stream->call->client))
+        return; /* goes on when it is read, or taken */
+    stream->waiting = false;
+    stream_make(stream);
 }
 
 static void on_room(void *context)
@@ -99,10 +124,11 @@ static void on_gone(void *context)
 {
     struct stream *stream = context;
     call_client_left(stream->call);
-    stream_free(stream);
+    if (!stream->reading)
+        stream_free(stream);
 }
 
-void call_stream(struct call *call, const char *content_type, piece_maker *next)
+void call_stream(struct call *call, const char *content_type, call_reader *read, piece_maker *next)
 {
     struct api *api = call->api;
     struct buffer nothing = call_buffer(), head = call_buffer();
@@ -115,7 +141,7 @@ void call_stream(struct call *call, const char *content_type, piece_maker *next)
         call_send(call, 200, content_type, &nothing);
         return;
     }
-    *stream = (struct stream){ .turn.run = on_turn, .call = call, .next = next, .next_stream = api->streams,
+    *stream = (struct stream){ .turn.run = on_turn, .call = call, .read = read, .next = next, .next_stream = api->streams,
                                .link = &api->streams };
     if (stream->next_stream)
         stream->next_stream->link = &stream->next_stream;
@@ -180,6 +206,7 @@ void call_streams_end(struct api *api)
     struct stream *next;
     for (struct stream *stream = api->streams; stream; stream = next) {
         next = stream->next_stream;
-        stream_end(stream, false);
+        if (!stream->reading) /* else it sees by itself that the daemon stops */
+            stream_end(stream, false);
     }
 }

@@ -180,43 +180,63 @@ void handle_dead_summary(struct call *call)
 
 /* ---- the export ---- */
 
-static enum piece export_next(struct call *call, struct buffer *out)
-{
-    struct job_filter *filter = call->context;
-    struct store_reader *reader = call->api->reader;
-    struct arena memory = { 0 };
+/* Where it is, and the jobs of the piece that was read. */
+struct export {
+    struct job_filter filter;
+    bool is_read;
+    enum status status;
     struct error error;
+    struct arena memory;
     struct job *jobs;
     size_t count;
     int64_t next;
-    enum status status =
-        reader->ops->reader_jobs(reader, filter, EXPORT_JOBS_AT_ONCE, true, &memory, &jobs, &count, &next, &error);
-    if (status == STATUS_OK) {
-        for (size_t i = 0; i < count; i++)
-            dead_entry_write(out, &jobs[i]);
-        filter->before_seq = next;
-    } else {
-        log_event(LOG_ERROR, "export_failed", FIELD_CSTR("error", error.text));
-    }
-    arena_release(&memory);
-    if (status != STATUS_OK)
+};
+
+static enum status read_export(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct export *export = call->context;
+    (void)err; /* the answer has begun: export_next tells */
+    export->is_read = true;
+    export->status = reader->ops->reader_jobs(reader, &export->filter, EXPORT_JOBS_AT_ONCE, true, &export->memory,
+                                              &export->jobs, &export->count, &export->next, &export->error);
+    return STATUS_OK;
+}
+
+static void forget_export(struct call *call)
+{
+    struct export *export = call->context;
+    arena_release(&export->memory);
+}
+
+static enum piece export_next(struct call *call, struct buffer *out)
+{
+    struct export *export = call->context;
+    if (!export->is_read)
+        return PIECE_READ;
+    export->is_read = false;
+    if (export->status != STATUS_OK) {
+        log_event(LOG_ERROR, "export_failed", FIELD_CSTR("error", export->error.text));
         return PIECE_FAILED;
-    return next > 0 ? PIECE_MORE : PIECE_LAST;
+    }
+    for (size_t i = 0; i < export->count; i++)
+        dead_entry_write(out, &export->jobs[i]);
+    arena_release(&export->memory);
+    export->filter.before_seq = export->next;
+    return export->next > 0 ? PIECE_MORE : PIECE_LAST;
 }
 
 static void begin_export(struct call *call)
 {
-    call_stream(call, "application/x-ndjson", export_next);
+    call_stream(call, "application/x-ndjson", read_export, export_next);
 }
 
 void handle_dead_export(struct call *call)
 {
-    struct job_filter *filter = call_alloc(call, sizeof *filter);
-    if (!filter)
+    struct export *export = call_alloc(call, sizeof *export);
+    if (!export || !job_filter_read(call, &export->filter))
         return;
-    if (!job_filter_read(call, filter))
-        return;
-    filter->state = STATE_DEAD;
-    call->context = filter;
+    export->filter.state = STATE_DEAD;
+    call->context = export;
+    call->forget = forget_export;
     destination_check(call, begin_export);
 }

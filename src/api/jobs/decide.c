@@ -13,17 +13,35 @@ struct decide_call {
     struct slice policy; /* of its own: a reload may come between */
     struct buffer body;
     int64_t took_ns;
+    struct arena *memory; /* the call's */
+    struct decide_job {
+        struct slice tenant, id;
+    } job;
+    bool wants_count, is_counted; /* the store is asked for its retries; it was */
+    int64_t retry_count;          /* negative: not known */
 };
 
+/* Which job's retries the question leaves to the store; once that was asked, how many there are. */
 static int64_t stored_retries(void *context, struct slice tenant, struct slice id)
 {
-    struct call *call = context;
-    struct store_reader *reader = call->api->reader;
-    struct slice whose = call->tenant_bound.data ? call->tenant_bound : tenant;
-    struct error error;
+    struct decide_call *asked = context;
+    if (asked->is_counted)
+        return asked->retry_count;
+    asked->job = (struct decide_job){ .tenant = arena_copy(asked->memory, tenant), .id = arena_copy(asked->memory, id) };
+    asked->wants_count = asked->job.tenant.data && asked->job.id.data;
+    return -1;
+}
+
+/* A job that cannot be read has no retries that are known. */
+static enum status count_retries(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct decide_call *asked = call->context;
+    struct slice tenant = call->tenant_bound.data ? call->tenant_bound : asked->job.tenant;
     struct job job;
-    enum status status = reader->ops->reader_job(reader, whose, id, false, &call->memory, &job, &error);
-    return status == STATUS_OK ? job.retry_count : -1;
+    enum status status = reader->ops->reader_job(reader, tenant, asked->job.id, false, &call->memory, &job, err);
+    asked->retry_count = status == STATUS_OK ? job.retry_count : -1;
+    asked->is_counted = true;
+    return STATUS_OK;
 }
 
 static void answer_decision(struct call *call)
@@ -62,7 +80,6 @@ static void keep_decision(struct call *call, struct decide_call *asked, struct b
     }
     asked->policy = arena_copy(&call->memory, slice_from(asked->decided.policy));
     if (call->batch && call->batch->ops[0].data.data && asked->policy.data && buffer_status(event) == STATUS_OK) {
-        call->context = asked;
         ask_here(call, count_decision, record_decision);
         return;
     }
@@ -75,13 +92,11 @@ static void keep_decision(struct call *call, struct decide_call *asked, struct b
                      "is kept");
 }
 
-void handle_decide(struct call *call)
+static void decide_now(struct call *call)
 {
     struct api *api = call->api;
+    struct decide_call *asked = call->context;
     struct buffer event;
-    struct decide_call *asked = call_alloc(call, sizeof *asked);
-    if (!asked)
-        return;
     if (!api->decisions)
         api->decisions = decisions_new(api->config);
     if (!api->decisions) {
@@ -90,13 +105,27 @@ void handle_decide(struct call *call)
     }
     buffer_init(&event, EVENT_DATA_BYTES_MAX);
     asked->body = call_buffer();
-    asked->decided = (struct decided){ .context = call, .retry_count = stored_retries, .by = call->who, .event = &event };
+    asked->decided = (struct decided){ .context = asked, .retry_count = stored_retries, .by = call->who, .event = &event };
     int64_t began = clock_ticks_ns();
     bool valid = decisions_answer(api->decisions, call->body, api_now(api), &asked->decided, &asked->body);
     asked->took_ns = clock_ticks_ns() - began;
-    if (valid && event.len > 0)
+    if (valid && asked->wants_count && !asked->is_counted) { /* so this was none: it is decided again with the count */
+        buffer_release(&asked->body);
+        call_read(call, count_retries, decide_now);
+    } else if (valid && event.len > 0) {
         keep_decision(call, asked, &event);
-    else
+    } else {
         call_json(call, valid ? 200 : 422, &asked->body);
+    }
     buffer_release(&event);
+}
+
+void handle_decide(struct call *call)
+{
+    struct decide_call *asked = call_alloc(call, sizeof *asked);
+    if (!asked)
+        return;
+    asked->memory = &call->memory;
+    call->context = asked;
+    decide_now(call);
 }

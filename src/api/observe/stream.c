@@ -25,6 +25,19 @@ enum {
     NEWEST_MAX = 1000,
 };
 
+/* A piece of the trail, on its way from the store. */
+struct trail_piece {
+    bool asked;
+    int64_t after;        /* it begins behind that event */
+    int64_t skipped;      /* so many before it are left out */
+    int64_t transactions; /* of the writer, before it was read */
+    size_t max, count;
+    struct event *events; /* in `memory` */
+    struct arena memory;
+    enum status status;
+    struct error error;
+};
+
 struct follower {
     struct event_filter filter;
     int64_t after;        /* the number of the last event that was looked at */
@@ -34,6 +47,7 @@ struct follower {
     const char *end; /* why it ends; NULL: it does not */
     bool begun;
     bool caught_up; /* and nothing has been written since, as far as the last look at the writer tells */
+    struct trail_piece piece;
 };
 
 /* --- what is sent --------------------------------------------------------------------------------- */
@@ -80,68 +94,87 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 /* --- what is read --------------------------------------------------------------------------------- */
 
 /* Who wants the newest only, and is further behind, is told how many it misses. */
-static enum status skip_old(struct store_reader *reader, struct follower *follower, struct buffer *out, struct error *err)
+static enum status skip_old(struct store_reader *reader, const struct follower *follower, struct trail_piece *piece,
+                            struct error *err)
 {
     int64_t newest;
     bool behind;
-    enum status status = events_follow(reader, follower->after + follower->newest, &behind, err);
+    enum status status = events_follow(reader, piece->after + follower->newest, &behind, err);
     if (status != STATUS_OK || !behind)
         return status;
-    status = events_newest(reader, follower->after + follower->newest, &newest, err);
+    status = events_newest(reader, piece->after + follower->newest, &newest, err);
     if (status != STATUS_OK)
         return status;
-    write_own(out, "skipped", "events", NULL, newest - follower->newest - follower->after);
-    follower->after = newest - follower->newest;
+    piece->skipped = newest - follower->newest - piece->after;
+    piece->after = newest - follower->newest;
     return STATUS_OK;
 }
 
-/* *ret_all: nothing follows what was read. */
-static enum status read_piece(struct store_reader *reader, struct follower *follower, struct buffer *out, bool *ret_all,
-                              struct error *err)
+static enum status read_piece(struct call *call, struct store_reader *reader, struct error *err)
 {
-    struct arena memory = { 0 };
-    struct event *events;
-    size_t count, i = 0;
-    size_t max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
-    enum status status = follower->newest > 0 ? skip_old(reader, follower, out, err) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
-    status = reader->ops->reader_events(reader, follower->after, max, &memory, &events, &count, err);
-    for (; status == STATUS_OK && i < count && out->len < PIECE_BYTES_MAX; i++) {
-        if (event_filter_takes(&follower->filter, &events[i]))
-            write_one(out, &events[i]);
-        follower->after = events[i].number;
+    const struct follower *follower = call->context;
+    struct trail_piece *piece = &((struct follower *)call->context)->piece;
+    (void)err; /* the answer has begun: follow_next tells */
+    piece->max = follower->newest > 0 ? (size_t)follower->newest : EVENTS_AT_ONCE;
+    piece->status = follower->newest > 0 ? skip_old(reader, follower, piece, &piece->error) : STATUS_OK;
+    if (piece->status == STATUS_OK)
+        piece->status = reader->ops->reader_events(reader, piece->after, piece->max, &piece->memory, &piece->events,
+                                                   &piece->count, &piece->error);
+    return STATUS_OK;
+}
+
+static void forget_piece(struct call *call)
+{
+    struct follower *follower = call->context;
+    arena_release(&follower->piece.memory);
+}
+
+/* As much of what was read as fits; the rest is read again. */
+static void write_piece(struct follower *follower, struct buffer *out)
+{
+    struct trail_piece *piece = &follower->piece;
+    size_t i = 0;
+    if (piece->skipped > 0)
+        write_own(out, "skipped", "events", NULL, piece->skipped);
+    follower->after = piece->after;
+    for (; i < piece->count && out->len < PIECE_BYTES_MAX; i++) {
+        if (event_filter_takes(&follower->filter, &piece->events[i]))
+            write_one(out, &piece->events[i]);
+        follower->after = piece->events[i].number;
     }
-    arena_release(&memory);
-    *ret_all = status == STATUS_OK && i == count && count < max;
-    return status;
+    bool all = i == piece->count && piece->count < piece->max; /* nothing follows what was read */
+    follower->transactions = all ? piece->transactions : -1;
+    follower->caught_up = all || follower->newest > 0; /* those go on with the next tick */
+    arena_release(&piece->memory);
 }
 
 static enum piece follow_next(struct call *call, struct buffer *out)
 {
     struct api *api = call->api;
     struct follower *follower = call->context;
-    struct error error;
+    struct trail_piece *piece = &follower->piece;
+    bool was_read = piece->asked;
+    piece->asked = false;
     if (follower->end) {
         write_own(out, "end", "reason", follower->end, 0);
+        return PIECE_LAST;
+    }
+    if (!follower->caught_up && !was_read) {
+        /* Asked before the store is read: what is written meanwhile counts as new. */
+        *piece = (struct trail_piece){ .asked = true, .after = follower->after,
+                                       .transactions = writer_figures(api->settings.writer).transactions };
+        return PIECE_READ;
+    }
+    if (was_read && piece->status != STATUS_OK) {
+        log_event(LOG_ERROR, "stream_failed", FIELD_CSTR("error", piece->error.text));
+        write_own(out, "end", "reason", "store_failed", 0);
         return PIECE_LAST;
     }
     if (!follower->begun)
         write_beginning(out, follower);
     follower->begun = true;
-    if (!follower->caught_up) {
-        /* Asked before the store is read: what is written meanwhile counts as new. */
-        int64_t transactions = writer_figures(api->settings.writer).transactions;
-        bool all = false;
-        if (read_piece(api->reader, follower, out, &all, &error) != STATUS_OK) {
-            log_event(LOG_ERROR, "stream_failed", FIELD_CSTR("error", error.text));
-            buffer_clear(out);
-            write_own(out, "end", "reason", "store_failed", 0);
-            return PIECE_LAST;
-        }
-        follower->transactions = all ? transactions : -1;
-        follower->caught_up = all || follower->newest > 0; /* those go on with the next tick */
-    }
+    if (was_read)
+        write_piece(follower, out);
     instant now = api_now(api);
     if (out->len == 0 && now >= follower->wrote_at + HEARTBEAT_MS)
         write_place(out, follower);
@@ -206,23 +239,34 @@ void event_streams_end(struct api *api, const char *reason)
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
-/* A place behind the newest event is another store's: there it begins with what is new. False: answered already. */
-static bool find_place(struct call *call, struct follower *follower, struct slice after)
+/* False: answered already. */
+static bool read_after(struct call *call, struct follower *follower)
 {
-    struct error error;
+    struct slice last = call_header(call, SLICE("Last-Event-ID"));
+    struct slice after = last.len > 0 ? last : call_query(call, "after");
+    follower->after = INT64_MAX;
+    if (after.len == 0 || (slice_to_int64(after, &follower->after) && follower->after >= 0))
+        return true;
+    call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
+    return false;
+}
+
+/* A place behind the newest event is another store's, or none: there it begins with what is new. */
+static enum status find_place(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct follower *follower = call->context;
     int64_t newest;
-    if (after.len > 0 && (!slice_to_int64(after, &follower->after) || follower->after < 0)) {
-        call_problem(call, 422, "invalid_cursor", "after and Last-Event-ID must be the id of an event");
-        return false;
-    }
-    enum status status = events_newest(call->api->reader, 0, &newest, &error);
-    if (status != STATUS_OK) {
-        call_store_problem(call, status, &error);
-        return false;
-    }
-    if (after.len == 0 || follower->after > newest)
+    enum status status = events_newest(reader, 0, &newest, err);
+    if (status == STATUS_OK && follower->after > newest)
         follower->after = newest;
-    return true;
+    return status;
+}
+
+static void begin_stream(struct call *call)
+{
+    call->has_small_pieces = true;
+    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
+    call_stream(call, "text/event-stream", read_piece, follow_next);
 }
 
 static bool read_newest(struct call *call, struct follower *follower)
@@ -266,7 +310,6 @@ static bool may_follow(struct call *call)
 void handle_events_stream(struct call *call)
 {
     struct api *api = call->api;
-    struct slice last = call_header(call, SLICE("Last-Event-ID"));
     struct follower *follower = call_alloc(call, sizeof *follower);
     if (!follower)
         return;
@@ -275,17 +318,14 @@ void handle_events_stream(struct call *call)
         call_problem(call, 503, "stopping", "the daemon is stopping; try again");
         return;
     }
-    if (!may_follow(call))
-        return;
-    if (!event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
-        !find_place(call, follower, last.len > 0 ? last : call_query(call, "after")))
+    if (!may_follow(call) || !event_filter_read(call, &follower->filter) || !read_newest(call, follower) ||
+        !read_after(call, follower))
         return;
     if (!start_timer(api)) {
         call_no_memory(call);
         return;
     }
     call->context = follower;
-    call->has_small_pieces = true;
-    call_add_header(call, "X-Accel-Buffering", "no"); /* nginx would gather the pieces */
-    call_stream(call, "text/event-stream", follow_next);
+    call->forget = forget_piece;
+    call_read(call, find_place, begin_stream);
 }
