@@ -106,9 +106,10 @@ const char *check_error_code(struct slice text)
         return check_line(text);
     if (slice_has_prefix(text, pattern) && text.len > pattern.len + 1 && text.data[text.len - 1] == '/')
         return check_pattern((struct slice){ text.data + pattern.len, text.len - pattern.len - 1 });
-    if (slice_equal(text, SLICE("http.status")) || slice_equal(text, SLICE("smtp.reply")))
+    if (slice_equal(text, SLICE("http.status")) || slice_equal(text, SLICE("smtp.reply")) ||
+        slice_equal(text, SLICE("exec.status")))
         return NULL;
-    return "must be xpath:..., json:/..., header:Name, pattern:/.../, http.status or smtp.reply";
+    return "must be xpath:..., json:/..., header:Name, pattern:/.../, http.status, smtp.reply or exec.status";
 }
 
 static const char *const day_names[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
@@ -202,4 +203,16 @@ const char *check_secret(struct slice text)
 const char *check_namespace(struct slice text)
 {
     return only(text, "-") && text.len <= 32 ? NULL : "must be one word of up to 32 letters, digits and -";
+}
+
+const char *check_variable(struct slice text)
+{
+    if (!only(text, "_") || ascii_is_digit(text.data[0]))
+        return "must have only letters, digits and _, and not begin with a digit";
+    return slice_has_prefix(text, SLICE("INSIST_")) ? "is one of those that insist sets itself" : NULL;
+}
+
+const char *check_region(struct slice text)
+{
+    return only(text, "-") && text.len <= 32 ? NULL : "must be a region such as sa-east-1";
 }

@@ -206,12 +206,10 @@ static size_t rules_in(const struct destination_draft *draft)
 /* Without a rule every refusal would be tried again: what the preset of its transport says holds then. */
 static void rules_default(struct loading *loading, struct destination_draft *draft, struct place place)
 {
-    const char *url = draft->config.url;
-    bool pull = draft->transport == TRANSPORT_PULL;
-    if (rules_in(draft) > 0 || pull || !url)
+    const char *name = destination_rules_preset(draft);
+    if (rules_in(draft) > 0 || !name)
         return;
-    bool smtp = slice_has_prefix(slice_from(url), SLICE("smtp"));
-    const struct destination_draft *preset = preset_draft(loading, smtp ? SLICE("smtp") : SLICE("http"), SLICE(""), place);
+    const struct destination_draft *preset = preset_draft(loading, slice_from(name), SLICE(""), place);
     if (!preset)
         return;
     memcpy(draft->rules, preset->rules, sizeof draft->rules);

@@ -35,7 +35,16 @@ enum transport_kind {
     TRANSPORT_HTTP,
     TRANSPORT_SMTP,
     TRANSPORT_PULL,
+    TRANSPORT_EXEC,
+    TRANSPORT_SES,
+    TRANSPORT_COUNT
 };
+
+/* Whether a job of it is an e-mail. */
+static inline bool transport_is_mail(enum transport_kind transport)
+{
+    return transport == TRANSPORT_SMTP || transport == TRANSPORT_SES;
+}
 
 /* What refused answers may hold at most. */
 /* What an answer must have to be a delivery. */
@@ -72,6 +81,22 @@ struct smtp_config {
     const char *from; /* the sender of messages that name none; NULL: none */
     const char *helo; /* our name; NULL: the machine's */
     enum starttls starttls;
+};
+
+/* A program a job. */
+struct exec_config {
+    struct text_list argv; /* the first is an absolute path */
+    struct pair_list environment;
+    int64_t memory_bytes; /* 0: no limit */
+    int64_t output_bytes; /* of standard output and standard error together */
+    int64_t grace_ms;     /* from SIGTERM to SIGKILL */
+};
+
+/* Amazon SES; `username` and `password` of the destination are the access key and its secret. */
+struct ses_config {
+    const char *region;
+    const char *configuration_set; /* NULL: none */
+    const char *session_token;     /* of temporary credentials; NULL: none */
 };
 
 /* Asking about a job that was sent: `verify` after doubt, `poll` after acceptance. {id} and {tenant} are filled in. */
@@ -155,6 +180,8 @@ struct destination_config {
     int64_t concurrency_limit; /* what nobody may set more than, at once or in a round; 0: none */
     struct tls_config tls;
     struct smtp_config smtp;
+    struct exec_config exec;
+    struct ses_config ses;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
     struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */

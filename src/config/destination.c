@@ -13,10 +13,13 @@ static const struct {
     const char *name;
     const char *schemes[2];
     bool needs_url;
+    const char *preset; /* that knows its errors; NULL: none */
 } transports[] = {
-    [TRANSPORT_HTTP] = { "http", { "http://", "https://" }, true },
-    [TRANSPORT_SMTP] = { "smtp", { "smtp://", "smtps://" }, true },
-    [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false },
+    [TRANSPORT_HTTP] = { "http", { "http://", "https://" }, true, "http" },
+    [TRANSPORT_SMTP] = { "smtp", { "smtp://", "smtps://" }, true, "smtp" },
+    [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false, NULL },
+    [TRANSPORT_EXEC] = { "exec", { NULL, NULL }, false, "exec" },
+    [TRANSPORT_SES] = { "ses", { "http://", "https://" }, false, "smtp" },
 };
 
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
@@ -47,13 +50,21 @@ static bool transport_derive(const struct destination_draft *draft, enum transpo
 {
     if (draft->transport != TRANSPORT_UNSAID)
         *ret_transport = (enum transport_kind)draft->transport;
-    else if (draft->config.url && scheme_fits(TRANSPORT_HTTP, draft->config.url))
-        *ret_transport = TRANSPORT_HTTP;
-    else if (draft->config.url && scheme_fits(TRANSPORT_SMTP, draft->config.url))
-        *ret_transport = TRANSPORT_SMTP;
-    else
-        return false;
+    else {
+        int kind = TRANSPORT_HTTP; /* the first that takes such a url */
+        while (kind < TRANSPORT_COUNT && !(draft->config.url && scheme_fits((enum transport_kind)kind, draft->config.url)))
+            kind++;
+        if (kind == TRANSPORT_COUNT)
+            return false;
+        *ret_transport = (enum transport_kind)kind;
+    }
     return true;
+}
+
+const char *destination_rules_preset(const struct destination_draft *draft)
+{
+    enum transport_kind transport;
+    return transport_derive(draft, &transport) ? transports[transport].preset : NULL;
 }
 
 static void url_check(const struct finish *finish, const char *const *url, const char *name)
@@ -68,20 +79,63 @@ static void url_check(const struct finish *finish, const char *const *url, const
         FINISH_PROBLEM(finish, url, "%s has no meaning with transport %s; remove it", name, transports[transport].name);
 }
 
-/* A mail server can be asked nothing about a message that it took. */
+/* Only HTTP has questions: a mail server or a program can be asked nothing about what it took. */
+static void questions_check(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    const char *name = transports[config->transport].name;
+    if (config->transport == TRANSPORT_HTTP || config->transport == TRANSPORT_PULL)
+        return;
+    if (config->verify.url)
+        FINISH_PROBLEM(finish, &config->verify.url,
+                       "verify has no meaning with transport %s; use in_doubt: resend or park", name);
+    if (config->poll.url)
+        FINISH_PROBLEM(finish, &config->poll.url, "poll has no meaning with transport %s; remove it", name);
+}
+
 static void smtp_finish(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
     if (config->transport != TRANSPORT_SMTP)
         return;
-    if (config->verify.url)
-        FINISH_PROBLEM(finish, &config->verify.url,
-                       "verify has no meaning with transport smtp; use in_doubt: resend or park");
-    if (config->poll.url)
-        FINISH_PROBLEM(finish, &config->poll.url, "poll has no meaning with transport smtp; remove it");
     if (!config->username != !config->password)
         FINISH_PROBLEM(finish, config->username ? &config->username : &config->password,
                        "username and password belong together; give both or none");
+}
+
+static void exec_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    const struct pair_list *environment = &config->exec.environment;
+    if (config->transport != TRANSPORT_EXEC) {
+        if (config->exec.argv.count > 0)
+            FINISH_PROBLEM(finish, &config->exec.argv, "exec.argv has no meaning with transport %s; set transport: exec",
+                           transports[config->transport].name);
+        return;
+    }
+    if (config->exec.argv.count == 0 && finish->real)
+        problem_add(finish->settings->problems, finish->place,
+                    "%s needs exec.argv, such as [/usr/local/bin/deliver, --quiet]", finish->settings->subject);
+    else if (config->exec.argv.count > 0 && config->exec.argv.items[0][0] != '/')
+        FINISH_PROBLEM(finish, &config->exec.argv,
+                       "the first of exec.argv must be the absolute path of a program; no PATH is searched");
+    for (size_t i = 0; i < environment->count; i++)
+        if (check_variable(slice_from(environment->items[i].name)))
+            FINISH_PROBLEM(finish, &config->exec.environment, "the name \"%s\" in environment %s",
+                           environment->items[i].name, check_variable(slice_from(environment->items[i].name)));
+}
+
+static void ses_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    if (config->transport != TRANSPORT_SES || !finish->real)
+        return;
+    if (!config->ses.region)
+        problem_add(finish->settings->problems, finish->place, "%s needs ses.region, such as sa-east-1",
+                    finish->settings->subject);
+    if (!config->username || !config->password)
+        problem_add(finish->settings->problems, finish->place,
+                    "%s needs username, the access key's id, and password, its secret", finish->settings->subject);
 }
 
 static void transport_finish(const struct finish *finish)
@@ -93,7 +147,7 @@ static void transport_finish(const struct finish *finish)
             FINISH_PROBLEM(finish, &config->url, "url must start with http://, https://, smtp:// or smtps://");
         else if (finish->real)
             problem_add(finish->settings->problems, finish->place,
-                        "%s needs a url, or transport: pull", finish->settings->subject);
+                        "%s needs a url, or transport: pull, exec or ses", finish->settings->subject);
         return;
     }
     url_check(finish, &config->url, "url");
@@ -406,7 +460,10 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
         draft->config.deadline_lead_ms = draft->config.aging_ms;
     transport_finish(&finish);
     url_shown_finish(&finish);
+    questions_check(&finish);
     smtp_finish(&finish);
+    exec_finish(&finish);
+    ses_finish(&finish);
     bounds_check(&finish);
     limit_check(&finish);
     zone_finish(&finish);

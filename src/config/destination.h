@@ -41,6 +41,9 @@ struct classifier_pool {
 
 enum { POOL_RULE_BYTES_MAX = 4 << 20 };
 
+/* The preset that knows what errors of its transport mean; NULL: none does, or the transport is not known yet. */
+const char *destination_rules_preset(const struct destination_draft *draft);
+
 /*
  * The last step: derives, compiles and checks what needs several values. `real` is false for a
  * preset by itself, which need not be complete. `place` stands for the destination in problems.

@@ -163,8 +163,8 @@ static void through_check(struct settings *settings, const struct notify_config 
         loading_warn(settings->context, place,
                      notify->email ? "notify sends mail through a destination that is not there"
                                    : "notify goes through a destination that is not there");
-    else if (notify->email && through->transport != TRANSPORT_SMTP)
-        problem_add(settings->problems, place, "notify sends mail through \"%s\", which is not smtp",
+    else if (notify->email && !transport_is_mail(through->transport))
+        problem_add(settings->problems, place, "notify sends mail through \"%s\", which is neither smtp nor ses",
                     notify->through);
 }
 

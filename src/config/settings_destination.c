@@ -6,7 +6,8 @@
 #define QUERY(member) offsetof(struct query_config, member)
 
 static const struct choice transports[] = {
-    { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "pull", TRANSPORT_PULL }, { NULL, 0 },
+    { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "pull", TRANSPORT_PULL }, { "exec", TRANSPORT_EXEC },
+    { "ses", TRANSPORT_SES },   { NULL, 0 },
 };
 static const struct choice clamps[] = {
     { "after", CLAMP_AFTER }, { "before", CLAMP_BEFORE }, { "saturate", CLAMP_SATURATE }, { NULL, 0 },
@@ -60,6 +61,33 @@ static const struct setting smtp_rows[] = {
 static const struct section smtp_section = { .name = "smtp",
                                              SECTION_ROWS(smtp_rows),
                                              .meaning = "For transport smtp: see smtp.md." };
+
+static const struct setting exec_rows[] = {
+    { "argv", SETTING_TEXT_LIST, AT(exec.argv), "",
+      .meaning = "The program, as an absolute path, and its arguments, each as it is: there is no shell." },
+    { "memory", SETTING_SIZE, AT(exec.memory_bytes), "512MB", "0", "1024GB",
+      .meaning = "Address space of one process. 0: no limit, as runtimes that reserve much may need." },
+    { "output", SETTING_SIZE, AT(exec.output_bytes), "64KB", "1KB", "16MB",
+      .meaning = "Of standard output and standard error together. A program that writes more is ended." },
+    { "grace", SETTING_DURATION, AT(exec.grace_ms), "5s", "0s", "30s",
+      .meaning = "How long a program that took longer than timeout may take to end after SIGTERM; then SIGKILL." },
+    { "environment", SETTING_HEADERS, AT(exec.environment),
+      .meaning = "Variables of the program, besides INSIST_... It gets none of the daemon's own." },
+};
+static const struct section exec_section = { .name = "exec",
+                                             SECTION_ROWS(exec_rows),
+                                             .meaning = "For transport exec: see transport-exec.md." };
+
+static const struct setting ses_rows[] = {
+    { "region", SETTING_TEXT, AT(ses.region), .meaning = "The region, such as sa-east-1.", .check = check_region },
+    { "configuration_set", SETTING_TEXT, AT(ses.configuration_set), .meaning = "SES's configuration set of messages.",
+      .check = check_line },
+    { "session_token", SETTING_TEXT, AT(ses.session_token), .meaning = "Of temporary credentials; best as `${file:...}`.",
+      .check = check_line, .secret = true },
+};
+static const struct section ses_section = { .name = "ses",
+                                            SECTION_ROWS(ses_rows),
+                                            .meaning = "For transport ses: see transport-ses.md." };
 
 static const struct setting retry_rows[] = {
     { "max_retries", SETTING_COUNT, RETRY(retries_max), "5", "0", "1000000", .meaning = "Retries after the first attempt." },
@@ -398,7 +426,7 @@ static const struct setting destination_rows[] = {
     { "transport", SETTING_ENUM, offsetof(struct destination_draft, transport),
       .meaning = "How jobs are sent. Without it the url tells.", .choices = transports },
     { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp:// or smtps://." },
-    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, or of http (basic).",
+    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, or of http (basic); the access key of ses.",
       .check = check_line },
     { "password", SETTING_TEXT, AT(password), .meaning = "Its password; best as `${file:...}`.",
       .check = check_line, .secret = true },
@@ -420,12 +448,14 @@ static const struct setting destination_rows[] = {
     { "concurrency", SETTING_SECTION, 0, .meaning = "How many attempts at the same time.", .section = &concurrency_section },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
     { "smtp", SETTING_SECTION, 0, .meaning = "Sending mail.", .section = &smtp_section },
+    { "exec", SETTING_SECTION, 0, .meaning = "Running a program.", .section = &exec_section },
+    { "ses", SETTING_SECTION, 0, .meaning = "Amazon SES.", .section = &ses_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
     { "error_code", SETTING_TEXT_LIST, AT(error_code), "http.status",
       .meaning =
           "Where the answer's code is; the first that is found: `xpath:...`, `json:/pointer`, `header:Name`, `pattern:/re/`, "
-      "`http.status`, `smtp.reply`.",
+      "`http.status`, `smtp.reply`, `exec.status`.",
       .check = check_error_code },
     { "reference", SETTING_TEXT_LIST, AT(reference), "",
       .meaning =

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "daemon/daemon.h"
 #include "transport/address.h"
+#include "transport/exec/exec.h"
 #include "transport/http/settings.h"
 
 #include <errno.h>
@@ -165,6 +166,8 @@ static void check_destination(struct checking *checking, const struct destinatio
     check_tls(checking);
     checking->destination = NULL; /* the next has its name in its message */
     if (destination->transport == TRANSPORT_HTTP && http_settings_check(destination, &error) != STATUS_OK)
+        tell(checking, "%s", error.text);
+    if (destination->transport == TRANSPORT_EXEC && exec_settings_check(destination, &error) != STATUS_OK)
         tell(checking, "%s", error.text);
 }
 

@@ -7,7 +7,9 @@
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
 #include "store/inspect.h"
+#include "transport/exec/exec.h"
 #include "transport/http/http.h"
+#include "transport/ses/ses.h"
 #include "transport/smtp/smtp.h"
 
 #include <assert.h>
@@ -27,7 +29,8 @@ enum {
     STOP_CHECKS_MAX = 500,
     CONNECTIONS_MAX = 100000, /* that we make */
     MAIL_CONNECTIONS_ONE_IN = 4, /* of them are for mail, where some is sent */
-    TRANSPORTS = TRANSPORT_PULL + 1,
+    PROGRAMS_MAX = 1024,
+    PROGRAMS_ONE_IN = 4, /* descriptors of the connections are for programs, where some are run */
 };
 
 struct daemon {
@@ -40,7 +43,7 @@ struct daemon {
     struct mailbox *mailbox; /* the engine's */
     struct writer *writer;
     struct engine *engine;
-    struct transport *transports[TRANSPORTS]; /* by kind; NULL: not in this version, or none is needed */
+    struct transport *transports[TRANSPORT_COUNT]; /* by kind; NULL: not in this version, or none is needed */
     struct prober *prober;
     struct api *api;
     struct event *run_event; /* engine_run is due */
@@ -234,7 +237,7 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
         api_forget(order);
         return status;
     }
-    for (size_t i = 0; i < TRANSPORTS; i++)
+    for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         if (daemon->transports[i])
             daemon->transports[i]->ops->forget(daemon->transports[i]);
     api_reload(order);
@@ -361,25 +364,46 @@ static enum status open_store(struct daemon *daemon, struct error *err)
     return writer_new(&writer, &daemon->writer, err);
 }
 
-static bool sends_mail(const struct config *config)
+static bool sends_by(const struct config *config, enum transport_kind transport)
 {
     for (size_t i = 0; i < config_destination_total(config); i++)
-        if (config_destination_at(config, i)->transport == TRANSPORT_SMTP)
+        if (config_destination_at(config, i)->transport == transport)
             return true;
     return false;
 }
 
-static enum status open_engine(struct daemon *daemon, struct error *err)
+/* Of the descriptors for sends a part for what is used besides HTTP; at least for one send. */
+static long part_of(long connections_max, long one_in)
 {
-    int64_t sends = descriptors_share(descriptors_limit(), daemon->config->connections_max).sends;
-    long connections_max = sends < CONNECTIONS_MAX ? (long)sends : CONNECTIONS_MAX;
-    long mail_max = connections_max / MAIL_CONNECTIONS_ONE_IN > 0 ? connections_max / MAIL_CONNECTIONS_ONE_IN : 1;
-    if (sends_mail(daemon->config) && connections_max > mail_max)
-        connections_max -= mail_max;
-    struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = connections_max };
+    return connections_max / one_in > 0 ? connections_max / one_in : 1;
+}
+
+static enum status open_transports(struct daemon *daemon, struct error *err)
+{
+    const struct config *config = daemon->config;
+    int64_t sends = descriptors_share(descriptors_limit(), config->connections_max).sends;
+    long all = sends < CONNECTIONS_MAX ? (long)sends : CONNECTIONS_MAX;
+    long mail_max = part_of(all, MAIL_CONNECTIONS_ONE_IN);
+    long programs_max = part_of(all, PROGRAMS_ONE_IN * EXEC_DESCRIPTORS);
+    if (programs_max > PROGRAMS_MAX)
+        programs_max = PROGRAMS_MAX;
+    long others = (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) + (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
+                  (sends_by(config, TRANSPORT_EXEC) ? programs_max * EXEC_DESCRIPTORS : 0);
+    struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = all > others ? all - others : 1 };
+    struct http_settings ses = { .now = daemon_now, .context = daemon, .connections_max = mail_max };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
     if (status == STATUS_OK)
         status = smtp_transport_new(daemon->loop, mail_max, &daemon->transports[TRANSPORT_SMTP], err);
+    if (status == STATUS_OK)
+        status = ses_transport_new(daemon->loop, &ses, &daemon->transports[TRANSPORT_SES], err);
+    if (status == STATUS_OK)
+        status = exec_transport_new(daemon->loop, (size_t)programs_max, &daemon->transports[TRANSPORT_EXEC], err);
+    return status;
+}
+
+static enum status open_engine(struct daemon *daemon, struct error *err)
+{
+    enum status status = open_transports(daemon, err);
     if (status == STATUS_OK)
         status = prober_new(daemon->loop, &daemon->prober, err);
     if (status != STATUS_OK)
@@ -458,7 +482,7 @@ static void close_all(struct daemon *daemon)
         mailbox_drain(daemon->mailbox); /* its last notices */
     if (daemon->engine && engine_under_way(daemon->engine) == 0)
         engine_free(daemon->engine);
-    for (size_t i = 0; i < TRANSPORTS; i++)
+    for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         if (daemon->transports[i])
             daemon->transports[i]->ops->free(daemon->transports[i]);
     prober_free(daemon->prober);

@@ -101,6 +101,16 @@ static void curl_codes(void **state)
     check_spans("provisioning", "curl:%d", spans, COUNT(spans));
 }
 
+static void exec_codes(void **state)
+{
+    static const struct span spans[] = {
+        { 1, 2, OUTCOME_NONE },       { 64, 64, OUTCOME_BLOCKED },   { 65, 68, OUTCOME_PERMANENT }, { 69, 75, OUTCOME_TRANSIENT },
+        { 76, 76, OUTCOME_PERMANENT }, { 77, 78, OUTCOME_BLOCKED },  { 126, 127, OUTCOME_BLOCKED }, { 128, 140, OUTCOME_NONE },
+    };
+    (void)state;
+    check_spans("exec", "exec:%d", spans, COUNT(spans));
+}
+
 static void sifen_codes(void **state)
 {
     static const struct span spans[] = {
@@ -417,7 +427,8 @@ static void rules_are_ascii(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(http_statuses), cmocka_unit_test(curl_codes),       cmocka_unit_test(sifen_codes),
+        cmocka_unit_test(http_statuses), cmocka_unit_test(curl_codes),       cmocka_unit_test(exec_codes),
+        cmocka_unit_test(sifen_codes),
         cmocka_unit_test(tiss_glosas),   cmocka_unit_test(smtp_replies),     cmocka_unit_test(tiss_answers),
         cmocka_unit_test(sifen_answers), cmocka_unit_test(smtp_texts),       cmocka_unit_test(ses_errors),
         cmocka_unit_test(http_texts),    cmocka_unit_test(the_documents_phrases), cmocka_unit_test(broken_encodings), cmocka_unit_test(rules_are_ascii),

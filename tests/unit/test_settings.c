@@ -6,7 +6,7 @@
 
 /* All the problems of a text, as they are printed for a file called "f". */
 #define D2(url) "destinations: { x: { url: '" url "' } }"
-#define NEEDS_URL "f:1:17: destination \"x\" needs a url, or transport: pull\n"
+#define NEEDS_URL "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n"
 static const struct {
     const char *text, *problems;
 } problem_cases[] = {
@@ -67,7 +67,7 @@ static const struct {
     { D "    description: \"a\\nb\"\n",
       "f:4:18: description is \"a?b\"; it must be one line without control characters\n" },
     { D "    error_code: [body]\n", "f:4:18: an item of error_code is \"body\"; it must be xpath:..., json:/..., header:Name, "
-                                  "pattern:/.../, http.status or smtp.reply\n" },
+                                  "pattern:/.../, http.status, smtp.reply or exec.status\n" },
     { D "    error_code: ['pattern:/(/']\n", "f:4:18: an item of error_code is \"pattern:/(/\"; it must be a PCRE2 pattern\n" },
     /* bounds */
     { D "    retry: { jitter: 1.5 }\n", "f:4:22: jitter is \"1.5\"; allowed is 0 to 1, for example 0.2\n" },
@@ -123,11 +123,25 @@ static const struct {
       "f:4:22: fallback.url would never be used: without contingency and breaker nothing tells that the destination is down; add one of "
       "them, or remove it\n" },
     /* transports */
-    { "destinations: { x: }\n", "f:1:17: destination \"x\" needs a url, or transport: pull\n" },
+    { "destinations: { x: }\n", "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n" },
     { "destinations: { x: { transport: http } }\n", "f:1:17: destination \"x\" needs a url that starts with http:// or https://\n" },
-    { "destinations: { x: { transport: exec } }\n", /* nor is there any other that the reference does not have */
-      "f:1:33: transport is \"exec\"; write one of http, smtp or pull\n"
-      "f:1:17: destination \"x\" needs a url, or transport: pull\n" },
+    { "destinations: { x: { transport: exec } }\n",
+      "f:1:17: destination \"x\" needs exec.argv, such as [/usr/local/bin/deliver, --quiet]\n" },
+    { "destinations: { x: { transport: exec, exec: { argv: [deliver] } } }\n",
+      "f:1:53: the first of exec.argv must be the absolute path of a program; no PATH is searched\n" },
+    { "destinations: { x: { transport: exec, url: 'http://a', exec: { argv: [/bin/x], environment: { INSIST_TENANT: a, 1A: b } } } }\n",
+      "f:1:44: url has no meaning with transport exec; remove it\n"
+      "f:1:93: the name \"INSIST_TENANT\" in environment is one of those that insist sets itself\n"
+      "f:1:93: the name \"1A\" in environment must have only letters, digits and _, and not begin with a digit\n" },
+    { "destinations: { x: { transport: exec, exec: { argv: [/bin/x] }, verify: { url: 'http://a' }, in_doubt: verify } }\n",
+      "f:1:80: verify has no meaning with transport exec; use in_doubt: resend or park\n" },
+    { "destinations: { x: { url: 'http://a', exec: { argv: [/bin/x] } } }\n",
+      "f:1:53: exec.argv has no meaning with transport http; set transport: exec\n" },
+    { "destinations: { x: { transport: ses } }\n", "f:1:17: destination \"x\" needs ses.region, such as sa-east-1\n"
+      "f:1:17: destination \"x\" needs username, the access key's id, and password, its secret\n" },
+    { "destinations: { x: { transport: fax } }\n", /* nor is there any other that the reference does not have */
+      "f:1:33: transport is \"fax\"; write one of http, smtp, pull, exec or ses\n"
+      "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n" },
     { D2("https://a.example:99999/x") "\n", "f:1:27: url has a value that does not fit; its port must be a number from 1 to 65535\n" NEEDS_URL },
     { D2("http://u:p:0@a.example:0") "\n", "f:1:27: url has a value that does not fit; its port must be a number from 1 to 65535\n" NEEDS_URL },
     { D2("http://[::1]:80x/") "\n", "f:1:27: url has a value that does not fit; its port must be a number from 1 to 65535\n" NEEDS_URL },
@@ -150,7 +164,7 @@ static const struct {
     { "destinations: { x: { url: gopher://a.example } }\n", "f:1:27: url must start with http://, https://, smtp:// or smtps://\n" },
     { "destinations: { x: { url: 'http://user:hunter2@ a' } }\n",
       "f:1:27: url has a value that does not fit; write a URL such as https://host/path\n"
-      "f:1:17: destination \"x\" needs a url, or transport: pull\n" },
+      "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n" },
     { "destinations: { 'a b': { transport: pull } }\n",
       "f:1:17: the destination's name \"a b\" must have up to 64 letters, digits, _, - and ., and not start with a .\n" },
     { "destinations: { x: http://a.example }\n",
@@ -193,7 +207,7 @@ static const struct {
     { "notify: [{ name: a, webhook: 'https://a.example', onn: [x] }]\n",
       "f:1:51: unknown setting \"onn\" in notify; did you mean \"on\"?\n" },
     { D "notify: [{ name: a, email: a@b.example, through: x }]\n",
-      "f:4:9: notify sends mail through \"x\", which is not smtp\n" },
+      "f:4:9: notify sends mail through \"x\", which is neither smtp nor ses\n" },
     /* YAML */
     { "store: memory:\n", "f:1:14: mapping values are not allowed in this context; a value with a colon at its end or before a "
                         "space must be in quotes\n" },

@@ -4,6 +4,7 @@
 #include "config/problems.h"
 #include "engine/alerts/notify.h"
 #include "transport/http/headers.h"
+#include "transport/ses/ses.h"
 #include "transport/smtp/message.h"
 
 #include <openssl/evp.h>
@@ -316,9 +317,10 @@ static bool heed_times(const struct job_reader *reader, const struct destination
 static bool can_be_sent(const struct smtp_source *source, struct problem *problem)
 {
     struct error error;
-    if (source->destination->transport != TRANSPORT_SMTP)
+    enum transport_kind transport = source->destination->transport;
+    if (!transport_is_mail(transport))
         return true;
-    enum status status = smtp_message_check(source, &error);
+    enum status status = transport == TRANSPORT_SES ? ses_message_check(source, &error) : smtp_message_check(source, &error);
     bool wrong = status == STATUS_INVALID || status == STATUS_LIMIT;
     return !wrong || problem_set(problem, 422, "invalid_message", "%s", error.text);
 }

@@ -237,7 +237,7 @@ static enum status insert_of(const struct config *config, const struct notify_co
 static bool goes_by_mail(const struct config *config, const struct notify_config *notify)
 {
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
-    return notify->email || (destination && destination->transport == TRANSPORT_SMTP);
+    return notify->email || (destination && transport_is_mail(destination->transport));
 }
 
 enum status letter_job(const struct config *config, const struct notify_config *notify, const struct dead_letter *letter,

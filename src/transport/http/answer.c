@@ -270,7 +270,7 @@ static bool find_first(const struct text_list *places, const struct http_respons
         read.reading = &reading;
     for (size_t i = 0; i < places->count && !found; i++) {
         struct slice place = slice_from(places->items[i]);
-        if (slice_equal(place, SLICE("http.status")))
+        if (slice_equal(place, SLICE("http.status")) || slice_equal(place, SLICE("exec.status")))
             break;
         found = find_at(place, &read, wanted, out);
     }
@@ -289,11 +289,17 @@ bool http_places_search(const struct text_list *places)
     return false;
 }
 
+bool http_code_search(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
+                      struct buffer *ret_code)
+{
+    struct wanted code = { code_namespace.len > 0 ? code_namespace : SLICE("app"), CODE_TEXT_MAX };
+    return find_first(places, response, &code, ret_code);
+}
+
 void http_code_find(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
                     struct buffer *ret_code)
 {
-    struct wanted code = { code_namespace.len > 0 ? code_namespace : SLICE("app"), CODE_TEXT_MAX };
-    if (find_first(places, response, &code, ret_code))
+    if (http_code_search(places, response, code_namespace, ret_code))
         return;
     buffer_append(ret_code, SLICE("http:"));
     buffer_append_int64(ret_code, response->status);

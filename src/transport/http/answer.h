@@ -35,6 +35,10 @@ bool http_places_search(const struct text_list *places);
 /* The value of the first header of that name, trimmed; empty: none. */
 struct slice http_header(struct slice headers, struct slice name);
 
+/* As http_code_find, but false and nothing where no place holds one: for answers that have no status of HTTP. */
+bool http_code_search(const struct text_list *places, const struct http_response *response, struct slice code_namespace,
+                      struct buffer *ret_code);
+
 /*
  * The first code that the list's places hold ("xpath:", "json:", "header:", "pattern:", "http.status"), namespaced:
  * http:NNN for the status, else the policy's namespace or "app". An empty list means the status.

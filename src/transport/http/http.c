@@ -56,6 +56,7 @@ struct exchange {
     struct words words;
     struct search search;
     bool searching;
+    enum outcome certain;     /* of an answer in a dialect; else NONE */
     const char *not_searched; /* why; NULL: it was, as far as the destination asks for it */
     bool body_cut;   /* the answer was longer than allowed */
     bool opened;     /* a socket, for a connection of its own */
@@ -197,6 +198,11 @@ static void search_run(struct search *search)
                                       .body = buffer_slice(&exchange->body),
                                       .body_cut = exchange->body_cut,
                                       .reading = &reading };
+    if (exchange->http->settings.dialect) {
+        exchange->certain =
+            exchange->http->settings.dialect->read(&response, &exchange->words.code, &exchange->words.reference);
+        return;
+    }
     http_code_find(code_places(exchange), &response, classifier_namespace(destination->policy.classifier),
                    &exchange->words.code);
     if (!is_asking(exchange))
@@ -213,6 +219,13 @@ static void search_left_out(struct exchange *exchange)
     buffer_append_int64(&exchange->words.code, exchange->status);
 }
 
+static void tell_name(struct words *words)
+{
+    struct slice code = buffer_slice(&words->code);
+    buffer_append_byte(&words->text, ' ');
+    buffer_append(&words->text, slice_from_offset(code, slice_find(code, ':') + 1));
+}
+
 static void judge_response(const struct exchange *exchange, struct answer *answer, struct words *words)
 {
     const struct destination_config *destination = exchange->send->destination;
@@ -226,6 +239,8 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
         shown.len = TEXT_BODY_BYTES_MAX;
     buffer_append(&words->text, SLICE("HTTP "));
     buffer_append_int64(&words->text, exchange->status);
+    if (exchange->http->settings.dialect && !slice_has_prefix(buffer_slice(&words->code), SLICE("http:")))
+        tell_name(words); /* the body may not have it, and rules look for it in the text, too */
     if (exchange->not_searched)
         buffer_printf(&words->text, " (answer not searched: %s)", exchange->not_searched);
     else if (answer->unconfirmed)
@@ -240,8 +255,8 @@ static void judge_response(const struct exchange *exchange, struct answer *answe
     if (is_asking(exchange)) /* a code that was not sought may be any: the status alone says nothing of the job */
         answer->query = exchange->not_searched ? QUERY_UNCLEAR
                                                : query_of(query_asked(exchange), buffer_slice(&words->code));
-    else if (success && !answer->unconfirmed)
-        answer->outcome = OUTCOME_DELIVERED;
+    else
+        answer->outcome = success && !answer->unconfirmed ? OUTCOME_DELIVERED : exchange->certain;
 }
 
 static void judge_failure(const struct exchange *exchange, CURLcode result, struct answer *answer, struct words *words)
@@ -283,6 +298,7 @@ static void exchange_reset(struct exchange *exchange)
     exchange->send = NULL;
     exchange->searching = false;
     exchange->not_searched = NULL;
+    exchange->certain = OUTCOME_NONE;
     exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
     exchange->starved = exchange->unset = false;
     exchange->curl_error[0] = '\0';
@@ -377,7 +393,7 @@ static void on_searched(struct search *search)
 static void search_start(struct exchange *exchange)
 {
     const struct destination_config *destination = exchange->send->destination;
-    bool sought = http_places_search(code_places(exchange)) ||
+    bool sought = exchange->http->settings.dialect || http_places_search(code_places(exchange)) ||
                   (!is_asking(exchange) && http_places_search(&destination->reference));
     exchange->search = (struct search){ .owner = destination, .run = search_run, .done = on_searched };
     exchange->searching = sought && !exchange->body_cut && exchange->body.len > SEARCHED_HERE_BYTES_MAX;
@@ -414,9 +430,9 @@ static bool is_prepared(const struct exchange *exchange, const struct send *send
 }
 
 /* The way most sends go: only these leave all of a handle's options but the body and the headers as they were. */
-static bool is_ordinary(const struct send *send)
+static bool is_ordinary(const struct http_transport *http, const struct send *send)
 {
-    return send->job->step == STEP_SEND && !send->use_fallback &&
+    return !http->settings.dialect && send->job->step == STEP_SEND && !send->use_fallback &&
            (!send->destination->method || strcmp(send->destination->method, "POST") == 0);
 }
 
@@ -424,7 +440,7 @@ static bool is_ordinary(const struct send *send)
 static struct exchange *idle_take(struct http_transport *http, const struct send *send)
 {
     struct exchange **link = &http->idle;
-    if (is_ordinary(send))
+    if (is_ordinary(http, send))
         for (int i = 0; i < PREPARED_LOOKED_AT && *link && !is_prepared(*link, send); i++)
             link = &(*link)->next;
     if (!*link || !is_prepared(*link, send))
@@ -434,7 +450,7 @@ static struct exchange *idle_take(struct http_transport *http, const struct send
         return NULL;
     *link = exchange->next;
     http->idle_count--;
-    if (!is_ordinary(send) || !is_prepared(exchange, send)) {
+    if (!is_ordinary(http, send) || !is_prepared(exchange, send)) {
         curl_easy_reset(exchange->curl);
         curl_url_cleanup(exchange->url);
         exchange->url = NULL;
@@ -527,6 +543,8 @@ static void set_destination(struct exchange *exchange)
     set_text(exchange, CURLOPT_USERNAME, destination->username);
     set_text(exchange, CURLOPT_PASSWORD, destination->password);
     curl_set_way(curl, destination, &exchange->unset);
+    if (exchange->http->settings.dialect)
+        exchange->http->settings.dialect->prepare(curl, destination, &exchange->unset);
 }
 
 static void set_options(struct exchange *exchange)
@@ -536,7 +554,7 @@ static void set_options(struct exchange *exchange)
     set_timeouts(exchange->curl, exchange->send->destination, true);
     curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_body(exchange);
-    if (is_ordinary(exchange->send) && !exchange->unset) {
+    if (is_ordinary(exchange->http, exchange->send) && !exchange->unset) {
         exchange->prepared_for = exchange->send->destination;
         exchange->prepared_in = exchange->http->generation;
     }
@@ -590,7 +608,10 @@ static void http_start(struct transport *transport, struct send *send)
         fail_unstarted(exchange);
         return;
     }
-    if (http_request_make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
+    const struct http_dialect *dialect = http->settings.dialect;
+    enum status status = dialect ? dialect->make(send, now, &exchange->request, &exchange->failure)
+                                 : http_request_make(send, now, &exchange->request, &exchange->failure);
+    if (status != STATUS_OK) {
         fail_unstarted(exchange);
         return;
     }

@@ -48,7 +48,7 @@ static enum status add_line(struct http_request *request, struct slice name, str
     return STATUS_OK;
 }
 
-static enum status add_header(struct http_request *request, struct slice name, struct slice value, struct error *err)
+enum status http_request_header(struct http_request *request, struct slice name, struct slice value, struct error *err)
 {
     if (!http_header_is_safe(name, value))
         return error_set(err, STATUS_INVALID, "header \"%.*s\" is too long or has a character that may not stand there",
@@ -222,7 +222,8 @@ static enum status add_job_headers(struct http_request *request, const struct se
         else if (http_header_rule(send->destination, name) != HEADER_FREE)
             leave_out(request, name);
         else
-            status = add_header(request, name, (struct slice){ json_string_value(value), json_string_length(value) }, err);
+            status = http_request_header(request, name,
+                                         (struct slice){ json_string_value(value), json_string_length(value) }, err);
     }
     json_decref(root);
     return status;
@@ -236,7 +237,7 @@ static enum status add_destination_headers(struct http_request *request, const s
     for (size_t i = 0; i < destination->headers.count && status == STATUS_OK; i++) {
         struct slice name = slice_from(destination->headers.items[i].name);
         if (!has_header(request, name))
-            status = add_header(request, name, slice_from(destination->headers.items[i].value), err);
+            status = http_request_header(request, name, slice_from(destination->headers.items[i].value), err);
     }
     return status;
 }
@@ -279,8 +280,7 @@ static void append_key_part(struct buffer *out, struct slice part, char separato
     buffer_append(out, slice_from_offset(part, plain));
 }
 
-/* TENANT/ID. A slash inside the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
-static void append_key(struct buffer *out, const struct job *job)
+void http_key_append(struct buffer *out, const struct job *job)
 {
     append_key_part(out, job->tenant, '/');
     buffer_append_byte(out, '/');
@@ -293,14 +293,14 @@ static enum status add_signature(struct http_request *request, const struct sign
     struct buffer value;
     buffer_init(&value, HEADER_BYTES_MAX);
     buffer_append_int64(&value, now / SECOND_MS);
-    enum status status = add_header(request, SLICE("webhook-timestamp"), buffer_slice(&value), err);
+    enum status status = http_request_header(request, SLICE("webhook-timestamp"), buffer_slice(&value), err);
     if (status == STATUS_OK)
-        status = add_header(request, SLICE("webhook-id"), key, err);
+        status = http_request_header(request, SLICE("webhook-id"), key, err);
     buffer_clear(&value);
     if (status == STATUS_OK)
         status = http_sign(sign, key, now / SECOND_MS, request->body, &value, err);
     if (status == STATUS_OK)
-        status = add_header(request, SLICE("webhook-signature"), buffer_slice(&value), err);
+        status = http_request_header(request, SLICE("webhook-signature"), buffer_slice(&value), err);
     buffer_release(&value);
     return status;
 }
@@ -311,9 +311,9 @@ static enum status add_own_headers(struct http_request *request, const struct se
     struct buffer key, attempt;
     buffer_init(&key, HEADER_BYTES_MAX);
     buffer_init(&attempt, HEADER_BYTES_MAX);
-    append_key(&key, job);
+    http_key_append(&key, job);
     buffer_append_int64(&attempt, job->attempts);
-    enum status status = add_header(request, SLICE("Idempotency-Key"), buffer_slice(&key), err);
+    enum status status = http_request_header(request, SLICE("Idempotency-Key"), buffer_slice(&key), err);
     if (status == STATUS_OK)
         status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), buffer_slice(&attempt), err);
     if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
@@ -370,11 +370,11 @@ static enum status add_headers(struct http_request *request, const struct send *
                                                                    : slice_from(send->destination->content_type);
     enum status status = sending ? add_job_headers(request, send, err) : STATUS_OK;
     if (status == STATUS_OK && sending && send->job->content_type.len > 0 && !has_header(request, SLICE("Content-Type")))
-        status = add_header(request, SLICE("Content-Type"), type, err);
+        status = http_request_header(request, SLICE("Content-Type"), type, err);
     if (status == STATUS_OK)
         status = add_destination_headers(request, send->destination, err);
     if (status == STATUS_OK && request->body.len > 0 && type.len > 0 && !has_header(request, SLICE("Content-Type")))
-        status = add_header(request, SLICE("Content-Type"), type, err);
+        status = http_request_header(request, SLICE("Content-Type"), type, err);
     if (status == STATUS_OK)
         status = add_own_headers(request, send, now, err);
     /* libcurl would call any body a form's. */
@@ -386,12 +386,18 @@ static enum status add_headers(struct http_request *request, const struct send *
     return status;
 }
 
+void http_request_init(struct http_request *request, size_t text_bytes_max)
+{
+    *request = (struct http_request){ .headers = NULL };
+    buffer_init(&request->url, URL_BYTES_MAX);
+    buffer_init(&request->text, text_bytes_max);
+    buffer_init(&request->left_out, LEFT_OUT_BYTES_MAX);
+}
+
 enum status http_request_make(const struct send *send, instant now, struct http_request *ret_request, struct error *err)
 {
-    struct http_request request = { .headers = NULL };
-    buffer_init(&request.url, URL_BYTES_MAX);
-    buffer_init(&request.text, QUERY_BODY_BYTES_MAX);
-    buffer_init(&request.left_out, LEFT_OUT_BYTES_MAX);
+    struct http_request request;
+    http_request_init(&request, QUERY_BODY_BYTES_MAX);
     enum status status = choose_target(send, &request, err);
     if (status == STATUS_OK)
         status = add_headers(&request, send, now, err);

@@ -34,6 +34,14 @@ enum status http_request_make(const struct send *send, instant now, struct http_
                               struct error *err) MUST_CHECK;
 void http_request_release(struct http_request *request);
 
+/* For who makes one otherwise: an empty one, whose `text` has up to so many bytes; and a header at the end of the list. */
+void http_request_init(struct http_request *request, size_t text_bytes_max);
+enum status http_request_header(struct http_request *request, struct slice name, struct slice value,
+                                struct error *err) MUST_CHECK;
+
+/* TENANT/ID, the same for each attempt. A slash in the tenant is written as %2F: "a/b" with "c" is not "a" with "b/c". */
+void http_key_append(struct buffer *out, const struct job *job);
+
 /*
  * Standard Webhooks: "v1,BASE64" for each secret ("whsec_BASE64" or raw), separated by spaces. STATUS_UNSUPPORTED: a
  * secret is neither.
