@@ -161,7 +161,7 @@ def main():
     daemon = Daemon(options.insist)
     kept = []
     try:
-        rate = pull_rate(daemon, 20000)
+        rate = pull_rate(daemon, 100000)
         print(f"pull workers: {rate:.0f} jobs a second; {options.share * rate:.0f} of them for {options.seconds:.0f} s")
         largest, done, events, jobs = sustain(daemon, options.share * rate, options.seconds)
         came = done / options.seconds * min(KEPT_S, options.seconds)

@@ -12,13 +12,14 @@ enum {
     PROMOTE_MAX = 1000,            /* jobs made ready at once */
     PROMOTE_LETTERS_MAX = 4096,    /* not while so many messages about single jobs are to be written */
     PROMOTE_EVERY_MS = 50,         /* and not more often than this while more are overdue */
+    FORGET_EVERY_MS = 10,          /* nor than this while most of them only go: jobs go faster than they come */
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
     FENCED_MARGIN_MS = 2000,       /* for how different clocks may be; who is fenced has begun no send after that */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for, at least */
     TRIM_MAX = 2000,               /* a slice: what is committed with it waits a few milliseconds */
-    TRIM_AGAIN_MS = 20,            /* while there are more than that: events go faster than they come */
+    TRIM_AGAIN_MS = 5,             /* while there are more than that: events go faster than they come */
 };
 
 static bool is_under_way(const struct engine *engine, int64_t seq)
@@ -302,10 +303,11 @@ static void take_promoted(struct engine *engine, const struct op_promote *promot
         letters_job_expired(engine, &promote->ret_expired_jobs[i]);
     engine->expired += (int64_t)promote->ret_expired;
     alerts_jobs_expired(engine, (int64_t)promote->ret_expired);
-    size_t done = promote->ret_promoted + promote->ret_expired + promote->ret_dead_deleted + promote->ret_forgotten;
+    size_t gone = promote->ret_dead_deleted + promote->ret_forgotten;
+    size_t done = promote->ret_promoted + promote->ret_expired + gone;
     instant next = promote->ret_next_at;
     if (done >= PROMOTE_MAX)
-        next = instant_add(now, PROMOTE_EVERY_MS); /* a backlog of overdue jobs is released bit by bit */
+        next = instant_add(now, gone > PROMOTE_MAX / 2 ? FORGET_EVERY_MS : PROMOTE_EVERY_MS); /* bit by bit */
     /* Ends of retention and of dead letters are told to nobody: they are found by looking. */
     next = instant_earlier(next, instant_add(now, look_every_ms(engine->config)));
     engine->recovery.promote_at = instant_earlier(engine->recovery.promote_at, next);

@@ -3,6 +3,7 @@
  * when retention was made shorter, there are many more than will be used soon. They are given back slice by slice while
  * little is written, so that no batch waits for it for long. Files of older versions cannot: see ADR 38.
  */
+#include "base/clock.h"
 #include "store/sqlite/disk.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 enum {
     FREE_PAGES_SAVED = 1024, /* 4 MB, for the jobs to come */
     SLICE_PAGES = 1024,     /* moved at once: some ten milliseconds */
+    SLICES_MS = 50,         /* for how long slices follow each other in a look: what comes meanwhile waits */
     QUIET_EVENTS = 100,     /* since the last look, a second ago */
 };
 
@@ -27,15 +29,20 @@ static enum status file_cut(struct sqlite_store *store, struct error *err)
     return sqlite_failure(store->db, result, "checkpoint", err);
 }
 
-static enum status pages_free(struct sqlite_store *store, struct error *err)
+static enum status pages_free(struct sqlite_store *store, int64_t pages, struct error *err)
 {
     assert(store->can_shrink);
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", SLICE_PAGES);
-    enum status status = sqlite_log_reserve(store, err);
-    if (status == STATUS_OK)
-        status = sqlite_exec(store->db, sql, err);
+    int64_t until_ns = clock_ticks_ns() + SLICES_MS * (int64_t)1000000;
+    enum status status = STATUS_OK;
     store->vacuum_uncut = true;
+    while (status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && clock_ticks_ns() < until_ns) {
+        status = sqlite_log_reserve(store, err);
+        if (status == STATUS_OK)
+            status = sqlite_exec(store->db, sql, err);
+        pages -= SLICE_PAGES;
+    }
     return status == STATUS_FULL || status == STATUS_BUSY ? STATUS_OK : status;
 }
 
@@ -49,7 +56,7 @@ enum status sqlite_vacuum(struct sqlite_store *store, struct error *err)
     enum status status = sqlite_query_int64(store->db, "PRAGMA freelist_count", 0, &pages, err);
     bool many = status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && store->can_shrink;
     if (many)
-        status = pages_free(store, err);
+        status = pages_free(store, pages, err);
     if (status == STATUS_OK && store->vacuum_uncut && (!many || store->wal_pages >= store->checkpoint_pages))
         status = file_cut(store, err);
     return status;
