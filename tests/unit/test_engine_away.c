@@ -115,11 +115,87 @@ static void a_stop_does_not_wait_for_a_store_that_is_away(void **state)
     world_end(&world);
 }
 
+/*
+ * What was claimed and paid for before the store went is sent when it is back only as far as the rate allows then: what has
+ * become free meanwhile would else go out twice.
+ */
+static void a_rate_holds_over_an_absence(void **state)
+{
+    static const struct { const char *rate; size_t most; } rates[] = { { "total: 4/m, burst: 4", 4 },
+                                                                        { "per_tenant: 4/m, burst: 4", 4 } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        char config[512];
+        struct world world = { .destination = delivers };
+        snprintf(config, sizeof config, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, "
+                                        "timeout: 10s, concurrency: 4, in_doubt: verify, verify: { url: 'http://127.0.0.1:1/{id}' }, rate: { %s } } }\n",
+                 rates[i].rate);
+        world_begin(&world, config, began);
+        for (int job = 0; job < JOBS; job++)
+            world_add(&world, "d", "t", NULL, "x");
+        while (!world.batches || world.batches->ops[0].kind != OP_CLAIM)
+            assert_true(world_step(&world));
+        world_leave(&world, true);
+        world_step(&world);
+        assert_int_equal(world_counts(&world, "d").running, AT_ONCE);
+        world_run_for(&world, 59 * SECOND_MS);
+        world_return(&world);
+        world_run_for(&world, SECOND_MS / 2);
+        check(world.send_count > 0 && world.send_count <= rates[i].most, "%s: %zu sends at once", rates[i].rate, world.send_count);
+        world_run_for(&world, HOUR_MS);
+        assert_int_equal(world_counts(&world, "d").completed, JOBS);
+        world_end(&world);
+    }
+}
+
+static int64_t refuses(struct world *world, const struct send *send, struct answer *answer)
+{
+    (void)world;
+    (void)send;
+    *answer = (struct answer){ .attempted = true, .outcome = OUTCOME_BLOCKED, .code = SLICE("http:401"), .text = SLICE("unauthorized"),
+                               .retry_after_ms = -1 };
+    return 20;
+}
+
+static bool has_claim(const struct batch *batch)
+{
+    for (size_t i = 0; batch && i < batch->count; i++)
+        if (batch->ops[i].kind == OP_CLAIM)
+            return true;
+    return false;
+}
+
+/* Accounts get locked: a look that was claimed before the absence and one that is due after it are one. */
+static void a_look_of_before_the_absence_is_the_only_one(void **state)
+{
+    (void)state;
+    struct world world = { .destination = refuses };
+    world_begin(&world, CONFIG, began);
+    add_jobs(&world, 8);
+    world_run_for(&world, 59 * SECOND_MS);
+    size_t refused = world.send_count;
+    assert_true(refused >= 2);
+    for (int i = 0; i < 5000 && !has_claim(world.batches); i++)
+        if (!world_step(&world))
+            world.now++;
+    assert_true(has_claim(world.batches));
+    world_leave(&world, true);
+    world_step(&world);
+    world_run_for(&world, 58 * SECOND_MS); /* its lease is still good */
+    assert_int_equal(world.send_count, refused);
+    world_return(&world);
+    world_run_for(&world, 50 * SECOND_MS);
+    assert_int_equal(world.send_count, refused + 1);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_under_way_is_settled_when_it_is_back),
         cmocka_unit_test(a_claim_in_doubt_is_sent_once),
+        cmocka_unit_test(a_rate_holds_over_an_absence),
+        cmocka_unit_test(a_look_of_before_the_absence_is_the_only_one),
         cmocka_unit_test(a_stop_does_not_wait_for_a_store_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 enum {
+    CLAIM_LATE_MS = 5000,          /* after which what a claim was given is asked for again */
     STOP_TRIES_MAX = 3,            /* of a settlement while stopping; then the next process finds the attempt in doubt */
     LOG_ERROR_BYTES_MAX = 256,
 };
@@ -298,15 +299,17 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
  * the present state; without one the job is given back untouched, and no attempt counts.
  *
  * Rates are not asked again: they were paid when the job was claimed, and whoever is given back has paid in vain. At most
- * what was claimed when a lower rate was loaded goes beyond that, once.
+ * what was claimed when a lower rate was loaded goes beyond that, once. But a claim that comes back long after it was
+ * decided, since the store was away, has nothing left of what it was given then: others may look, or be paid for, at the
+ * same time.
  */
-static bool attempt_may_go(struct attempt *attempt)
+static bool attempt_may_go(struct attempt *attempt, bool late)
 {
     struct dest *dest = attempt->dest;
     struct gate *gate = attempt->gate;
     instant now = engine_now(attempt->engine);
     bool diverted = gate == &dest->fallback && !dest_uses_fallback(dest); /* the first address is back, or the second gone */
-    if (!diverted && gate_pass_stands(gate, attempt->pass, now))
+    if (!diverted && !late && gate_pass_stands(gate, attempt->pass, now))
         return true;
     gate_give_back(gate, attempt->pass, 1);
     dest_cycle_answered(dest, gate, attempt->pass, NULL, now);
@@ -319,19 +322,37 @@ static bool attempt_may_go(struct attempt *attempt)
     return true;
 }
 
+/* Of a late claim: what it was given of its tenant's. */
+static const char *why_not_late(struct attempt *attempt, const struct claim *claim, instant now)
+{
+    struct lane_state *lane = claim->lane;
+    bool looks = claim->lane_looks && block_holds(&lane->block);
+    if (looks && !block_looks(&lane->block, now))
+        return "the tenant is held";
+    if (!rates_pay(attempt->engine, lane, now))
+        return "its rate is used up";
+    if (looks)
+        block_looked(&lane->block, now);
+    return NULL;
+}
+
 void attempt_begin(struct attempt *attempt, const struct claim *claim)
 {
     struct lane_state *lane = claim->lane;
+    instant now = engine_now(attempt->engine);
+    bool late = now > instant_add(claim->at, CLAIM_LATE_MS);
     const char *why = why_unsendable(attempt->engine, lane);
     if (!why && lane->hold.held && !(claim->lane_looks && block_holds(&lane->block)))
         why = "the tenant is held";
     /* The store was away, or the clock was set: a send of its whole timeout would be an orphan before its end. */
-    if (!why && attempt->job.lease_until < instant_add(engine_now(attempt->engine), lane->dest->config->timeout_ms))
+    if (!why && attempt->job.lease_until < instant_add(now, lane->dest->config->timeout_ms))
         why = "its lease would not last";
     if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
         why = "the second address is paused";
-    if (!why && attempt->gate && !attempt_may_go(attempt))
+    if (!why && attempt->gate && !attempt_may_go(attempt, late))
         why = "the destination is held";
+    if (!why && late)
+        why = why_not_late(attempt, claim, now);
     if (why)
         attempt_release(attempt, why);
     else if (attempt->job.damaged)
@@ -339,7 +360,7 @@ void attempt_begin(struct attempt *attempt, const struct claim *claim)
     else if (attempt->gate)
         attempt_send(attempt);
     else
-        ahead_add(lane, attempt, engine_now(attempt->engine));
+        ahead_add(lane, attempt, now);
 }
 
 static void attempt_settled(const struct op_result *result)

@@ -21,6 +21,7 @@ struct claim {
     struct gate_pass pass; /* what that gave for all of the claim */
     bool by_turn;          /* by turns over all classes */
     bool lane_looks;       /* the lane is held, and its job is to see whether it must be */
+    instant at;            /* when it was decided */
 };
 
 /* One claimed job on its way: claim, send, settle. */

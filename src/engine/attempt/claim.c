@@ -121,7 +121,7 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
             continue; /* it is parked or passed over: the next one is in front */
         struct claim *claim;
         struct store_op *op = claim_add(
-            engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn,
+            engine, &(struct claim){ .lane = lane, .gate = gate, .by_turn = by_turn, .at = now,
                                      .lane_looks = lane->hold.held }, &claim);
         if (!op)
             return false;
@@ -170,7 +170,7 @@ static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, 
         struct store_op *op = NULL;
         struct claim *claim;
         if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
-            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate }, &claim);
+            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate, .at = now }, &claim);
         if (!op)
             return false;
         claim->pass = gate_take(&dest->gate, 1, now);

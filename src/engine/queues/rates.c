@@ -123,6 +123,17 @@ void rates_claimed(struct engine *engine, struct lane_state *lane, instant now)
     (void)!save_lane(engine, lane, RATE_FORGET_MS, now);
 }
 
+bool rates_pay(struct engine *engine, struct lane_state *lane, instant now)
+{
+    struct rate_limiter *own = &lane->rate.limiter, *all = &lane->dest->rate.limiter;
+    if (rate_ask(own, now, 1).room == 0 || rate_ask(all, now, 1).room == 0)
+        return false;
+    rate_take(own, now, 1);
+    rate_take(all, now, 1);
+    rates_claimed(engine, lane, now);
+    return true;
+}
+
 static bool note_in(struct batch *batch, struct slice name, const struct rate_limiter *limiter, instant *saved)
 {
     if (!note_fill(&batch->ops[batch->count], name, rate_save(limiter), &batch->memory))

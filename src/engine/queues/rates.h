@@ -26,6 +26,8 @@ void asked_keep(struct engine *engine, struct lane_state *lane);
 void rates_claimed(struct engine *engine, struct lane_state *lane, instant now);
 /* The same for a batch of a pull worker's. */
 void rates_leased(struct batch *batch, struct lane_state *lane, instant now);
+/* For one job whose claim was paid for long ago: false, and nothing is paid, when no more may go now. */
+bool rates_pay(struct engine *engine, struct lane_state *lane, instant now);
 /* All that a crash would forget; for a stop. */
 void rates_save_all(struct engine *engine);
 /* At the start, when all lanes are known. */
