@@ -192,6 +192,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->token = job->lease_token;
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
+        shadow->decided_mono = out->decided_mono;
         shadow->claim_epoch = claim->owner.len == 0 ? world->epoch : -1;
         shadow->expected.set = false;
         world->lanes[out->lane].taken++;

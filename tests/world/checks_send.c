@@ -79,6 +79,15 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
                  config->name, since);
 }
 
+/* When an operation of the batch that leaves now was decided. Workers' claims are batches of their own, and wait for nothing. */
+static int64_t decided_mono(const struct world *world, const struct op_claim *claim, size_t place)
+{
+    for (size_t i = 0; i < world->filled_count && claim->owner.len == 0; i++)
+        if (place < world->filled[i].count)
+            return world->filled[i].mono;
+    return world->mono;
+}
+
 void check_claims_submitted(struct world *world, const struct batch *batch)
 {
     int64_t leased = 0;
@@ -89,59 +98,20 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
         const struct lane_view *lane = &world->lanes[op->claim.lane];
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
         struct lane_hold hold = engine_lane_hold(world->engine, op->claim.lane);
-        if (hold.held && !hold.blocked && stands_for(world, hold.since) > grace_ms(world))
+        int64_t decided = decided_mono(world, &op->claim, i), ago = world->mono - decided;
+        if (hold.held && !hold.blocked && stands_for(world, hold.since) > ago)
             violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and jobs of it are claimed", lane->tenant, dest_names[lane->dest]);
-        if (hold.blocked && op->claim.max > 1 && stands_for(world, hold.since) > grace_ms(world))
+        if (hold.blocked && op->claim.max > 1 && stands_for(world, hold.since) > ago)
             violated(world, INVARIANT_ATTEMPTS, "t%d at %s is refused, and %zu jobs of it are claimed", lane->tenant,
                      dest_names[lane->dest], op->claim.max);
-        if (is_paused(&status) && stands_for(world, status.held_since) > grace_ms(world))
+        if (is_paused(&status) && stands_for(world, status.held_since) > ago)
             violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
-        turns_asked(world, &op->claim);
+        turns_asked(world, &op->claim, decided);
         leased += (int64_t)op->claim.max;
     }
     if (leased > 0)
         check_leases(world, batch, leased);
 }
-
-/* A crash forgets less than a second's worth of a limit. */
-static void forget_rates(struct bucket *claimed, struct bucket *sent, bool restarted)
-{
-    if (restarted) {
-        claimed->mono -= SECOND_MS;
-        sent->mono -= SECOND_MS;
-    } else {
-        claimed->level = sent->level = 0;
-    }
-}
-
-void check_forget(struct world *world, bool restarted)
-{
-    for (int dest = 0; dest < DESTS; dest++) {
-        struct dest_view *view = &world->dests[dest];
-        forget_rates(&view->claimed, &view->sent, restarted);
-        view->cycle_sends = 0;
-        view->recovering_since = INSTANT_NONE;
-        view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
-        view->probe_mono = -1;
-        view->full_mono = -1;
-        view->block_look_mono = -1;
-        if (restarted)
-            view->under_way[0] = view->under_way[1] = 0;
-    }
-    for (int lane = 0; lane <= LANES_MAX; lane++) {
-        forget_rates(&world->lanes[lane].claimed, &world->lanes[lane].sent, restarted);
-        world->lanes[lane].full_mono = -1;
-    }
-    turns_forget(world, restarted);
-    for (int i = 0; i < world->job_count && restarted; i++) {
-        world->jobs[i].flight = NULL;
-        world->jobs[i].expected.set = false;
-    }
-    world->changed_mono = world->mono;
-    world->reloaded_mono = restarted ? world->reloaded_mono : world->mono;
-}
-
-/* ---- 10: limits ---- */
 
 static int64_t total_burst(const struct destination_config *config)
 {
@@ -154,33 +124,127 @@ static int64_t tenant_burst(const struct destination_config *config)
     return burst < config->rate_per_tenant.count ? burst : config->rate_per_tenant.count;
 }
 
-/* A bucket that the configured rate empties; it never holds more than a burst. */
-static void check_rate(struct world *world, const char *whose, struct rate rate, int64_t burst, struct bucket *bucket, int64_t count,
-                       int64_t mono, double slack)
+/* Nobody owes more than a burst, whatever was allowed before. */
+static void bucket_cap(struct bucket *bucket, struct rate rate, int64_t burst, int64_t mono)
+{
+    double most = rate.count > 0 ? (double)mono + (double)burst * (double)rate.per_ms / (double)rate.count : bucket->paid_mono;
+    bucket->paid_mono = bucket->paid_mono < most ? bucket->paid_mono : most;
+}
+
+/*
+ * A crash forgets less than a second's worth of a limit. A clock that is set forward brings the time nearer until which all is paid
+ * for; one that is set back puts it off, by a burst at most. A reload changes nothing of it.
+ */
+static void forget_rates(struct bucket *claimed, struct bucket *sent, enum change change, int64_t by_ms)
+{
+    int64_t less = change == CHANGE_START ? SECOND_MS : by_ms > 0 ? by_ms : 0;
+    claimed->paid_mono -= (double)less;
+    sent->paid_mono -= (double)less;
+}
+
+static void cap_rates(struct world *world)
+{
+    for (int dest = 0; dest < DESTS; dest++) {
+        const struct destination_config *config = world_dest(world, dest);
+        struct dest_view *view = &world->dests[dest];
+        if (!config)
+            continue;
+        bucket_cap(&view->claimed, config->rate_total, total_burst(config), world->mono);
+        bucket_cap(&view->sent, config->rate_total, total_burst(config), world->mono);
+        for (int lane = 1; lane <= LANES_MAX; lane++) {
+            if (world->lanes[lane].dest != dest)
+                continue;
+            bucket_cap(&world->lanes[lane].claimed, config->rate_per_tenant, tenant_burst(config), world->mono);
+            bucket_cap(&world->lanes[lane].sent, config->rate_per_tenant, tenant_burst(config), world->mono);
+        }
+    }
+}
+
+void check_forget(struct world *world, enum change change, int64_t by_ms)
+{
+    bool restarted = change == CHANGE_START;
+    for (int dest = 0; dest < DESTS; dest++) {
+        struct dest_view *view = &world->dests[dest];
+        forget_rates(&view->claimed, &view->sent, change, by_ms);
+        view->cycle_sends = 0;
+        view->recovering_since = INSTANT_NONE;
+        view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
+        view->probe_mono = -1;
+        view->full_mono = -1;
+        view->block_look_mono = -1;
+        if (restarted)
+            view->under_way[0] = view->under_way[1] = 0;
+    }
+    for (int lane = 0; lane <= LANES_MAX; lane++) {
+        forget_rates(&world->lanes[lane].claimed, &world->lanes[lane].sent, change, by_ms);
+        world->lanes[lane].full_mono = -1;
+    }
+    if (change == CHANGE_RELOAD)
+        cap_rates(world);
+    turns_forget(world, change);
+    for (int i = 0; i < world->job_count && restarted; i++) {
+        world->jobs[i].flight = NULL;
+        world->jobs[i].expected.set = false;
+    }
+    world->changed_mono = world->mono;
+}
+
+/* ---- 10: limits ---- */
+
+/* What went, of how many, and when. */
+struct passage {
+    const char *whose;
+    int64_t count, mono;
+    int64_t late_ms; /* so much later than it was decided */
+    bool judged;     /* else an earlier configuration, or another time of day, allowed it */
+};
+
+/*
+ * As a limiter that pays for each in advance: nobody owes more than a burst. What goes later than it was decided can come together with
+ * what was decided later, so that as much more may go as the rate brings in that time.
+ */
+static void check_rate(struct world *world, const struct passage *passage, struct rate rate, int64_t burst, struct bucket *bucket)
 {
     if (rate.count == 0)
         return;
     if (world->sabotage == SABOTAGE_NO_RATE)
         burst /= 2;
-    double emptied = (double)(mono - bucket->mono) * (double)rate.count / (double)rate.per_ms;
-    bucket->level = bucket->level > emptied ? bucket->level - emptied : 0;
-    bucket->mono = mono;
-    bucket->level += (double)count;
-    if (bucket->level > (double)burst + slack)
-        violated(world, INVARIANT_LIMITS, "%s: %g in a bucket of %" PRId64 ", %" PRId64 " per %" PRId64 " ms are allowed", whose,
-                 bucket->level, burst, rate.count, rate.per_ms);
+    double each = (double)rate.per_ms / (double)rate.count, now = (double)passage->mono;
+    if (bucket->paid_mono <= now && passage->judged)
+        *bucket = (struct bucket){ .paid_mono = now };
+    bucket->paid_mono += each * (double)passage->count;
+    bucket->late_ms = passage->late_ms > bucket->late_ms ? passage->late_ms : bucket->late_ms;
+    double owed = bucket->paid_mono - now, most = each * (double)burst + (double)bucket->late_ms;
+    if (passage->judged && owed > most + 1e-6 * each)
+        violated(world, INVARIANT_LIMITS, "%s: %g in a bucket of %" PRId64 ", %" PRId64 " per %" PRId64 " ms are allowed", passage->whose,
+                 owed / each, burst, rate.count, rate.per_ms);
+}
+
+/* What was decided before the configuration or the clock changed is paid for as it was then, and not judged by the present. */
+static void check_paid(struct world *world, const struct passage *passage, int64_t decided_mono, int lane, struct bucket *all,
+                       struct bucket *own)
+{
+    const struct lane_view *view = &world->lanes[lane];
+    const struct destination_config *config = world_dest_at(world, view->dest, decided_mono);
+    const struct destination_config *now = world_dest(world, view->dest);
+    if (!config)
+        return;
+    check_rate(world, passage, config->rate_total, total_burst(config), all);
+    check_rate(world, passage, config->rate_per_tenant, tenant_burst(config), own);
+    if (passage->judged || !now)
+        return;
+    bucket_cap(all, now->rate_total, total_burst(now), world->mono);
+    bucket_cap(own, now->rate_per_tenant, tenant_burst(now), world->mono);
 }
 
 /* What is decided keeps to the rates exactly, of sends and of leases; what is sent is later by what the store takes. */
 void check_rates_claimed(struct world *world, const struct claim_out *out, int64_t count)
 {
     struct lane_view *lane = &world->lanes[out->lane];
-    const struct destination_config *config = world_dest(world, lane->dest);
-    if (!config || count == 0 || out->decided_mono <= world->changed_mono)
-        return;
-    check_rate(world, "destination's claims", config->rate_total, total_burst(config), &world->dests[lane->dest].claimed, count,
-               out->decided_mono, 1e-6);
-    check_rate(world, "tenant's claims", config->rate_per_tenant, tenant_burst(config), &lane->claimed, count, out->decided_mono, 1e-6);
+    struct passage passage = { .whose = "claims", .count = count, .mono = out->decided_mono,
+                               .judged = out->decided_mono > world->changed_mono };
+    if (count > 0)
+        check_paid(world, &passage, out->decided_mono, (int)out->lane, &world->dests[lane->dest].claimed, &lane->claimed);
 }
 
 /* Two whole cycles may meet in one interval, never three. */
@@ -202,8 +266,8 @@ static void check_places(struct world *world, const struct flight *flight, const
 {
     int dest = flight->shadow->dest, fallback = flight->send->use_fallback;
     struct dest_view *view = &world->dests[dest];
-    const struct destination_config *now = world_dest(world, dest); /* it may have been claimed by the one before */
-    int64_t places = now && now->concurrency > config->concurrency ? now->concurrency : config->concurrency;
+    const struct destination_config *now = world_dest(world, dest); /* whatever it was claimed by */
+    int64_t places = now ? now->concurrency : config->concurrency;
     if (world->sabotage == SABOTAGE_NO_LIMIT)
         places = 1;
     view->under_way[fallback]++;
@@ -212,14 +276,10 @@ static void check_places(struct world *world, const struct flight *flight, const
                  view->under_way[fallback], places);
 }
 
-/*
- * A rate is paid when a job is claimed: what was claimed under an earlier configuration was paid by that, and what was
- * claimed before a store was away is sent late, when it is heard of.
- */
-static bool paid_before(const struct world *world, const struct flight *flight)
+/* When what goes now was allowed: a claim that comes back too late is asked for again. */
+static int64_t allowed_mono(const struct world *world, const struct shadow *shadow)
 {
-    int64_t claimed = flight->shadow->claim_mono;
-    return claimed <= world->changed_mono + 4 * world->store_lag_ms || claimed < world->back_mono;
+    return world->mono - shadow->decided_mono > CLAIM_LATE_MS ? world->mono : shadow->decided_mono;
 }
 
 static void check_limits(struct world *world, const struct flight *flight)
@@ -228,12 +288,11 @@ static void check_limits(struct world *world, const struct flight *flight)
     const struct shadow *shadow = flight->shadow;
     struct dest_view *view = &world->dests[shadow->dest];
     struct lane_view *lane = &world->lanes[flight->send->job->lane];
+    int64_t allowed = allowed_mono(world, shadow);
+    struct passage passage = { .whose = "sends", .count = 1, .mono = world->mono, .late_ms = world->mono - allowed,
+                               .judged = allowed > world->changed_mono };
     check_places(world, flight, config);
-    double slack = world->store_lag_ms > 0 ? (double)(2 * config->concurrency) : 1e-6;
-    if (!paid_before(world, flight)) {
-        check_rate(world, "destination", config->rate_total, total_burst(config), &view->sent, 1, world->mono, slack);
-        check_rate(world, "tenant", config->rate_per_tenant, tenant_burst(config), &lane->sent, 1, world->mono, slack);
-    }
+    check_paid(world, &passage, allowed, (int)flight->send->job->lane, &view->sent, &lane->sent);
     if (!flight->send->use_fallback)
         check_cycle(world, view, config);
 }
@@ -297,16 +356,17 @@ static void check_lease(struct world *world, const struct flight *flight)
 }
 
 /* Accounts get locked: where we are refused one job looks, a minute later the next. An order, or a reload, may hasten it. */
-static void check_block_look(struct world *world, int64_t *last_mono, instant held_since, const char *name)
+static void check_block_look(struct world *world, const struct flight *flight, int64_t *last_mono, instant held_since)
 {
-    int64_t since = *last_mono >= 0 ? world->mono - *last_mono : stands_for(world, held_since);
-    int64_t begin = world->mono - since - grace_ms(world); /* a claim may have been on its way then */
-    bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin ||
-                   world->back_mono >= begin;
+    int64_t allowed = allowed_mono(world, flight->shadow);
+    int64_t since = *last_mono >= 0 ? allowed - *last_mono : stands_for(world, held_since) - (world->mono - allowed);
+    int64_t begin = allowed - since - grace_ms(world); /* a claim may have been on its way then */
+    bool changed = world->changed_mono >= begin || world->clock_jumped_mono >= begin || world->ordered_mono >= begin;
     seen(world, FEATURE_BLOCK_LOOK);
-    if (since >= 0 && !changed && since < BLOCK_LOOK_MS - grace_ms(world)) /* else the clock went back since */
-        violated(world, INVARIANT_ATTEMPTS, "%s refuses us, and a look follows another after %" PRId64 " ms", name, since);
-    *last_mono = world->mono;
+    if (since >= 0 && !changed && since < BLOCK_LOOK_MS) /* else the clock went back since */
+        violated(world, INVARIANT_ATTEMPTS, "%s refuses us, and a look follows another after %" PRId64 " ms",
+                 dest_names[flight->shadow->dest], since);
+    *last_mono = allowed;
 }
 
 /* One job never holds the others: when all of them are held, several were refused with nothing good between. */
@@ -343,11 +403,11 @@ static void check_holds(struct world *world, const struct flight *flight, const 
     if (!is_blocked(status))
         *looked = -1;
     else if (!flight->send->use_fallback)
-        check_block_look(world, looked, status->held_since, name);
+        check_block_look(world, flight, looked, status->held_since);
     if (!hold.blocked)
         *tenant_looked = -1;
     else if (!flight->send->use_fallback)
-        check_block_look(world, tenant_looked, hold.since, name);
+        check_block_look(world, flight, tenant_looked, hold.since);
     if (hold.held && !hold.blocked)
         violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
     bool broken = !flight->send->destination->contingency.enabled && strcmp(status->breaker, "open") == 0;

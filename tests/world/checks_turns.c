@@ -2,7 +2,7 @@
  * Invariant 7: a tenant with work waits for one round of the others at most, and for two where a way back from an outage
  * begins meanwhile.
  *
- * What counts is when a claim was decided, not when the store has written it down: a claim's lease tells that. So a tenant
+ * What counts is when a claim was decided, not when the store has written it down. So a tenant
  * that comes while others' claims are on their way to a slow store has not been passed by them. A turn counts when its
  * claim is made; where that brings nothing although there is something, it was none.
  *
@@ -16,8 +16,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { LEASE_MARGIN_MS = 60 * SECOND_MS }; /* that a lease outlives the timeout, or is asked for by a worker */
+enum { IDLE_GRACE_MS = 5 * SECOND_MS };
 
 static int64_t weight_of(const struct destination_config *config, int tenant)
 {
@@ -110,22 +111,6 @@ static bool takes_turns(const struct destination_config *config)
            config->priority_scope == PRIORITY_TENANT;
 }
 
-/* When it was decided, as its lease says; where the configuration has changed since, as early as that may have been. */
-static int64_t decided_mono(const struct world *world, const struct op_claim *claim, int dest)
-{
-    bool changed = world->mono - world->reloaded_mono <= 4 * world->store_lag_ms + 4 * SECOND_MS;
-    int64_t earliest = world->mono;
-    for (int i = 0; i < CONFIGS; i++) {
-        const struct destination_config *config = config_destination(world->configs[i], slice_from(dest_names[dest]));
-        if (!config || (i != world->config && !changed))
-            continue;
-        int64_t held_ms = (config->transport == TRANSPORT_PULL ? 0 : config->timeout_ms) + LEASE_MARGIN_MS;
-        int64_t at = world->mono + (claim->lease_until - held_ms - world_now(world));
-        earliest = at < earliest ? at : earliest;
-    }
-    return earliest;
-}
-
 static bool may_go(const struct world *world, int lane)
 {
     const struct lane_view *view = &world->lanes[lane];
@@ -139,7 +124,7 @@ static void begin_waiting(const struct world *world, struct lane_view *lane)
     lane->waits = true;
     lane->from = world->dests[lane->dest].dispatched;
     lane->came_mono = world->mono;
-    lane->crossed = false;
+    lane->crossed = -1;
 }
 
 static void look_at(struct world *world, int lane)
@@ -151,6 +136,19 @@ static void look_at(struct world *world, int lane)
     view->waits = waits;
 }
 
+static int64_t waited(const struct world *world, const struct lane_view *lane)
+{
+    int64_t since = lane->asked > 0 && lane->asked_from > lane->from ? lane->asked_from : lane->from;
+    return world->dests[lane->dest].dispatched - since;
+}
+
+/* From here on turns are counted anew. */
+static void cross(const struct world *world, struct lane_view *lane)
+{
+    int64_t so_far = lane->waits ? waited(world, lane) : 0;
+    lane->crossed = so_far > lane->crossed ? so_far : lane->crossed;
+}
+
 static void look_for_return(struct world *world, int dest)
 {
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
@@ -160,7 +158,7 @@ static void look_for_return(struct world *world, int dest)
     view->returned = status.mode_since;
     for (int lane = 1; lane <= LANES_MAX; lane++)
         if (world->lanes[lane].dest == dest)
-            world->lanes[lane].crossed = true;
+            cross(world, &world->lanes[lane]);
 }
 
 void turns_ready(struct world *world, int64_t lane, int64_t ready)
@@ -175,25 +173,56 @@ void turns_ready(struct world *world, int64_t lane, int64_t ready)
     view->taken = 0;
 }
 
+/* Nothing bounds it but its slots, of which there are free ones. */
+static bool flows(const struct world *world, int dest)
+{
+    const struct destination_config *config = world_dest(world, dest);
+    struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
+    int64_t used = 0;
+    for (int lane = 1; lane <= LANES_MAX; lane++)
+        used += world->lanes[lane].dest == dest ? world->lanes[lane].running + world->lanes[lane].asked : 0;
+    return config && config->transport != TRANSPORT_PULL && config->rate_total.count == 0 && config->cycle_every_ms == 0 &&
+           !status.held_by && status.outage_since == INSTANT_NONE && strcmp(status.mode, "normal") == 0 && used < status.limit.now;
+}
+
+/* Everything goes on: who has work that may go is asked for it, soon. */
+static void look_for_idle(struct world *world, int lane)
+{
+    struct lane_view *view = &world->lanes[lane];
+    bool idle = may_go(world, lane) && view->asked == 0 && !world->in_doubt && !view->refused && flows(world, view->dest);
+    int64_t since = view->idle_mono > world->changed_mono ? view->idle_mono : world->changed_mono;
+    since = since > world->unread_until_mono ? since : world->unread_until_mono;
+    if (!idle)
+        view->idle_mono = -1;
+    else if (view->idle_mono < 0)
+        view->idle_mono = world->mono;
+    else if (world->mono - since > IDLE_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms) && world->sabotage != SABOTAGE_UNFAIR &&
+             world->sabotage != SABOTAGE_LANE_LOST)
+        violated(world, INVARIANT_PROGRESS, "t%d at %s has work, nothing holds it, and it is not sent for %" PRId64 " ms", view->tenant,
+                 dest_names[view->dest], world->mono - since);
+}
+
 void turns_look(struct world *world)
 {
     for (int dest = 0; dest < DESTS; dest++)
         look_for_return(world, dest);
-    for (int lane = 1; lane <= LANES_MAX; lane++)
+    for (int lane = 1; lane <= LANES_MAX; lane++) {
         look_at(world, lane);
+        look_for_idle(world, lane);
+    }
 }
 
+/* The others' shares, and what had been waited already when turns began anew, which is no more than that. */
 static void check_waited(struct world *world, int lane)
 {
     struct lane_view *view = &world->lanes[lane];
-    int64_t since = view->asked > 0 && view->asked_from > view->from ? view->asked_from : view->from;
-    int64_t waited = world->dests[view->dest].dispatched - since;
-    /* The others' shares. Of its own it may have lost some to a store that refused. */
-    int64_t round = round_of(world, view->dest) - (view->refused ? 0 : largest_share(world, view));
-    int64_t allowed = view->crossed ? 2 * round_of(world, view->dest) : round;
-    if (waited > allowed && world->sabotage != SABOTAGE_LANE_LOST)
+    int64_t all = round_of(world, view->dest);
+    int64_t round = all - (view->refused ? 0 : largest_share(world, view)); /* of its own it may have lost some to a store that refused */
+    int64_t before = view->crossed < all ? view->crossed : all;
+    int64_t allowed = round + (view->crossed >= 0 ? before + largest_share(world, view) : 0);
+    if (waited(world, view) > allowed && world->sabotage != SABOTAGE_LANE_LOST)
         violated(world, INVARIANT_TURNS, "tenant t%d of %s waited for %" PRId64 " dispatches, %" PRId64 " are allowed",
-                 view->tenant, dest_names[view->dest], waited, allowed);
+                 view->tenant, dest_names[view->dest], waited(world, view), allowed);
 }
 
 /*
@@ -208,11 +237,10 @@ static bool is_look(const struct world *world, const struct op_claim *claim, int
            (!returned || status.mode_since >= world_now(world) - (world->mono - decided));
 }
 
-void turns_asked(struct world *world, const struct op_claim *claim)
+void turns_asked(struct world *world, const struct op_claim *claim, int64_t decided)
 {
     struct lane_view *asking = &world->lanes[claim->lane];
     struct dest_view *dest = &world->dests[asking->dest];
-    int64_t decided = decided_mono(world, claim, asking->dest);
     int64_t count = (int64_t)claim->max, turn = count;
     look_for_return(world, asking->dest);
     note(world, "claim", claim->lane, count);
@@ -269,6 +297,7 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
     struct lane_view *lane = &world->lanes[out.lane];
     bool none = applied && claim->ret_count == 0 && lane->ready > 0;
     lane->asked -= out.count;
+    lane->idle_mono = -1;
     lane->refused = lane->refused || !applied;
     uncount(world, &out, out.turn - (applied && out.turn > 0 ? (int64_t)claim->ret_count : 0));
     if (none || out.turn == 0)
@@ -276,7 +305,7 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
     if (out.from > lane->from)
         lane->from = out.from; /* a turn that a refusing store cost is one, too */
     lane->came_mono = -1;
-    lane->crossed = false;
+    lane->crossed = -1;
     lane->refused = !applied;
     return out;
 }
@@ -285,10 +314,8 @@ struct claim_out turns_answered(struct world *world, const struct op_claim *clai
 
 void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane)
 {
-    struct lane_view *view = &world->lanes[lane];
     shadow->unsent = true;
-    if (view->unsent++ == 0)
-        view->overtaken = 0;
+    world->lanes[lane].unsent++;
 }
 
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane)
@@ -314,23 +341,27 @@ void turns_sent(struct world *world, struct shadow *shadow, int64_t lane)
         struct lane_view *view = &world->lanes[other];
         if (view->dest != shadow->dest || other == lane || view->unsent == 0)
             continue;
-        int64_t allowed = round_of(world, view->dest) + 2 * config->concurrency; /* slots that were taken before */
+        int64_t allowed = round_of(world, view->dest);
         if (++view->overtaken > allowed)
             violated(world, INVARIANT_TURNS, "claimed jobs of t%d at %s waited for %" PRId64 " sends of others, %" PRId64 " are allowed",
                      view->tenant, dest_names[view->dest], view->overtaken, allowed);
     }
 }
 
-void turns_forget(struct world *world, bool restarted)
+/* The clock has nothing to do with turns. Another configuration begins them anew. */
+void turns_forget(struct world *world, enum change change)
 {
+    bool restarted = change == CHANGE_START;
     if (restarted)
         world->claims_first = world->claims_end = 0;
     for (int lane = 0; lane <= LANES_MAX; lane++) {
         struct lane_view *view = &world->lanes[lane];
-        view->waits = false;
-        view->overtaken = 0;
-        if (restarted)
-            view->asked = view->unsent = view->flights = 0;
+        if (change == CHANGE_RELOAD && view->dest >= 0)
+            cross(world, view);
+        if (restarted) {
+            view->waits = false;
+            view->asked = view->unsent = view->flights = view->overtaken = 0;
+        }
     }
     for (int i = 0; i < world->job_count && restarted; i++)
         world->jobs[i].unsent = false;

@@ -81,8 +81,8 @@ void world_reload(struct world *world, int config)
     note(world, "reload", config, 0);
     if (engine_reload(world->engine, world->configs[config], &error) != STATUS_OK)
         return; /* the store could not be read, and everything stays as it was */
-    world->config = config;
-    check_forget(world, false);
+    world_configure(world, config);
+    check_forget(world, CHANGE_RELOAD, 0);
 }
 
 /* ---- operators ---- */
@@ -176,7 +176,7 @@ static void jump_clock(struct world *world)
     world->clock_jumped_mono = world->mono;
     injected(world, back ? FAULT_CLOCK_BACK : FAULT_CLOCK_FORWARD);
     note(world, "clock jumps by ms", back ? -by : by, 0);
-    check_forget(world, false);
+    check_forget(world, CHANGE_CLOCK, back ? -by : by);
 }
 
 static void store_fails(struct world *world)

@@ -8,9 +8,11 @@
 #include "engine/alerts/notify.h"
 #include "engine/loop.h"
 #include "store/memory/memory.h"
+#include "store/sqlite/sqlite.h"
 #include "support/store_faulty.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { ABANDON_STEPS_MAX = 100000 };
@@ -181,7 +183,6 @@ static void ask_fire(struct world *world, struct timer *timer)
     }
     note(world, "store is back", applied, 0);
     world->in_doubt = false;
-    world->back_mono = world->mono;
     world->doubted = NULL;
     world->doubted_notice = NULL;
     if (notice)
@@ -273,6 +274,8 @@ static void port_submit(void *context, struct batch *batch)
     for (size_t i = 0; i < batch->count && world->sabotage != SABOTAGE_NONE; i++)
         sabotage_alert(world, &batch->ops[i]);
     check_claims_submitted(world, batch);
+    if (outgoing_count(world->engine) == 0) /* it was that one */
+        world->filled_count = 0;
     check_given_back(world, batch);
     alerts_submitted(world, batch);
     commit_soon(world);
@@ -390,6 +393,16 @@ static void sabotage_breakers(struct world *world)
     }
 }
 
+/* A claim is decided when the engine runs, and leaves when the batches before it are back. */
+static void note_filled(struct world *world)
+{
+    size_t count = outgoing_count(world->engine), known = world->filled_count;
+    if (count == 0 || (known > 0 && world->filled[known - 1].count >= count))
+        return;
+    assert_true(known < FILLED_MAX);
+    world->filled[world->filled_count++] = (struct filled){ count, world->mono };
+}
+
 static void wake_fire(struct world *world, struct timer *timer)
 {
     (void)timer;
@@ -398,6 +411,7 @@ static void wake_fire(struct world *world, struct timer *timer)
     if (world->sabotage == SABOTAGE_EAGER_BREAKER)
         sabotage_breakers(world);
     engine_run(world->engine);
+    note_filled(world);
     check_breakers(world);
 }
 
@@ -414,6 +428,7 @@ static void start_engine(struct world *world)
     };
     world->batches = NULL;
     world->batches_end = &world->batches;
+    world->filled_count = 0;
     assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
     while (engine_start(world->engine, world->reader, &error) != STATUS_OK) {
         engine_free(world->engine); /* the store could not be read: whoever watches over it starts it again */
@@ -422,7 +437,7 @@ static void start_engine(struct world *world)
         world->unread_until_mono = world->mono;
         assert_int_equal(engine_new(&settings, &world->engine, &error), STATUS_OK);
     }
-    check_forget(world, true);
+    check_forget(world, CHANGE_START, 0);
 }
 
 /* Whatever is on its way is answered, so that its memory can be freed; none of it reaches the store. */
@@ -481,7 +496,9 @@ static void commit_unheard(struct world *world)
 {
     for (struct batch *batch = world->batches; batch && !world->broken; batch = batch->next_pending) {
         struct error error;
-        if (apply(world, batch->ops, batch->count, &batch->memory, &error) != STATUS_OK)
+        enum status status = apply(world, batch->ops, batch->count, &batch->memory, &error);
+        world->in_doubt = status == STATUS_AWAY;
+        if (status != STATUS_OK)
             return;
     }
 }
@@ -501,6 +518,44 @@ static void forget_doubt(struct world *world)
     world->in_doubt = false;
 }
 
+void world_remove_folder(const struct world *world)
+{
+    if (world->on_disk)
+        assert_int_equal(folder_remove(world->folder), 0);
+}
+
+static void open_store(struct world *world)
+{
+    struct error error;
+    struct store_settings settings = { .sync_always = !world->on_disk, .pending_max = world->pending_max };
+    char path[FOLDER_BYTES + 16];
+    snprintf(path, sizeof path, "%s/store.db", world->folder);
+    enum status status = world->on_disk ? store_sqlite_open(slice_from(path), &settings, &world->inner, &error)
+                                  : store_memory_open(SLICE(""), &settings, &world->inner, &error);
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(world->inner->ops->reader(world->inner, &world->eye, &error), STATUS_OK);
+    assert_int_equal(store_faulty_wrap(world->inner, &world->store, &error), STATUS_OK);
+    assert_int_equal(world->store->ops->reader(world->store, &world->reader, &error), STATUS_OK);
+}
+
+static void close_store(struct world *world)
+{
+    world->reader->ops->reader_close(world->reader);
+    world->eye->ops->reader_close(world->eye);
+    world->store->ops->close(world->store);
+}
+
+/* A store on disk is opened anew by the next process: what it knew only in memory is gone. */
+static void reopen_store(struct world *world)
+{
+    if (!world->on_disk)
+        return;
+    close_store(world);
+    open_store(world);
+    if (world->unread_until_mono > world->mono)
+        world->unread_until_mono = world->mono;
+}
+
 void world_crash(struct world *world)
 {
     injected(world, FAULT_CRASH);
@@ -512,6 +567,7 @@ void world_crash(struct world *world)
     store_faulty_set(world->store, FAULTY_APPLY, 0, false, STATUS_IO);
     world->broken = false;
     world->epoch++;
+    reopen_store(world);
     check_jobs(world);
     check_alerts_kept(world);
     if (world->sabotage == SABOTAGE_HOARD)
@@ -523,8 +579,6 @@ void world_crash(struct world *world)
 
 void world_start(struct world *world)
 {
-    struct error error;
-    struct store_settings settings = { .sync_always = true, .pending_max = world->pending_max };
     heap_init(&world->timers);
     map_init(&world->notes, world->seed);
     world->wake.fire = wake_fire;
@@ -533,10 +587,9 @@ void world_start(struct world *world)
     world->arrival.fire = arrival_fire;
     world->disturbance.fire = disturbance_fire;
     world->heal.fire = heal_fire;
-    assert_int_equal(store_memory_open(SLICE(""), &settings, &world->inner, &error), STATUS_OK);
-    assert_int_equal(world->inner->ops->reader(world->inner, &world->eye, &error), STATUS_OK);
-    assert_int_equal(store_faulty_wrap(world->inner, &world->store, &error), STATUS_OK);
-    assert_int_equal(world->store->ops->reader(world->store, &world->reader, &error), STATUS_OK);
+    if (world->on_disk)
+        assert_int_equal(folder_make("/tmp", world->folder), 0);
+    open_store(world);
     start_engine(world);
 }
 
@@ -549,9 +602,8 @@ void world_stop(struct world *world)
         free(world->tasks);
         world->tasks = next;
     }
-    world->reader->ops->reader_close(world->reader);
-    world->eye->ops->reader_close(world->eye);
-    world->store->ops->close(world->store);
+    close_store(world);
+    world_remove_folder(world);
     heap_release(&world->timers);
     map_release(&world->notes);
     alerts_release(world);

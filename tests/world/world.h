@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "engine/engine.h"
 #include "support/check.h"
+#include "support/folder.h"
 
 enum {
     CLIENT_DESTS = 4,
@@ -29,6 +30,9 @@ enum {
     CONFIGS = 3,
     STEPS_KEPT = 60,
     HOLD_GRACE_MS = 2000, /* a claim that was decided when a hold began may still leave for the store; its job is not sent */
+    CLAIM_LATE_MS = 5000, /* what takes longer is asked for again, as the engine has it */
+    PERIODS_KEPT = 64,
+    FILLED_MAX = 512,
 };
 
 /* What goes wrong, for the figures. */
@@ -134,7 +138,7 @@ struct shadow {
     bool may_complete;
     int delivered_epoch, refused_epoch; /* of the engine that heard so; -1: none */
     /* the claim */
-    int64_t claim_mono;
+    int64_t claim_mono, decided_mono;
     int claim_epoch; /* of the engine that made it; -1: a worker did */
     bool unsent; /* and nothing came of it yet */
     /* the send */
@@ -185,10 +189,10 @@ struct receiver {
     int64_t at_once;
 };
 
-/* What a bucket of the configured rate holds. */
+/* What went within a rate. */
 struct bucket {
-    double level;
-    int64_t mono; /* then */
+    double paid_mono; /* until when it is paid for: what the engine keeps over a reload, and nearly over a crash */
+    int64_t late_ms;  /* of those that are not paid off: how much later than it was decided one of them went */
 };
 
 /* What the checks know of a destination. */
@@ -225,13 +229,14 @@ struct lane_view {
     int64_t from;        /* the destination's dispatches when that began, or when it last had a turn */
     int64_t asked_from;  /* when it last had one that is on its way; not more than `from`: none */
     int64_t came_mono;   /* when it began; -1: with its last turn */
-    bool crossed;        /* a way back has begun since */
+    int64_t crossed;     /* what it had waited when a way back, or another configuration, began since; -1: none did */
     bool refused;        /* the store has, since it last had a turn */
     /* what it has claimed */
     int64_t running;     /* in the store */
     int64_t flights;     /* being sent */
     int64_t unsent;
     int64_t overtaken;   /* by sends of others, while it had some */
+    int64_t idle_mono;   /* since when it has work, and nothing holds it; -1: not so */
     int64_t unknown_mono; /* since when it has ready jobs and the engine does not know it; -1: it does */
     int64_t dead;
     int64_t full_mono;    /* since when these are as many as the tenant may have; -1: they are not */
@@ -282,6 +287,18 @@ struct figures {
     int64_t events;
 };
 
+/* From when on a configuration counted. */
+struct period {
+    int config;
+    int64_t since_mono;
+};
+
+/* How many operations the engine's next batch had, after it ran then. */
+struct filled {
+    size_t count;
+    int64_t mono;
+};
+
 struct step {
     int64_t mono;
     const char *what;
@@ -302,17 +319,19 @@ struct world {
     bool narrow; /* the first receiver bears few at once and is well else, so that this is learnt */
     bool clock_jumps, listens; /* listens: the log is read too */
     int64_t pending_max;
+    bool on_disk; /* the store is SQLite's; else it is in memory */
+    char folder[FOLDER_BYTES];
     struct config *configs[CONFIGS];
     int config;
+    struct period periods[PERIODS_KEPT];
+    size_t period_count;
     struct receiver receivers[DESTS];
 
     /* running */
     int64_t mono, offset;
     int64_t ordered_mono; /* the last order of an operator, or a tenant's first job somewhere */
-    int64_t clock_jumped_mono, changed_mono; /* last jump; last start or reload, */
-    int64_t reloaded_mono;                   /* or that without a start */
+    int64_t clock_jumped_mono, changed_mono; /* last jump; that, or the last start or reload */
     int64_t unread_until_mono; /* until then the store may not be read */
-    int64_t back_mono; /* when it was last back: sends before then were late */
     struct heap timers;
     struct timer wake, commit, arrival, disturbance, heal;
     struct timer ask;              /* the store, what became of the transaction in doubt */
@@ -343,6 +362,8 @@ struct world {
     struct alert_view *alerts; /* all that ever were */
     struct lane_view lanes[LANES_MAX + 1];
     struct dest_view dests[DESTS];
+    struct filled filled[FILLED_MAX]; /* of the batch that is being filled */
+    size_t filled_count;
     struct claim_out claims[CLAIMS_OUT_MAX];
     size_t claims_first, claims_end;
     int64_t event_number;
@@ -369,6 +390,10 @@ int dest_number(struct slice name);
 void tenant_name(int tenant, char ret_name[TENANT_BYTES]);
 instant world_now(const struct world *world);
 const struct destination_config *world_dest(const struct world *world, int dest); /* NULL: not configured now */
+/* From now on that one counts. */
+void world_configure(struct world *world, int config);
+/* How it was configured then; NULL: not at all. */
+const struct destination_config *world_dest_at(const struct world *world, int dest, int64_t mono);
 struct shadow *world_job(struct world *world, struct slice id);
 
 void note(struct world *world, const char *what, int64_t a, int64_t b);
@@ -395,6 +420,7 @@ void world_crash(struct world *world);
 /* One transaction of somebody else's than the engine: the API. False: the store refused it. */
 bool world_apply(struct world *world, struct store_op *op, struct arena *memory);
 void world_lose(struct world *world);  /* the store is away until it heals */
+void world_remove_folder(const struct world *world);
 void world_break(struct world *world); /* the store fails for good: the process must end */
 
 /* receivers.c: what answers. */
@@ -428,7 +454,9 @@ void outage_answered(struct world *world, const struct flight *flight, enum outc
 /* After whatever may have opened one. */
 void check_breakers(struct world *world);
 void check_nack(struct world *world, struct shadow *shadow, const struct job *job, const struct answer *answer);
-void check_forget(struct world *world, bool restarted); /* after a crash, a reload or a jump of the clock */
+/* After a crash, a reload or a jump of the clock, by so many ms. */
+enum change { CHANGE_START, CHANGE_RELOAD, CHANGE_CLOCK };
+void check_forget(struct world *world, enum change change, int64_t by_ms);
 void check_jobs(struct world *world);
 void check_progress(struct world *world);
 bool dest_rests(const struct world *world, int dest);
@@ -446,7 +474,7 @@ void check_alerts_over(struct world *world); /* nothing is wrong any more */
 void alerts_release(struct world *world);
 
 /* checks_turns.c: 7. */
-void turns_asked(struct world *world, const struct op_claim *claim); /* leaves for the store */
+void turns_asked(struct world *world, const struct op_claim *claim, int64_t decided_mono); /* leaves for the store */
 struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied); /* is back */
 void turns_ready(struct world *world, int64_t lane, int64_t ready); /* in the store, now */
 void turns_look(struct world *world);                        /* after whatever changed what is ready */
@@ -454,6 +482,6 @@ void turns_sent(struct world *world, struct shadow *shadow, int64_t lane); /* or
 void turns_unsent(struct world *world, struct shadow *shadow, int64_t lane);
 void turns_ended(struct world *world, int64_t lane); /* a send was answered */
 void turns_claimed(struct world *world, struct shadow *shadow, int64_t lane);
-void turns_forget(struct world *world, bool restarted);
+void turns_forget(struct world *world, enum change change);
 
 #endif

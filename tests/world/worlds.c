@@ -129,7 +129,7 @@ static const struct {
     [SABOTAGE_TALKATIVE] = { "talkative", { INVARIANT_SECRETS } },
     [SABOTAGE_NO_LIMIT] = { "no-limit", { INVARIANT_LIMITS } },
     [SABOTAGE_NO_ANSWER] = { "no-answer", { INVARIANT_PROGRESS } },
-    [SABOTAGE_NO_WAKE] = { "no-wake", { INVARIANT_PROGRESS, INVARIANT_TURNS, INVARIANT_LEASE, INVARIANT_ATTEMPTS } },
+    [SABOTAGE_NO_WAKE] = { "no-wake", { INVARIANT_PROGRESS } },
     [SABOTAGE_SECOND_ADDRESS] = { "second-address", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_REDRIVE_OFTEN] = { "redrive-often", { INVARIANT_ATTEMPTS } },
     [SABOTAGE_NO_RATE] = { "no-rate", { INVARIANT_LIMITS } },
@@ -173,6 +173,20 @@ const struct destination_config *world_dest(const struct world *world, int dest)
     return config_destination(world->configs[world->config], slice_from(dest_names[dest]));
 }
 
+void world_configure(struct world *world, int config)
+{
+    world->config = config;
+    world->periods[world->period_count++ % PERIODS_KEPT] = (struct period){ config, world->mono };
+}
+
+const struct destination_config *world_dest_at(const struct world *world, int dest, int64_t mono)
+{
+    size_t i = world->period_count;
+    while (i > 1 && i + PERIODS_KEPT > world->period_count + 1 && world->periods[(i - 1) % PERIODS_KEPT].since_mono > mono)
+        i--;
+    return config_destination(world->configs[world->periods[(i - 1) % PERIODS_KEPT].config], slice_from(dest_names[dest]));
+}
+
 struct shadow *world_job(struct world *world, struct slice id)
 {
     struct shadow *note = map_get(&world->notes, id);
@@ -207,6 +221,7 @@ void injected(struct world *world, enum fault fault)
 void violated(const struct world *world, enum invariant invariant, const char *format, ...)
 {
     va_list arguments;
+    world_remove_folder(world);
     printf("# the last steps of world %" PRIu64 "\n", world->seed);
     for (size_t i = world->step_count > STEPS_KEPT ? world->step_count - STEPS_KEPT : 0; i < world->step_count; i++)
         print_step(&world->steps[i % STEPS_KEPT]);
@@ -341,8 +356,9 @@ static void world_play(struct world *world)
 {
     world->random.state = world->seed;
     for (int lane = 0; lane <= LANES_MAX; lane++)
-        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = world->lanes[lane].block_look_mono = -1;
+        world->lanes[lane].dest = -1, world->lanes[lane].unknown_mono = world->lanes[lane].block_look_mono = world->lanes[lane].idle_mono = -1;
     world_draw(world);
+    world_configure(world, 0);
     listen_to_log(world);
     world_start(world);
     timer_set(world, &world->arrival, 0);
