@@ -4,7 +4,7 @@
 
 struct descriptors descriptors_share(int64_t limit, int64_t clients_wanted)
 {
-    int64_t saved = limit / 2 < DESCRIPTORS_KEPT_BACK ? limit / 2 : DESCRIPTORS_KEPT_BACK;
+    int64_t saved = limit / 2 < DESCRIPTORS_RESERVED ? limit / 2 : DESCRIPTORS_RESERVED;
     int64_t rest = limit - saved;
     struct descriptors share = { .clients = rest / 2 < clients_wanted ? rest / 2 : clients_wanted };
     if (share.clients < 1)

@@ -2,14 +2,14 @@
  * descriptors.h - how the process's open files are shared out.
  *
  * Clients' connections and sends' connections each have a part of their own, so that neither can take the last
- * descriptor from the other, and some are kept back for the store, the log and what libraries open.
+ * descriptor from the other, and some are reserved for the store, the log and what libraries open.
  */
 #ifndef BASE_DESCRIPTORS_H
 #define BASE_DESCRIPTORS_H
 
 #include <stdint.h>
 
-enum { DESCRIPTORS_KEPT_BACK = 64 };
+enum { DESCRIPTORS_RESERVED = 64 };
 
 struct descriptors {
     int64_t clients; /* connections that others make to us, at most as many as were wanted */

@@ -39,11 +39,11 @@ void exposition_begin(struct exposition *exposition, struct buffer *out, const s
 /* One sample of it, which is no histogram. A value that is not a number is left out. */
 void exposition_sample(const struct exposition *exposition, const struct metric_label *labels, size_t count, double value);
 
-/* A histogram of integers, and what one is in the unit of the family's name: 1000 for milliseconds told as seconds. */
+/* A histogram of integers, and what one is in the unit of the family's name: 1000 for milliseconds written as seconds. */
 struct exposition_scale {
     const struct histogram_bounds *bounds;
     double divisor;
-    int64_t from; /* smaller bounds are not told: what is below them is in the first that is */
+    int64_t from; /* smaller bounds are not written: what is below them is in the first that is */
 };
 void exposition_histogram(const struct exposition *exposition, const struct metric_label *labels, size_t count,
                           const struct histogram *histogram, const struct exposition_scale *scale);

@@ -81,7 +81,7 @@ int cli_usage(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
    away needs none. */
 int cli_print(const struct buffer *out, int code);
 
-/* Writes all bytes to a descriptor; STATUS_IO with errno kept. */
+/* Writes all bytes to a descriptor; STATUS_IO with errno as it was. */
 enum status cli_write(int descriptor, struct slice bytes) MUST_CHECK;
 
 #endif

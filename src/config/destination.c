@@ -237,7 +237,7 @@ static void zone_finish(const struct finish *finish)
     struct error error;
     if (!policy->zone || zone_of_offset(slice_from(policy->zone), &policy->zone_rules))
         return;
-    bool possible = zone_name_is_possible(slice_from(policy->zone)); /* else it was told already */
+    bool possible = zone_name_is_possible(slice_from(policy->zone)); /* else it was reported already */
     snprintf(path, sizeof path, ZONE_FOLDER "%s", possible ? policy->zone : "");
     enum status status = possible ? file_read(path, ZONE_FILE_BYTES_MAX, true, &file, &error) : STATUS_INVALID;
     if (status == STATUS_OK) {

@@ -15,8 +15,8 @@ enum { TIER_COUNT = TIER_FALLBACK + 1 };
 struct destination_draft {
     struct destination_config config;
     const char *extends;
-    int transport;   /* as written; TRANSPORT_UNSAID: told by the url */
-    int health_kind; /* as written; HEALTH_NONE: told by the url */
+    int transport;   /* as written; TRANSPORT_UNSAID: the url says it */
+    int health_kind; /* as written; HEALTH_NONE: the url says it */
     bool health_given;
     int64_t attempts_max; /* 0: not given; becomes retries_max */
     const char *code_namespace;

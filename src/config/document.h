@@ -27,7 +27,7 @@ struct node {
     enum node_kind kind;
     bool plain;   /* a scalar without quotes */
     bool private; /* filled in from a reference: not for messages */
-    bool broken;  /* a reference that could not be filled in: told already */
+    bool broken;  /* a reference that could not be filled in: reported already */
     uint32_t line, column;
     struct slice key; /* of a mapping's value; terminated */
     uint32_t key_line, key_column;

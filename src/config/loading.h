@@ -51,7 +51,7 @@ void tiers_apply(struct settings *settings, const struct node *node, void *field
  */
 void tiers_finish(struct settings *settings, const struct node *root, struct map *by_tenant);
 
-/* ---- who is told about alerts: the entries, and the destinations that webhooks become ---- */
+/* ---- who hears of alerts: the entries, and the destinations that webhooks become ---- */
 
 extern const struct section notify_section;
 

@@ -9,7 +9,7 @@ enum { PATH_BYTES_MAX = 4096 };
 struct preset_entry {
     struct destination_draft draft;
     bool reading; /* its parents are being read: asking for it now is a circle */
-    bool broken;  /* its problems are told */
+    bool broken;  /* its problems are reported */
 };
 
 /* Where the text of a preset comes from. */
@@ -66,7 +66,7 @@ static const char *preset_key(struct loading *loading, struct slice name, struct
     return arena_copy_text(&loading->scratch, (struct slice){ path, folder.len + name.len });
 }
 
-/* False when there is a problem, which is told. */
+/* False when there is a problem, which is reported. */
 static bool source_open(struct loading *loading, const char *key, struct slice name, struct place place,
                         struct preset_source *source)
 {

@@ -6,7 +6,7 @@
 
 enum { LIST_ITEMS_MAX = 4096, PAIRS_MAX = 256 };
 
-/* ramp and ramp_count of a contingency, or any such two. */
+/* Reads ramp and ramp_count of a contingency, or any such two. */
 struct count_list {
     int64_t *items;
     size_t count;
@@ -312,7 +312,7 @@ static const struct setting *row_find(const struct section *section, struct slic
     return NULL;
 }
 
-/* `concurrency: 10` is `concurrency: { max: 10 }`; what is wrong with it is told by the name that was written. */
+/* `concurrency: 10` is `concurrency: { max: 10 }`; what is wrong with it is reported by the name that was written. */
 static void alone_apply(struct settings *settings, const struct setting *row, const struct node *node, void *base)
 {
     struct setting alone = *row_find(row->section, slice_from(row->section->alone));

@@ -99,7 +99,7 @@ struct settings {
     struct slice folder;          /* of the file, with its slash; may be empty */
     const char *subject;          /* which thing, in messages: "destination \"claims\""; NULL: the file itself */
     void *root;                   /* the whole: a struct config or a struct destination_draft */
-    const struct placed **placed; /* NULL: places are not kept */
+    const struct placed **placed; /* NULL: places are not recorded */
     bool failed;                  /* memory is out; everything from then on is ignored */
     void *context;                /* for SETTING_SPECIAL */
 };
@@ -109,7 +109,7 @@ void settings_default(struct settings *settings, const struct section *section, 
 /* Puts a mapping's values in place; each thing that is wrong is a problem. */
 void settings_apply(struct settings *settings, const struct section *section, const struct node *mapping, void *base);
 
-/* Nothing more is worth reading: memory is out, or more problems were found than are told. */
+/* Nothing more is worth reading: memory is out, or more problems were found than are reported. */
 bool settings_over(const struct settings *settings);
 
 struct place settings_place(const struct settings *settings, const struct node *node);

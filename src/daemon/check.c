@@ -107,7 +107,7 @@ static FILE *open_reported(struct checking *checking, const char *name, const ch
     return file;
 }
 
-/* The first certificate in the file, which must have one. NULL: it has not, which is told. */
+/* The first certificate in the file, which must have one. NULL: it has not, which is reported. */
 static X509 *certificate_read(struct checking *checking, const char *name, const char *path)
 {
     FILE *file = open_reported(checking, name, path);

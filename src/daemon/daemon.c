@@ -534,7 +534,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
     struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
     daemon.config = config_ref(settings->config);
     daemon.running = config_ref(settings->config);
-    signal(SIGPIPE, SIG_IGN); /* both are told by the call that failed, and handled there */
+    signal(SIGPIPE, SIG_IGN); /* both are reported by the call that failed, and handled there */
     signal(SIGXFSZ, SIG_IGN);
     event_set_log_callback(on_libevent_log);
     raise_descriptors();

@@ -85,7 +85,7 @@ struct json_answer decision_json_decide(const struct policy *policy, const struc
 void decision_json_write(const struct policy *policy, struct slice error, const struct decision *decision,
                          struct buffer *out);
 
-/* {"error":...,"detail":...} */
+/* Writes {"error":...,"detail":...}. */
 void decision_json_problem(enum question_problem problem, struct slice detail, struct buffer *out);
 
 /* "INVALID_JSON"... */

@@ -68,7 +68,7 @@ struct question {
     struct members members; /* the slices of `request` point into it, or into the text */
     const struct policy *policy;
     struct decide_request request;
-    bool record; /* false: it is not to be kept */
+    bool record; /* false: it is not to be recorded */
 };
 
 /*

@@ -117,7 +117,7 @@ struct event_base *loop_new(void)
     struct event_config *config = event_config_new();
     if (!config)
         return NULL;
-    /* Only one thread uses it, and changes of interest are told to the kernel once a turn, not one by one. */
+    /* Only one thread uses it, and changes of interest go to the kernel once a turn, not one by one. */
     event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
     event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
     struct event_base *loop = event_base_new_with_config(config);

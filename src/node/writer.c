@@ -388,7 +388,7 @@ static void refuse_pending(struct writer *writer)
     writer->pending_last = &writer->pending_first;
 }
 
-/* durability: everysec. */
+/* What durability: everysec promises: a sync each second. */
 static void sync_if_due(struct writer *writer, bool now_at_once)
 {
     if (writer->settings.sync_always || !writer->unsynced || writer->failure.status != STATUS_OK || writer->in_doubt)

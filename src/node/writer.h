@@ -5,7 +5,7 @@
  * next one: one fsync for all, and only then is each caller answered (invariant 1).
  *
  * When the store fails (a sync, the disk), nothing more is accepted: every batch from then
- * on is answered with that failure, and `on_failure` is told once. The process must end.
+ * on is answered with that failure, and `on_failure` is called once. The process must end.
  *
  * A store that is away (STATUS_AWAY) has not failed. The transaction in doubt is held and asked about until the store says
  * what became of it; then its batches are answered, as applied or with STATUS_AWAY: it did not happen. Meanwhile every other
@@ -38,7 +38,7 @@ struct batch {
     struct writer *writer;      /* the writer's */
 };
 
-/* What a transaction made ready, told to the engine. */
+/* What a transaction made ready, for the engine. */
 struct lane_notice {
     int64_t lane;
     struct slice destination, tenant; /* empty when the lane must be known already */

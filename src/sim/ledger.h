@@ -1,7 +1,7 @@
 /*
  * ledger.h - what became of every simulated job, and how the queue went meanwhile.
  *
- * Told what happened in order of time; knows no engine and no clock. All times are milliseconds from
+ * It hears what happened in order of time; knows no engine and no clock. All times are milliseconds from
  * the start of the simulation.
  */
 #ifndef SIM_LEDGER_H
@@ -55,11 +55,11 @@ struct ledger {
     struct ledger_step *steps;
     size_t step_count, steps_capacity; /* the last step is the running one */
     bool failed;                       /* no memory */
-    /* waits */
+    /* ---- waits ---- */
     int64_t wait_count, wait_sum_ms;
     int64_t wait_parts[LEDGER_WAIT_PARTS]; /* where in the spread each lay */
     int64_t wait_histogram[LEDGER_HISTOGRAM];
-    /* fairness: only tenants with jobs not yet tried, all through a step, compete */
+    /* Fairness: only tenants with jobs not yet tried, all through a step, compete. */
     int64_t *tenant_untried, *tenant_untried_before, *tenant_sent;
     double jain_sum;
     int64_t jain_steps;
@@ -83,7 +83,7 @@ void ledger_retry(struct ledger *ledger, int64_t job, int64_t retry, int64_t wai
 /* A job that had ended is open again. */
 void ledger_redriven(struct ledger *ledger, int64_t job, int64_t at_ms);
 void ledger_ended(struct ledger *ledger, int64_t job, int64_t at_ms, enum job_end end);
-/* So many expired while they waited; which ones is told by ledger_expired_job, at the end. */
+/* So many expired while they waited; which ones is said by ledger_expired_job, at the end. */
 void ledger_expired(struct ledger *ledger, int64_t at_ms, int64_t count);
 void ledger_expired_job(struct ledger *ledger, int64_t job, int64_t at_ms);
 

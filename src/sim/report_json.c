@@ -15,7 +15,7 @@ static void put_value(struct json_writer *json, const struct figure *figure, dou
         json_put_real(json, round(value * 1e6) / 1e6);
 }
 
-/* A value that several rules look at is told once. */
+/* A value that several rules look at is written once. */
 static bool first_of_name(const struct figure *figure)
 {
     return figure == figures || strcmp(figure[-1].name, figure->name) != 0;

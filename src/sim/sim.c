@@ -278,7 +278,7 @@ static void answer_first(struct sim *sim)
     flight_free(sim, flight);
 }
 
-/* The person who was told that credentials are refused has a look, and switches the destination on again. */
+/* The person who has heard that credentials are refused has a look, and switches the destination on again. */
 static void attend(struct sim *sim)
 {
     struct error error;

@@ -4,7 +4,7 @@
  * Pure: no I/O, clock or allocation. Every backend finds the job, has it changed here, and puts it where it belongs now; so
  * they cannot disagree. Texts of the job after are those of the job before, of the operation, or of the change.
  *
- * Kept here: invariant 2 (a state changes only along core/job.h's table, each change has its event) and invariant 3 (a
+ * Held here: invariant 2 (a state changes only along core/job.h's table, each change has its event) and invariant 3 (a
  * change to a running job carries its lease token).
  */
 #ifndef STORE_CHANGE_H
@@ -14,7 +14,7 @@
 
 /* What came of an operation besides the job after. */
 struct change {
-    enum event_type event; /* EVENT_TYPE_NONE: nothing is told */
+    enum event_type event; /* EVENT_TYPE_NONE: there is none */
     bool deleted;          /* there is no job after */
     int ready, dead;       /* of OP_PROMOTE: so many more in its lane */
     char text[INSTANT_TEXT_BYTES + 64];

@@ -41,9 +41,9 @@ enum status store_facts(struct store *store, struct store_facts *ret_facts, stru
 enum status store_check(struct store *store, struct error *err) MUST_CHECK;
 
 /*
- * Follows the events' hashes from the oldest that is kept to the head that the store keeps, and beyond. STATUS_CORRUPT names
- * the event where they part; STATUS_INVALID: there are no events to be read, the store is damaged or none, or the key is
- * missing. *ret_check is how far it came; last < first: there is no event.
+ * Follows the events' hashes from the oldest that is there to the head that the store has saved, and beyond. STATUS_CORRUPT
+ * names the event where they part; STATUS_INVALID: there are no events to be read, the store is damaged or none, or the
+ * key is missing. *ret_check is how far it came; last < first: there is no event.
  */
 enum status store_verify(struct store *store, const struct trail_reading *reading, struct trail_check *ret_check,
                          struct error *err) MUST_CHECK;

@@ -5,7 +5,7 @@
  * and nobody walks rows one call at a time. One thread writes (store_apply); readers have
  * handles of their own and see committed state only.
  *
- * Kept here, for every backend:
+ * Held here, for every backend:
  *   invariant 1: when store_apply has returned STATUS_OK under DURABILITY_ALWAYS, the batch survives
  *                a crash of the process and of the machine. After STATUS_IO or STATUS_CORRUPT the store
  *                must not be used again: the caller stops and starts anew. STATUS_AWAY is neither: see `outcome`.
@@ -107,7 +107,7 @@ struct op_insert {
     instant deadline;
     struct slice content_type, headers, correlation_id, metadata, payload;
     bool beyond_limit; /* the daemon's own word, which is taken although pending_max is reached */
-    /* results */
+    /* Results. */
     int64_t ret_seq, ret_lane;
     struct slice ret_id;
     bool ret_existed; /* the same id with the same body was there; nothing changed */
@@ -130,7 +130,7 @@ struct op_claim {
     bool unfailed_only;  /* of those that come last, none */
     instant lease_until;
     struct slice owner; /* empty: this session, with which the lease ends; else the name of a pull worker, who outlives it */
-    /* results, with payload */
+    /* Results, with payload. */
     struct job *ret_jobs;
     size_t ret_count;
     size_t ret_left; /* of `max`: ready, but more than bytes_max allowed, or not what is wanted */
@@ -149,16 +149,16 @@ struct op_settle {
     int64_t rank;
     int64_t retry_count, step_count;
     bool doubted;
-    instant failed_at;      /* it failed then: kept when it is the generation's first failure; 0: it did not */
-    instant look_failed_at; /* the same of a look at its destination: kept; 0: it was none, or went well */
+    instant failed_at;      /* it failed then: recorded when it is the generation's first failure; 0: it did not */
+    instant look_failed_at; /* the same of a look at its destination: recorded; 0: it was none, or went well */
     bool attempt_undone; /* the attempt that the claim counted never began: take it back */
     enum outcome outcome;
-    struct slice code, error; /* `error` is not empty for EVENT_GIVE_UP and EVENT_EXPIRE (kept in last_error) */
+    struct slice code, error; /* `error` is not empty for EVENT_GIVE_UP and EVENT_EXPIRE (stored in last_error) */
     struct slice dead_code;
     int64_t dead_ttl_ms; /* of the dead letter, from the moment it is one; 0: it stays until purged */
     instant forget_at; /* a completed job is deleted then; INSTANT_NONE: never */
     struct slice reference; /* empty: keep */
-    /* result */
+    /* The result. */
     int64_t ret_lane;
 };
 
@@ -184,7 +184,7 @@ struct op_job {
     bool payload_given;     /* OP_REDRIVE with a corrected payload */
     struct slice payload;
     instant forget_at; /* OP_CANCEL */
-    /* results */
+    /* Results. */
     int64_t ret_seq, ret_lane;
     enum job_state ret_state;
     bool ret_was_dead;
@@ -200,7 +200,7 @@ struct lane_ready {
     int64_t dead;  /* dead letters more, those that expired, or fewer, whose time is over */
 };
 
-/* How long a destination's dead letters are kept; 0: until purged. */
+/* How long a destination's dead letters are retained; 0: until purged. */
 struct dead_ttl {
     struct slice destination;
     int64_t ms;
@@ -219,7 +219,7 @@ struct op_promote {
     const struct dead_ttl *dead_ttls; /* destinations with a time of their own */
     size_t dead_ttl_count;
     bool name_expired; /* those that expire now are wanted one by one */
-    /* results */
+    /* Results. */
     struct lane_ready *ret_ready;
     size_t ret_ready_count;
     size_t ret_promoted, ret_expired, ret_dead_deleted, ret_forgotten;
@@ -244,7 +244,7 @@ struct op_orphans {
 };
 
 /*
- * OP_SAVE: the engine's own notes, a value by name in one of its spaces; an empty value takes the note away. STATUS_INVALID
+ * OP_SAVE: the engine's saved state, a value by name in one of its spaces; an empty value takes it away. STATUS_INVALID
  * without a name. OP_DESTINATION: the same in SPACE_DESTINATION, a destination's mode, with an event.
  */
 struct op_save {
@@ -256,7 +256,7 @@ struct op_save {
 #define SPACE_DESTINATION SLICE("destination")
 #define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
-/* What is kept under one name. */
+/* What is saved under one name. */
 struct saved {
     struct slice name, value;
 };
@@ -353,7 +353,7 @@ enum event_form {
 };
 
 struct event {
-    int64_t number; /* 1, 2, 3...: without gaps at the end that is still kept */
+    int64_t number; /* 1, 2, 3...: without gaps at the end that is still there */
     instant at;
     enum event_type type;
     enum job_state state; /* after it; STATE_NONE: of no job */
@@ -402,9 +402,9 @@ struct store_settings {
     struct slice own_tenant;    /* the daemon's, which is not counted as one */
     struct slice node;          /* its name among those that share the store; empty: it has the store for itself */
     struct slice node_url;      /* where the others reach it */
-    instant now; /* when it is opened; 0: not told, and nothing is moved */
+    instant now; /* when it is opened; 0: not known, and nothing is moved */
     struct slice audit_key; /* events are under it; empty: under none */
-    /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody is told. */
+    /* An older store is about to be brought to a newer schema, which may take minutes; NULL: nobody hears of it. */
     void (*on_migrate)(int from, int to);
 };
 
@@ -594,7 +594,7 @@ enum status store_look(const struct store_backend *const *backends, struct slice
 instant store_now(struct store *store);
 
 /*
- * Calls `visit` for every lane, or for everything kept in a space, page by page. What it is given lives until it returns;
+ * Calls `visit` for every lane, or for everything saved in a space, page by page. What it is given lives until it returns;
  * anything but STATUS_OK ends the walk with that status.
  */
 enum status store_each_lane(struct store_reader *reader, enum status (*visit)(void *context, const struct lane *lane),
@@ -622,7 +622,7 @@ enum { TRIM_LEAST = 2 }; /* events; fewer are left where they are */
 /* An id for a job that came without: 26 characters, ordered by time, then by `number`. */
 enum { JOB_ID_MADE_BYTES = 26 };
 void job_id_make(instant now, uint64_t number, char ret_id[JOB_ID_MADE_BYTES + 1]);
-/* That number; false for an id that has another form. Who gave the id is not told by its form. */
+/* That number; false for an id that has another form. Who gave the id does not show in its form. */
 bool job_id_number(struct slice id, uint64_t *ret_number);
 
 #endif

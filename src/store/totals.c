@@ -7,7 +7,7 @@
 struct total {
     struct lane_counts counts;
     int64_t tenants; /* lanes that are listed */
-    size_t joined;   /* with those that are not told yet */
+    size_t joined;   /* with those that are not published yet */
     struct heap largest;
     bool gone;       /* lanes that went have left counts here: it is shown although it has none */
     size_t name_len;

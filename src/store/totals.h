@@ -1,9 +1,9 @@
 /*
- * totals.h - what the lanes of a destination count together, told by who writes.
+ * totals.h - what the lanes of a destination count together, published by who writes.
  *
  * A store has lanes by the hundred thousand and destinations by the dozen. Its writer knows every counter, so it keeps
  * their sums here, and each destination's lanes in order of how many jobs they have: nobody walks the lanes to show them.
- * What is told is committed. Readers ask from threads of their own; a lock stands between, held for a few microseconds.
+ * What is published is committed. Readers ask from threads of their own; a lock stands between, held for a few microseconds.
  */
 #ifndef STORE_TOTALS_H
 #define STORE_TOTALS_H
@@ -22,7 +22,7 @@ struct totals_lane {
     struct total *total;
     struct slice tenant;
     int64_t id;
-    bool listed;             /* it has been told */
+    bool listed;             /* it has been published */
     struct lane_counts committed; /* as committed */
 };
 
@@ -34,7 +34,7 @@ struct totals {
 enum status totals_init(struct totals *totals) MUST_CHECK;
 /* Not of the lanes. */
 void totals_release(struct totals *totals);
-/* Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is told. */
+/* Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is published. */
 enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane) MUST_CHECK;
 /* The lane goes. What it has ever completed and cancelled stays in its destination's counts; it has no jobs. */
 void totals_leave(struct totals *totals, struct totals_lane *lane);

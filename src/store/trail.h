@@ -5,8 +5,8 @@
  * erased later, with the salt, and the chain still holds; nobody can guess the data from what is left. With a key that is
  * not in the store the hash is an HMAC: who has the store alone cannot make another chain that holds.
  *
- * What a chain cannot show by itself is where it ends and where it began. For the end there are heads, kept in the store, in
- * the log and by whoever notes one. For the beginning a trim leaves an event that tells what it took.
+ * What a chain cannot show by itself is where it ends and where it began. For the end there are heads, saved in the store,
+ * in the log and by whoever notes one. For the beginning a trim leaves an event that tells what it took.
  */
 #ifndef STORE_TRAIL_H
 #define STORE_TRAIL_H
@@ -36,7 +36,7 @@ void trail_chain(const struct trail_key *key, const unsigned char before[EVENT_H
 void trail_head_format(const struct trail_head *head, char ret_text[TRAIL_HEAD_BYTES]);
 /* "NUMBER:HASH", or with the chain's name before it, "CHAIN.NUMBER:HASH"; a store has one chain, without a name. */
 enum status trail_head_parse(struct slice text, struct trail_head *ret_head, struct error *err) MUST_CHECK;
-/* What a kept head carries so that it cannot be made without the key. */
+/* What a saved head carries so that it cannot be made without the key. */
 void trail_head_mark(const struct trail_key *key, const struct trail_head *head, unsigned char ret_mark[EVENT_HASH_BYTES]);
 
 /* 64 hexadecimal digits. */

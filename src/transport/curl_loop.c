@@ -123,7 +123,7 @@ static void on_caught_up(evutil_socket_t fd, short what, void *context)
     on_reminder(-1, 0, loop); /* whose time ran out meanwhile has no timer of its own any more */
 }
 
-/* Before libcurl is told of anything. */
+/* Before libcurl hears of anything. */
 static void notice_pause(struct curl_loop *loop)
 {
     bool late = loop->due_ms >= 0 && monotonic_ms() - loop->due_ms > LATE_MS;
@@ -186,7 +186,7 @@ static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context
 
 /*
  * Before a connection is made libcurl (7.88) closes its socket without a word and says farewell to the number only
- * afterwards, or not at all if the next socket has got the same one by then. So such a socket is never kept; and what is
+ * afterwards, or not at all if the next socket has got the same one by then. So such a socket is never pooled; and what is
  * still registered for a number that is new again goes for the new socket: the kernel forgot it with the old one.
  */
 curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr *address)
@@ -214,7 +214,7 @@ void curl_loop_keep(struct curl_loop *loop, CURL *curl)
     curl_easy_getinfo(curl, CURLINFO_PRIMARY_IP, &ip);
     curl_easy_getinfo(curl, CURLINFO_PRIMARY_PORT, &port);
     watch->saved = true;
-    if (watch->wanted == 0) /* the farewell came before anybody knew that it would be kept */
+    if (watch->wanted == 0) /* the farewell came before anybody knew that it would be pooled */
         rest_begin(loop, watch);
     watch->address = hash_slice((uint64_t)port, 0, slice_from(ip));
 }

@@ -1,13 +1,13 @@
 /*
  * curl_loop.h - libcurl's transfers on an event loop.
  *
- * Add handles to `multi`, with CURLOPT_PRIVATE set. What `done` is told of is still in `multi`: it removes it.
+ * Add handles to `multi`, with CURLOPT_PRIVATE set. What `done` is called with is still in `multi`: it removes it.
  *
  * libcurl says farewell to a socket after each answer and greets it again with the next request. Those of which
- * curl_loop_keep was told stay registered in between, which saves the kernel most of a request's changes.
+ * curl_loop_keep was given stay registered in between, which saves the kernel most of a request's changes.
  *
  * A connection at rest costs a descriptor that somebody else may need. One that the other side has closed is closed at once.
- * After two seconds of rest no more than a few are kept for each address and in all, after a minute none.
+ * After two seconds of rest no more than a few are pooled for each address and in all, after a minute none.
  */
 #ifndef TRANSPORT_CURL_LOOP_H
 #define TRANSPORT_CURL_LOOP_H
@@ -31,7 +31,7 @@ struct curl_loop {
     void (*done)(void *private_data, CURLcode result);
     /*
      * May be NULL. After a pause of the process, or of the loop, answers lie in the sockets that libcurl would not read: it
-     * looks at the time first. Told that a grace begins, this takes the time limits off all handles; told that it ends, it
+     * looks at the time first. When a grace begins, this takes the time limits off all handles; when it ends, it
      * puts them back, and what is late then has no answer.
      */
     void (*grace)(struct curl_loop *loop, bool begins);
@@ -49,7 +49,7 @@ curl_socket_t curl_loop_open(struct curl_loop *loop, const struct curl_sockaddr 
 /* CURLOPT_CLOSESOCKETFUNCTION of every handle that is given to curl_loop_keep; the loop is its data. */
 int curl_loop_close(void *loop, curl_socket_t fd);
 
-/* From `done`, before the handle is removed: its connection, if libcurl has put it by for the next request, is kept. */
+/* From `done`, before the handle is removed: its connection, if libcurl has put it by for the next request, stays. */
 void curl_loop_keep(struct curl_loop *loop, CURL *curl);
 
 #endif

@@ -28,7 +28,7 @@ void curl_set_way(CURL *curl, const struct destination_config *destination, bool
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
 }
 
-/* ---- What is told. ---- */
+/* ---- What is reported. ---- */
 
 void words_init(struct words *words)
 {

@@ -1,6 +1,6 @@
 /*
  * curl_send.h - what sends over libcurl have in common, whatever the protocol: a destination's options, how a failure is
- * told, and sends that never began.
+ * reported, and sends that never began.
  */
 #ifndef TRANSPORT_CURL_SEND_H
 #define TRANSPORT_CURL_SEND_H
@@ -15,7 +15,7 @@ void curl_set_text(CURL *curl, CURLoption option, const char *text, bool *unset)
 /* The destination's way there: its proxy and no other, its certificates and whose it believes. */
 void curl_set_way(CURL *curl, const struct destination_config *destination, bool *unset);
 
-/* ---- What is told. ---- */
+/* ---- What is reported. ---- */
 
 /* What an answer's slices point to. */
 struct words {
@@ -43,8 +43,8 @@ bool curl_failure_refused_certificate(CURLcode result, const char *detail);
 /* ---- Sends that never began: they are answered from the loop, never from inside start. ---- */
 
 /*
- * What could not be written down is the job's own fault, told by `code` and `word`, or the configuration's; else connections
- * or memory were missing.
+ * What could not be written down is the job's own fault, named by `code` and `word`, or the configuration's; else
+ * connections or memory were missing.
  */
 void unstarted_judge(const struct error *failure, const char *code, const char *word, struct answer *answer,
                      struct words *words);

@@ -60,7 +60,7 @@ CASES = [
     ("the rows of a table inside a function are not counted", {"src/core/decision/a.c": body(60).replace("{\n", "{\n" + "        { 1, 2 },\n" * 9, 1)}, None, ""),
     ("a row may be longer", {"src/core/decision/a.c": "    { " + "1, " * 50 + "},\n"}, None, ""),
     ("but not without limit", {"src/core/decision/a.c": "    { " + "1, " * 60 + "},\n"}, "white space", "the limit is 160"),
-    ("unfinished work", {"src/core/decision/a.c": "/* TO" + "DO: more */\n"}, "unfinished", "src/core/decision/a.c:1: unfinished"),
+    ("unfinished work", {"src/core/decision/a.c": "/* TO" + "DO: more. */\n"}, "unfinished", "src/core/decision/a.c:1: unfinished"),
     ("white space at the end", {"src/core/decision/a.c": "int a; \n"}, "white space", "src/core/decision/a.c:1: white space"),
     ("a carriage return", {"docs/README.md": "Docs.\r\n"}, "white space", "docs/README.md:1: white space"),
     ("a tab", {"src/core/decision/a.c": "\tint a;\n"}, "white space", "src/core/decision/a.c:1: a tab"),
@@ -68,7 +68,7 @@ CASES = [
     ("no line feed at the end", {"src/core/decision/a.c": "int a;"}, "white space", "must end with one line feed"),
     ("inputs may be anything", {"tests/fuzz/corpus/x/in.yaml": "\ta \r\n/ro" + "ot/x", "tests/README.md": "T.\n", "tests/fuzz/README.md": "F.\n"}, None, ""),
     ("a wrong guard", {"src/base/slice.h": HEADER.replace("BASE_SLICE_H", "SLICE_H")}, "headers", "the include guard must be BASE_SLICE_H"),
-    ("a header that does not say what it is", {"src/base/slice.h": HEADER.replace("slice.h - ", "")}, "headers", "must begin with a comment"),
+    ("a header that does not say what it is", {"src/base/slice.h": HEADER.replace("slice.h - b", "B")}, "headers", "must begin with a comment"),
     ("a folder without README", {"src/core/README.md": None}, "folders", "src/core/README.md:1: missing"),
     ("a README too long", {"src/README.md": "x\n" * 41}, "folders", "src/README.md:1: 41 lines"),
     ("a decision without consequences", {"docs/adr/0001-one.md": ADR.replace("## Consequences\n\n", "")}, "decisions", "its headings must be"),
@@ -76,6 +76,10 @@ CASES = [
     ("a decision not in the list", {"docs/adr/README.md": "None.\n"}, "decisions", "is not in docs/adr/README.md"),
     ("a dead link", {"docs/README.md": "[gone](adr/0009-gone.md)\n"}, "links", "docs/README.md:1: links to adr/0009-gone.md"),
     ("a web link is not followed", {"docs/README.md": "[web](https://example.org/x) [here](#top)\n"}, None, ""),
+    ("a comment without an end", {"src/core/decision/a.c": "/* The end is missing */\nint a;\n"}, "comments", "src/core/decision/a.c:1: a comment"),
+    ("a comment without a beginning", {"src/core/decision/a.c": "\n/* a word is not\n * a sentence. */\n"}, "comments", "and begins as one"),
+    ("a comment behind code, a heading, a library's name", {"src/core/decision/a.c":
+     "int a; /* so many */\n/* ---- next ---- */\n/* libcurl says so. */\n"}, None, ""),
     ("a path of one machine", {"docs/README.md": "See /ho" + "me/me/x.\n"}, "nothing names", "docs/README.md:1: /ho" + "me/m"),
     ("a script without interpreter", {"tools/embed": "true\n"}, "scripts", "tools/embed:1: must begin with"),
 ]

@@ -41,7 +41,7 @@
 #define memory_reader_close scarce_memory_reader_close
 #define memory_reader_saved scarce_memory_reader_saved
 #define memory_reader_saved_list scarce_memory_reader_saved_list
-#define memory_kept_get scarce_memory_kept_get
+#define memory_saved_get scarce_memory_saved_get
 #define memory_reader_events scarce_memory_reader_events
 #define memory_reader_history scarce_memory_reader_history
 #define memory_reader_job scarce_memory_reader_job

@@ -93,7 +93,7 @@ static bool is_told(const struct store_op *op, const struct notify_config *entry
 }
 
 /* Whether those are told, and only those, who want it by that configuration. */
-static bool told_by(const struct config *config, const struct batch *batch, const struct news *news, size_t jobs)
+static bool scale_of(const struct config *config, const struct batch *batch, const struct news *news, size_t jobs)
 {
     size_t all = 0;
     for (size_t i = 0; i < config->notify_count; i++) {
@@ -120,7 +120,7 @@ static bool is_told_once(const struct world *world, const struct batch *batch, c
 {
     bool changed = world->mono - world->changed_mono <= 8 * world->store_lag_ms + BATCH_WAITS_MS;
     for (int i = 0; i < CONFIGS; i++)
-        if ((i == world->config || changed) && told_by(world->configs[i], batch, news, jobs))
+        if ((i == world->config || changed) && scale_of(world->configs[i], batch, news, jobs))
             return true;
     return false;
 }

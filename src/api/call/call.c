@@ -135,7 +135,7 @@ void call_send(struct call *call, int status, const char *content_type, struct b
     call_measured(call, status);
     buffer_clear(head);
     call_begin_answer(call, status, content_type, (int64_t)body->len, head);
-    if (call->head.method == HTTP_HEAD) /* is told the length only */
+    if (call->head.method == HTTP_HEAD) /* it gets the length only */
         buffer_release(body);
     client_watch(client, NULL, NULL, NULL);
     client_send(client, buffer_slice(head), body, SLICE(""));
@@ -189,9 +189,9 @@ void *call_alloc(struct call *call, size_t size)
 static void tell_damage(struct api *api, const struct error *err)
 {
     int64_t now_ns = clock_ticks_ns();
-    if (api->damage.told_ns > 0 && now_ns - api->damage.told_ns < (int64_t)MINUTE_MS * 1000000)
+    if (api->damage.reported_ns > 0 && now_ns - api->damage.reported_ns < (int64_t)MINUTE_MS * 1000000)
         return;
-    api->damage.told_ns = now_ns;
+    api->damage.reported_ns = now_ns;
     api->damage.error = *err;
     log_event(LOG_ERROR, "store_damaged", FIELD_CSTR("error", err->text),
               FIELD_CSTR("advice", "stop the daemon; insist doctor says what is damaged, a backup mends it"));

@@ -41,7 +41,7 @@ static enum status list_all(struct call *call, struct store_reader *reader, size
     return STATUS_OK;
 }
 
-/* Leaves the tenant's own counts; a destination that is neither configured nor has them is not told of. */
+/* Leaves the tenant's own counts; a destination that is neither configured nor has them is left out. */
 static enum status leave_tenant(struct call *call, struct store_reader *reader, struct counts *counts, struct error *err)
 {
     size_t saved = 0;

@@ -28,7 +28,7 @@ const struct destination_total *counts_find(const struct counts *counts, struct 
  */
 void destination_check(struct call *call, void (*then)(struct call *call));
 
-/* pending, running, waiting, dead, completed, cancelled. */
+/* Writes pending, running, waiting, dead, completed, cancelled. */
 void counts_write(struct json_writer *json, const struct lane_counts *counts);
 
 #endif

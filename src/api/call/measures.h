@@ -12,7 +12,7 @@
 
 struct route;
 
-/* What a request is for: routes are told apart no further. */
+/* What a request is for: routes are distinguished no further. */
 enum request_class {
     REQUEST_ENQUEUE,
     REQUEST_READ,

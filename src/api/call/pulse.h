@@ -32,7 +32,7 @@ enum liveness {
 /* Whether the threads that the API's own one works with make progress. */
 enum liveness api_liveness(const struct api *api);
 
-/* From now on, once a second; each time settings.on_alive is told when all are well. */
+/* From now on, once a second; each time settings.on_alive is called when all are well. */
 enum status pulse_start(struct api *api, struct error *err) MUST_CHECK;
 
 #endif

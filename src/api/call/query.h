@@ -20,9 +20,9 @@ bool query_read(struct call *call, struct slice query);
  */
 bool query_is_known(struct call *call);
 
-/* ---- what lists share ---- */
+/* ---- what lists share: pagination ---- */
 
-/* limit: 1 to 1000, 100 when absent; false: answered already. */
+/* The limit: 1 to 1000, 100 when absent; false: answered already. */
 bool call_limit(struct call *call, size_t *ret_limit);
 /* A number that an earlier page gave; 0 when absent. False: answered already. */
 bool call_cursor(struct call *call, const char *name, int64_t *ret_cursor);

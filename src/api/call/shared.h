@@ -24,7 +24,7 @@ struct disk_watch {
 
 /* A page of the store that cannot be read. */
 struct damage {
-    int64_t told_ns;    /* when the log last heard of one; 0: never */
+    int64_t reported_ns;    /* when the log last heard of one; 0: never */
     struct error error; /* that goes to the engine with the next pulse; STATUS_OK: none */
 };
 

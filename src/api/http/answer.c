@@ -61,7 +61,7 @@ void answer_head_write(struct http_server *server, const struct answer_form *for
     buffer_append_text(out, "\r\n");
     buffer_append_text(out, ANSWER_FOR_ALL);
     if (!form->cached)
-        buffer_append_text(out, ANSWER_NOT_KEPT);
+        buffer_append_text(out, ANSWER_NOT_CACHED);
     buffer_append(out, form->headers);
     if (form->length >= 0 && form->status != 204 && form->status != 304) {
         buffer_append_text(out, "Content-Length: ");

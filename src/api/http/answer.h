@@ -15,7 +15,7 @@ struct http_server;
  * itself, and nothing to keep it.
  */
 #define ANSWER_FOR_ALL "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
-#define ANSWER_NOT_KEPT "Cache-Control: no-store\r\n"
+#define ANSWER_NOT_CACHED "Cache-Control: no-store\r\n"
 
 enum { ANSWER_IN_CHUNKS = -1, ANSWER_TO_THE_END = -2 };
 
@@ -23,7 +23,7 @@ struct answer_form {
     int status;
     const char *content_type;
     struct slice headers; /* of its own, each with its CR LF */
-    bool cached;          /* they say themselves how long it may be kept */
+    bool cached;          /* they say themselves how long it may be cached */
     bool closes;
     bool old;       /* to HTTP/1.0 */
     int64_t length; /* or one of the above */
@@ -33,7 +33,7 @@ void answer_head_write(struct http_server *server, const struct answer_form *for
 
 /* `line` and `column`, where it is known. */
 void json_member_place(struct json_writer *json, struct text_place place);
-/* application/problem+json */
+/* An answer of type application/problem+json. */
 void problem_write(struct buffer *out, int status, const char *type, struct text_place place, const char *detail);
 
 #endif

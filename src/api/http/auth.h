@@ -1,5 +1,5 @@
 /*
- * auth.h - who may call: bearer tokens, kept only as hashes.
+ * auth.h - who may call: bearer tokens, stored only as hashes.
  *
  * The tokens file is YAML:
  *     tokens:

@@ -136,7 +136,7 @@ void client_end(struct client *client)
 }
 
 /*
- * A socket that is closed with bytes unread takes back what was sent: the client would not learn why. So it is told that
+ * A socket that is closed with bytes unread takes back what was sent: the client would not learn why. So it is shown that
  * nothing more comes, and what it sends until it has noticed is thrown away.
  */
 static void say_goodbye(struct client *client)

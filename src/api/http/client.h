@@ -14,7 +14,7 @@ struct client;
 
 /*
  * Sends, or keeps until the client takes it: `head`, which is copied, then `body`, whose memory is taken and which may be
- * NULL, then `tail`, which is copied. The client may be gone afterwards, which `gone` has told.
+ * NULL, then `tail`, which is copied. The client may be gone afterwards, which `gone` has reported.
  */
 void client_send(struct client *client, struct slice head, struct buffer *body, struct slice tail);
 /* All of the answer was sent: the next request may come. The client may be gone afterwards. */
@@ -27,7 +27,7 @@ void client_end(struct client *client);
 
 /*
  * `gone` is called when the connection is closed, by whomever, `drained` when everything that was sent is taken by the
- * client; NULL: nobody is told. Replaces those before.
+ * client; NULL: nobody hears of it. Replaces those before.
  */
 void client_watch(struct client *client, void (*gone)(void *context), void (*drained)(void *context), void *context);
 /* The memory that was taken for the answer is not needed. */

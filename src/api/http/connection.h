@@ -38,7 +38,7 @@ struct client_request {
     size_t consumed;   /* of `in`, by the request that is answered */
     int64_t length;
     bool chunked;
-    bool wants_continue; /* it does not send its body until it is told to */
+    bool wants_continue; /* it does not send its body until it is asked to */
     struct http_chunks chunks;
     size_t chunks_from, chunks_to; /* where the next is read and where its content goes */
     size_t body_max;
@@ -51,7 +51,7 @@ struct client_pace {
     int64_t moved_at_ms; /* the last of them */
 };
 
-/* Who is told what becomes of it. */
+/* Who hears what becomes of it. */
 struct client_watcher {
     void (*gone)(void *context), (*drained)(void *context);
     void (*admitted)(void *context), (*overdue)(void *context);
@@ -86,7 +86,7 @@ struct client {
     bool is_refused; /* closes with what it sends still unread */
 };
 
-/* client.c */
+/* ---- client.c ---- */
 struct client *client_new(struct http_server *server, int fd, const struct peer *peer);
 /* Answers with a problem and ends the connection. */
 void client_refuse(struct client *client, int status, const char *type, const char *detail);
@@ -95,7 +95,7 @@ void client_finish(struct client *client);
 /* How much of the memory for all it has from now on. */
 void client_hold_room(struct client *client, size_t bytes);
 
-/* client_out.c */
+/* ---- client_out.c ---- */
 void client_on_writable(evutil_socket_t fd, short what, void *context);
 void client_out_release(struct client *client);
 

@@ -21,7 +21,7 @@ enum {
     BACKLOG = 4096,
     SWEEP_MS = 1000,
     IDLE_MS = 60 * 1000,
-    MEMORY_KEPT_MS = 5 * 1000, /* an idle client's */
+    MEMORY_HELD_MS = 5 * 1000, /* an idle client's */
     HEAD_MS = 10 * 1000,       /* from its first byte to its last */
     MOVING_MS = 30 * 1000,     /* a body or an answer, and for each so many bytes a second more: */
     MOVING_BYTES_A_S = 16 * 1024,
@@ -139,7 +139,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
         next = client->newer;
         if (now_ms >= deadline_of(client))
             end_late(client);
-        else if (client->state == CLIENT_HEAD && client->in.len == 0 && now_ms >= client->pace.since_ms + MEMORY_KEPT_MS)
+        else if (client->state == CLIENT_HEAD && client->in.len == 0 && now_ms >= client->pace.since_ms + MEMORY_HELD_MS)
             buffer_release(&client->in);
     }
 }
@@ -181,7 +181,7 @@ static void turn_away(int fd, const char *type, const char *detail)
                        "{\"type\":\"%s\",\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"%s\"}", type, detail);
     int head_len = snprintf(head, sizeof head,
                             "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" ANSWER_FOR_ALL
-                            ANSWER_NOT_KEPT "Retry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len);
+                            ANSWER_NOT_CACHED "Retry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len);
     struct iovec parts[] = { { head, (size_t)head_len }, { text, (size_t)len } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
     bool sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 && shutdown(fd, SHUT_WR) == 0;

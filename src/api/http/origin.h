@@ -10,7 +10,7 @@
 #include "api/http/head.h"
 #include "config/config.h"
 
-/* localhost, an address, or one of `hosts`. */
+/* Whether it is localhost, an address, or one of `hosts`. */
 bool host_is_ours(const struct config *config, struct slice host);
 
 /* Not a page of others; `is_open`: what is asked for has no facts, so it may be linked to from anywhere. */

@@ -16,13 +16,13 @@ struct decisions;
 struct decisions *decisions_new(struct config *config);
 void decisions_free(struct decisions *decisions);
 
-/* What a question is answered with beside its own members, and what is to be kept of the answer. */
+/* What a question is answered with beside its own members, and what is to be recorded of the answer. */
 struct decided {
     void *context; /* of retry_count */
     int64_t (*retry_count)(void *context, struct slice tenant, struct slice id); /* negative: not known */
     struct slice by; /* who asks */
-    struct buffer *event; /* gets the event's data; left empty when nothing is to be kept */
-    /* results, of a question that was answered */
+    struct buffer *event; /* gets the event's data; left empty when nothing is to be recorded */
+    /* Results, of a question that was answered. */
     const char *policy; /* lives as long as the decisions */
     struct decision decision;
 };

@@ -78,7 +78,7 @@ static void write_attempt(struct json_writer *json, const struct event *event, i
     json_object_end(json);
 }
 
-/* Of the first event that is still kept. */
+/* Of the first event that is still there. */
 static int64_t first_generation(const struct job *job, const struct job_view *view)
 {
     int64_t generation = job->generation;

@@ -24,7 +24,7 @@ void handle_leases_nack(struct call *call);
 void handle_leases_extend(struct call *call);
 void handle_decide(struct call *call);
 
-/* state, destination, tenant, code and cursor of the query string. False: answered already. */
+/* Reads state, destination, tenant, code and cursor of the query string. False: answered already. */
 bool job_filter_read(struct call *call, struct job_filter *ret_filter);
 
 #endif

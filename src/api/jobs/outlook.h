@@ -1,9 +1,9 @@
 /*
  * outlook.h - whether a job that was just taken can be tried before its deadline.
  *
- * A queue that its limits keep from draining in time is told to whoever adds to it, while something can
+ * A queue that its limits keep from draining in time is reported to whoever adds to it, while something can
  * still be done. The job is taken all the same. Only limits that are configured count, not what was seen:
- * what is told is certain. It costs a question to the engine, so only jobs with a deadline at a destination
+ * what is reported is certain. It costs a question to the engine, so only jobs with a deadline at a destination
  * with a limit are looked at.
  */
 #ifndef API_JOBS_OUTLOOK_H

@@ -93,7 +93,7 @@ static void say_held_by_gate(struct why *why)
     }
 }
 
-/* ": 12 jobs of its tenant are before it, 3 tenants share the destination" */
+/* As ": 12 jobs of its tenant are before it, 3 tenants share the destination". */
 static void append_place(struct buffer *out, const struct why *why)
 {
     if (!why->place || !why->place->queue.known)

@@ -36,7 +36,7 @@ static void write_destination(const struct metric_row *row, const struct exposit
         exposition_histogram(out, &label, 1, histogram_at(measures, source->offset), source->scale);
 }
 
-/* What decisions move is told of presets too that somebody asks, as if they were destinations. */
+/* What decisions move is reported of presets too that somebody asks, as if they were destinations. */
 static void write_row(const struct metric_row *row, struct buffer *body, const struct metrics_scene *scene)
 {
     struct exposition out;

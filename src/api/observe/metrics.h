@@ -5,7 +5,7 @@
  * tests read this table. What is now comes from the store, so it is right at once after a restart; what is counted comes
  * from the engine, the writer and the API, since their start.
  *
- * Nothing is written for what never happened: a destination that nobody has used yet is told by its mode alone, and a
+ * Nothing is written for what never happened: a destination that nobody has used yet is one line, its mode, and a
  * histogram when it has something in it. From its first job on a destination has all of its counters, at 0 too, so that
  * their first increase is seen; and they stay.
  */
@@ -17,7 +17,7 @@
 #include "base/exposition.h"
 #include "engine/measures.h"
 
-enum { METRICS_LARGEST_MAX = 20 }; /* tenants of a destination that are told singly by how many jobs they have */
+enum { METRICS_LARGEST_MAX = 20 }; /* tenants of a destination that are reported singly by how many jobs they have */
 
 /* A tenant's turn at a destination. */
 struct metrics_turn {
@@ -60,7 +60,7 @@ struct metrics_scene {
 enum metric_from {
     FROM_STORE,     /* `offset` of a number in struct metrics_destination */
     FROM_MEASURES,  /* in struct measures, by `divisor` */
-    FROM_HISTOGRAM, /* in struct measures, told by `scale` */
+    FROM_HISTOGRAM, /* in struct measures, written by `scale` */
     FROM_VALUE,     /* `value` */
     FROM_EACH,      /* `each`, for those that the engine knows */
     FROM_NUMBER,    /* `number`: one sample without labels */
@@ -83,10 +83,10 @@ struct metric_row {
     const char *labels; /* their names, for the documentation */
     struct metric_source source;
     bool of_decisions; /* POST /v1/decide moves it */
-    bool of_unused;    /* told of destinations that nobody has used yet, too */
+    bool of_unused;    /* written of destinations that nobody has used yet, too */
     struct {
         const char *label, *value; /* label "": none */
-    } expired; /* jobs that expired in the queue are told beside the destinations, with that label; NULL: they are not */
+    } expired; /* jobs that expired in the queue are written beside the destinations, with that label; NULL: they are not */
 };
 extern const struct metric_row metric_rows[]; /* family.name NULL ends */
 

@@ -14,7 +14,7 @@ static void subtract(struct lane_counts *from, const struct lane_counts *part)
     from->dead -= part->dead;
 }
 
-/* The largest are told singly. One that is called "other" would be taken for the sum of the rest, and is part of it. */
+/* The largest are reported singly. One that is called "other" would be taken for the sum of the rest, and is part of it. */
 static void pick_largest(struct metrics_destination *destination, const struct destination_total *total)
 {
     destination->largest = total->largest;

@@ -1,6 +1,6 @@
 /*
  * The families of /metrics, one row each. The documents' names stand as they wrote them; what is insist's own begins with
- * insist_ and ends with its unit. A number that the store or the engine keeps as it is told is named by its row; what is
+ * insist_ and ends with its unit. A number that the store or the engine has as it is reported is named by its row; what is
  * computed, or has labels of its own, has a function above.
  */
 #include "api/call/shared.h"
@@ -278,7 +278,7 @@ static void processed(const struct exposition *out, const struct metrics_destina
     tenants_of(out, destination, false);
 }
 
-/* One of the documents' fairness figures of every tenant that is told singly. */
+/* One of the documents' fairness figures of every tenant that is reported singly. */
 static void turns(const struct exposition *out, const struct metrics_destination *destination, size_t figure)
 {
     for (size_t i = 0; i < destination->turn_count; i++) {
@@ -470,8 +470,8 @@ static double jobs_limit(const struct metrics_scene *scene)
 #define STORED(member) .source = { .from = FROM_STORE, .offset = offsetof(struct metrics_destination, member) }
 #define MEASURED(member) .source = { .from = FROM_MEASURES, .offset = offsetof(struct measures, member), .divisor = 1 }
 #define TIMED(member) .source = { .from = FROM_MEASURES, .offset = offsetof(struct measures, member), .divisor = SECOND_MS }
-#define SPREAD(member, told_by) \
-    .source = { .from = FROM_HISTOGRAM, .offset = offsetof(struct measures, member), .scale = &(told_by) }
+#define SPREAD(member, scale_of) \
+    .source = { .from = FROM_HISTOGRAM, .offset = offsetof(struct measures, member), .scale = &(scale_of) }
 #define VALUE(function) .source = { .from = FROM_VALUE, .value = (function) }
 #define EACH(function) .source = { .from = FROM_EACH, .each = (function) }
 #define NUMBER(function) .source = { .from = FROM_NUMBER, .number = (function) }
@@ -483,7 +483,7 @@ static double jobs_limit(const struct metrics_scene *scene)
 #define OF_DECISIONS .of_decisions = true
 
 const struct metric_row metric_rows[] = {
-    /* RN-BIL-004 */
+    /* Asked for by RN-BIL-004. */
     { COUNTER("submission_retry_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
     { HISTOGRAM("submission_retry_backoff_minutes", "destination", "Waits before retries, in minutes."),
       SPREAD(wait, wait_minutes_scale), OF_DECISIONS },
@@ -492,7 +492,7 @@ const struct metric_row metric_rows[] = {
     { COUNTER("error_classification_distribution", "destination, classification",
               "Failed attempts by the documents' three classes: TRANSIENT, PERMANENT, UNKNOWN."),
       EACH(labels), OF_DECISIONS },
-    /* RN-BIL-005 */
+    /* Asked for by RN-BIL-005. */
     { HISTOGRAM("retry_analysis_duration_seconds", "destination", "How long it took to judge an answer and decide."),
       SPREAD(analysis, analysis_scale), OF_DECISIONS },
     { COUNTER("retry_scheduled_total", "destination", "Retries that were scheduled."), VALUE(retried), OF_DECISIONS },
@@ -506,7 +506,7 @@ const struct metric_row metric_rows[] = {
             "Share of the attempts of that number that were delivered since the start, 0 to 1; `all`: of the jobs that "
             "were retried and are delivered or dead."),
       EACH(success) },
-    /* The e-mail document */
+    /* Asked for by the e-mail document. */
     { COUNTER("retry_attempts_total", "destination, attempt",
               "Retries that were scheduled, by the number of the attempt that had failed."),
       EACH(retries) },
@@ -533,7 +533,7 @@ const struct metric_row metric_rows[] = {
     { GAUGE("tenant_rounds_without_processing", "destination, tenant", "Whole rounds since the tenant was served."),
       EACH(rounds) },
 
-    /* jobs */
+    /* ---- jobs ---- */
     { GAUGE("insist_jobs", "destination, state", "Jobs now, by state."), WHOLE(jobs) },
     { GAUGE("insist_jobs_ready", "destination", "Jobs that could be sent now."), STORED(counts.ready) },
     { GAUGE("insist_jobs_limit", "", "limits.pending: beyond so many no job is taken."), NUMBER(jobs_limit) },
@@ -556,7 +556,7 @@ const struct metric_row metric_rows[] = {
     { GAUGE("insist_success_ratio", "destination", "Delivered jobs' share of all that are delivered or dead, 0 to 1."),
       VALUE(success_ratio) },
 
-    /* attempts */
+    /* ---- attempts ---- */
     { COUNTER("insist_attempts_total", "destination, class", "Answered attempts, by what came of them."),
       EACH(outcomes) },
     { COUNTER("insist_attempts_by_number_total", "destination, attempt, result", "Answered attempts by their number."),
@@ -586,7 +586,7 @@ const struct metric_row metric_rows[] = {
                 "Where in its spread each wait was drawn, 0 to 1: even when the spread is."),
       SPREAD(spread, spread_scale) },
 
-    /* destinations */
+    /* ---- destinations ---- */
     { GAUGE("insist_in_flight", "destination", "Attempts under way."), VALUE(in_flight) },
     { GAUGE("insist_concurrency_limit", "destination", "How many may be under way now."), VALUE(limit_now) },
     { GAUGE("insist_concurrency_reason", "destination, reason",
@@ -630,7 +630,7 @@ const struct metric_row metric_rows[] = {
             "stand has no series."),
       WHOLE(alerts) },
 
-    /* the daemon */
+    /* ---- the daemon ---- */
     { GAUGE("insist_build_info", "version", "1, with the version."), WHOLE(build) },
     { COUNTER("insist_http_requests_total", "class, code",
               "Answered requests by what they are for and by status; `gone`: the client had left."),

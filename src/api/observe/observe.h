@@ -14,7 +14,7 @@ void handle_livez(struct call *call);
 void handle_readyz(struct call *call);
 void handle_events_stream(struct call *call);
 
-/* Ends those who follow the trail; `reason` is a constant word that they are told. */
+/* Ends those who follow the trail; `reason` is a constant word that they are sent. */
 void event_streams_end(struct api *api, const char *reason);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Following the trail: server-sent events.
  *
- * The events are in the store, so nothing is kept for a client but its place: it is given what comes after that place,
+ * The events are in the store, so nothing is remembered of a client but its place: it is given what comes after that place,
  * one piece at a time, and the next when it has taken the last. Whoever has caught up waits. One timer for all looks
  * whether the writer has made a transaction since; while it has not, the store is not read.
  *
@@ -93,7 +93,7 @@ static void write_beginning(struct buffer *out, const struct follower *follower)
 
 /* --- what is read --------------------------------------------------------------------------------- */
 
-/* Who wants the newest only, and is further behind, is told how many it misses. */
+/* Who wants the newest only, and is further behind, hears how many it misses. */
 static enum status skip_old(struct store_reader *reader, const struct follower *follower, struct trail_piece *piece,
                             struct error *err)
 {

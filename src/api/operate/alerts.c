@@ -153,7 +153,7 @@ struct ack_order {
     struct saved_wait saved; /* only when the status is good */
 };
 
-/* As it is kept now: among those that stand, or, ended by this, among the others. */
+/* As it is saved now: among those that stand, or, ended by this, among the others. */
 static enum status read_acked(struct call *call, struct store_reader *reader, struct error *err)
 {
     struct slice *value = call->context;

@@ -157,7 +157,7 @@ static void answer_forgotten(struct call *call)
     call_json(call, 200, &body);
 }
 
-static void answer_told(struct call *call)
+static void answer_noted(struct call *call)
 {
     struct error_question *question = call->context;
     if (call->batch->status != STATUS_OK)
@@ -191,7 +191,7 @@ static void tell_forgotten(struct call *call)
     }
     call->batch->ops[0] = (struct store_op){ .kind = OP_NOTE, .data = data };
     call->batch->count = 1;
-    call_submit(call, answer_told);
+    call_submit(call, answer_noted);
 }
 
 static bool forget_error(struct call *call, struct engine *engine)

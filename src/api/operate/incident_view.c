@@ -91,7 +91,7 @@ void append_moment(struct buffer *out, instant at)
                   civil.second);
 }
 
-/* "no job", "1 job", "12 jobs" */
+/* As "no job", "1 job", "12 jobs". */
 static void append_jobs(struct buffer *out, int64_t count)
 {
     if (count == 0)

@@ -36,7 +36,7 @@ const char *criterion_words(enum criterion criterion);
 
 /* For people: "1h10m31s", without parts that matter to nobody. */
 void append_span(struct buffer *out, int64_t ms);
-/* "2025-01-12 10:40:00Z" */
+/* As "2025-01-12 10:40:00Z". */
 void append_moment(struct buffer *out, instant at);
 
 /* What happened, in a few plain sentences. */

@@ -240,7 +240,7 @@ static void after_lessons(struct call *call)
         find_incident(call, answer_json);
 }
 
-/* The text itself is kept beside the incident; the trail says who wrote when. */
+/* The text itself is saved beside the incident; the trail says who wrote when. */
 static bool fill(struct call *call, struct slice id, struct slice text)
 {
     struct buffer value, note;

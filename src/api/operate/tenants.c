@@ -54,7 +54,7 @@ static enum status read_page(struct call *call, struct store_reader *reader, str
     return status;
 }
 
-/* The e-mail document's TenantFairnessMetrics, by its names. S2-069 */
+/* The e-mail document's TenantFairnessMetrics, by its names (S2-069). */
 static void write_fairness(struct json_writer *json, const struct tenant_row *row)
 {
     const struct turn_figures *turns = &row->status.turns;

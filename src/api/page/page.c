@@ -22,7 +22,7 @@ static const struct embedded_file *find_file(const char *name)
     return file;
 }
 
-/* A browser asks each time, and is told that it has the same: a new version is seen at once. */
+/* A browser asks each time, and hears that it has the same: a new version is seen at once. */
 static void send_file(struct call *call, const char *name, const char *content_type)
 {
     const struct embedded_file *file = find_file(name);

@@ -11,7 +11,7 @@
 /* `given`, or without it ./insist.yaml, then /etc/insist/insist.yaml; NULL: none, the built-in defaults hold. */
 const char *configuration_path(const char *given);
 
-/* The one at `path`, or without it the built-in one; its problems are told on standard error. */
+/* The one at `path`, or without it the built-in one; its problems are reported on standard error. */
 enum status configuration_read(const char *path, struct config **ret_config) MUST_CHECK;
 
 /* EXIT_DONE, or EXIT_USAGE after the problems and a message. Unreference it when done. */

@@ -81,7 +81,7 @@ static int answer_all(struct batch *batch)
         else
             code = answer_lines(batch);
     }
-    /* What was decided is told, also when reading failed. */
+    /* What was decided is printed, also when reading failed. */
     int flushed = flush(batch);
     return code != EXIT_DONE ? code : flushed;
 }

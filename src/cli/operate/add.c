@@ -70,7 +70,7 @@ static void take_rejections(struct bundle *bundle, const json_t *rejected)
     }
 }
 
-/* Told once: the queue is the same for all bundles. */
+/* Printed once: the queue is the same for all bundles. */
 static void take_warning(struct bundle *bundle, const json_t *answer)
 {
     json_t *warning = json_object_get(answer, "warning");
@@ -208,7 +208,7 @@ static int print_sums(const struct bundle *bundle, int code)
 
 /*
  * Enqueues the lines of `path` ("-": standard input). Lines without a destination get `destination`, unless it is NULL.
- * A bundle is sent when it is full and whenever the input pauses. Prints the sums; refused lines are told on standard
+ * A bundle is sent when it is full and whenever the input pauses. Prints the sums; refused lines are reported on standard
  * error with their numbers. EXIT_USAGE when a line was refused, EXIT_FAILED when the daemon cannot be asked: then the lines
  * from the one that is named on were not taken.
  */

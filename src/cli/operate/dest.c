@@ -48,7 +48,7 @@ static void append_member(const json_t *answer, const char *before, const char *
     show_value(json_object_get(answer, name), as, text);
 }
 
-/* "contingency since 2026-11-15 21:24:10Z, because an operator held it: they called" */
+/* "contingency since 2026-11-15 21:24:10Z, because an operator held it: they called". */
 static void say_mode(const json_t *answer, json_t *words, struct buffer *text)
 {
     const char *cause = member_text(answer, "mode_cause");

@@ -364,7 +364,7 @@ static int walk(struct events *events)
     return code;
 }
 
-/* Without --after: the newest; of one job all that are kept. */
+/* Without --after: the newest; of one job all that there are. */
 static int begin(struct events *events, int64_t limit)
 {
     int64_t newest = 0;

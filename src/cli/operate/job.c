@@ -173,7 +173,7 @@ int command_why(struct cli *cli)
     return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
 
-/* cancel and resend: the API's word is the command's. */
+/* For cancel and resend: the API's word is the command's. */
 int command_order(struct cli *cli)
 {
     struct action action = { .method = "POST", .verb = cli->command->name, .body = SLICE("{}") };

@@ -39,7 +39,7 @@ static int read_scopes(const char *text, struct buffer *out)
     return out->len > 0 ? EXIT_DONE : cli_usage("token", "give --scope a list of enqueue, read, work, operate and admin");
 }
 
-/* base64url without padding: it can stand in a header, an address and a shell without quotes. */
+/* It is base64url without padding: it can stand in a header, an address and a shell without quotes. */
 static int make_secret(struct new_token *token)
 {
     unsigned char bytes[SECRET_BYTES], hash[HASH_BYTES];

@@ -42,7 +42,7 @@ struct demo {
     int64_t for_ms; /* 0: until Ctrl-C */
     int64_t added;
     int steps_reported;
-    char mode[32]; /* of orders, as told last */
+    char mode[32]; /* of orders, as shown last */
     bool keep;
     int code;
 };

@@ -148,7 +148,7 @@ static void on_gone(struct evhttp_connection *connection, void *context)
 {
     struct visit *visit = context;
     (void)connection;
-    if (visit->fate != FLAKY_HUNG) /* that was told when it came */
+    if (visit->fate != FLAKY_HUNG) /* that was reported when it came */
         tell(visit, FLAKY_GONE, 0);
     visit_end(visit);
 }

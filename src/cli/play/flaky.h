@@ -1,5 +1,5 @@
 /*
- * flaky.h - an HTTP receiver on loopback that misbehaves as it is told, to try insist with.
+ * flaky.h - an HTTP receiver on loopback that misbehaves as it is asked to, to try insist with.
  *
  * What becomes of a request is drawn from a hash of the seed and the request's number: the
  * same requests in the same order meet the same fates.

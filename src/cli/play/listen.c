@@ -106,7 +106,7 @@ static int read_settings(const struct listen_options *options, struct flaky_sett
     return code;
 }
 
-/* What a terminal must not be told to do is not printed. */
+/* What a terminal must not be made to do is not printed. */
 static void append_visible(struct buffer *out, struct slice text, size_t bytes_max, bool lines)
 {
     for (size_t i = 0; i < text.len && i < bytes_max; i++) {

@@ -1,7 +1,7 @@
 /*
  * client.h - talking to the daemon over its HTTP API.
  *
- * One call is one request. What goes wrong is told to the person at once, so that commands
+ * One call is one request. What goes wrong is reported to the person at once, so that commands
  * only pass exit codes on: 1 when it could not be done, 2 when the input was refused.
  */
 #ifndef CLI_TALK_CLIENT_H
@@ -51,7 +51,7 @@ struct request {
     struct url *url;
     const char *content_type; /* NULL: application/json */
     struct slice body;        /* .data NULL: none */
-    int sink; /* a descriptor that a good answer's body is written to as it comes; 0: it is kept in the reply */
+    int sink; /* a descriptor that a good answer's body is written to as it comes; 0: it is held in the reply */
     /* Is given a good answer's body as it comes; false: that was enough, and the connection is closed. NULL: as `sink` says.
      */
     bool (*take)(void *context, struct slice bytes);

@@ -25,8 +25,8 @@ struct pages {
 
 /*
  * Prints the rows as a table, or with --output json the daemon's answers as they came, one page a line. What is left over
- * is told on standard error with the cursor to go on from. Of the command's options those that have a value and were given
- * choose the rows: the daemon knows them by the same names. NULL: there are none.
+ * is reported on standard error with the cursor to go on from. Of the command's options those that have a value and were
+ * given choose the rows: the daemon knows them by the same names. NULL: there are none.
  */
 int pages_print(const struct cli *cli, const struct pages *pages, const struct option_row *rows);
 

@@ -5,7 +5,7 @@
  * once and cleared once however its figure trembles:
  *   a state stands for as long as it is true;
  *   a level begins above its limit and ends when it has been under nine tenths of it for a minute;
- *   a count of jobs begins with the first, is told again when it has grown tenfold or goes on after
+ *   a count of jobs begins with the first, is reported again when it has grown tenfold or goes on after
  *   a quiet time, and ends when somebody has acknowledged it or none of the jobs is left; of jobs
  *   that did not die, after a quiet time.
  */
@@ -17,8 +17,8 @@
 
 enum {
     ALERT_CLEAR_MS = MINUTE_MS,     /* under nine tenths for so long */
-    ALERT_GROWN_MS = MINUTE_MS,     /* a count is not told again sooner */
-    ALERT_GROWN_TIMES = 10,         /* nor before it is so many times what was told */
+    ALERT_GROWN_MS = MINUTE_MS,     /* a count is not reported again sooner */
+    ALERT_GROWN_TIMES = 10,         /* nor before it is so many times what was reported */
     ALERT_REASON_BYTES_MAX = 1024,
     SHARE_BUCKETS = 12,
     SHARE_LEAST = 100,              /* ended jobs before a share means something */
@@ -38,7 +38,7 @@ struct alerts_config {
     double growth; /* times as many as ten minutes ago */
     int64_t breaker_open_ms;
     int64_t down_ms;
-    int64_t quiet_ms; /* a count of jobs that goes on after this is told again */
+    int64_t quiet_ms; /* a count of jobs that goes on after this is reported again */
 };
 
 enum alert_severity {
@@ -48,7 +48,7 @@ enum alert_severity {
 };
 
 enum alert_kind {
-    /* of a destination */
+    /* Of a destination. */
     ALERT_CONTINGENCY,
     ALERT_DOWN,
     ALERT_BREAKER_OPEN,
@@ -66,10 +66,10 @@ enum alert_kind {
     ALERT_PARTIAL,
     ALERT_HEADERS_LEFT_OUT,
     ALERT_JOB_BLOCKED,
-    /* of a tenant at a destination */
+    /* Of a tenant at a destination. */
     ALERT_TENANT_BLOCKED,
     ALERT_DEAD_PER_TENANT,
-    /* of the daemon */
+    /* Of the daemon. */
     ALERT_EXPIRED,
     ALERT_STORE_FILLING,
     ALERT_STORE_NEARLY_FULL,
@@ -134,7 +134,7 @@ struct alert_state {
     bool stands;
     instant raised_at;
     instant low_since;   /* of a level: under nine tenths since; INSTANT_NONE: it is not */
-    int64_t count, reported; /* of a count: all, and as told last */
+    int64_t count, reported; /* of a count: all, and as reported last */
     instant last_at;     /* the last one came */
     instant reported_at;
 };

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* base x factor^exponent as a double, by squaring; an overflow is an infinity, which the cap takes. */
+/* Gives base x factor^exponent as a double, by squaring; an overflow is an infinity, which the cap takes. */
 static double grown(double base, double factor, int64_t exponent)
 {
     assert(exponent >= 0 && base >= 0);

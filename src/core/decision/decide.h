@@ -53,7 +53,7 @@ struct decide_request {
     bool unconfirmed;     /* a good answer without what makes it a delivery: in doubt unless a rule says that it failed */
     bool doubted;         /* an earlier attempt was in doubt */
     int64_t retry_count; /* retries already scheduled */
-    int64_t waits;       /* that it was told before this one, in a row, and that spent nothing: the next is longer */
+    int64_t waits;       /* that it got before this one, in a row, and that spent nothing: the next is longer */
     enum priority priority;
     int64_t retry_after_ms; /* what the destination asked for; negative: nothing */
     instant now;

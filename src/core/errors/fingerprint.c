@@ -10,7 +10,7 @@
 
 enum { QUOTED_BYTES_MAX = 200, CODE_DIGITS_MAX = 5, SECRET_BYTES_MIN = 16 };
 
-/* Fixed for ever: fingerprints are kept, and compared with those of other machines. */
+/* Fixed for ever: fingerprints are stored, and compared with those of other machines. */
 static const uint64_t hash_keys[2] = { UINT64_C(0x696e736973740001), UINT64_C(0x6572726f72730001) };
 
 /* A text being masked. */

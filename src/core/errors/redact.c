@@ -27,7 +27,7 @@ static size_t number_len(struct slice text, size_t *ret_digits)
     return len;
 }
 
-/* Of a destination, with its port: who is told that it cannot be reached must be able to read where. */
+/* Of a destination, with its port: who hears that it cannot be reached must be able to read where. */
 static size_t ip_len(struct slice text)
 {
     size_t len = shape_ipv4_len(text);

@@ -5,7 +5,7 @@
  * job moves it on by interval / count. From rest `burst` jobs may go at once, after that one an
  * interval / count; any stretch of time sees at most burst + its length x count / interval.
  *
- * Exact for rates that do not divide their interval: fractions of a millisecond are kept.
+ * Exact for rates that do not divide their interval: fractions of a millisecond count.
  * A clock that jumps back costs at most the time that a whole burst takes, never the jump.
  */
 #ifndef CORE_FAIRNESS_RATE_H
@@ -30,7 +30,7 @@ int64_t rate_burst(struct rate rate, int64_t at_once);
 
 /*
  * Intervals of up to a day. Up to `burst` go at once; 0: one interval's worth.
- * `kept` is what rate_save gave before a restart, or INSTANT_NONE.
+ * `saved` is what rate_save gave before a restart, or INSTANT_NONE.
  */
 void rate_init(struct rate_limiter *limiter, struct rate rate, int64_t burst, instant saved);
 /* Another rate from now on; what was sent still counts. */

@@ -194,7 +194,7 @@ void shares_remove(struct shares *shares, struct share *share)
     passed_unlink(shares, share);
 }
 
-/* One that would stay for longer than it may was told so by a clock that has been put back. */
+/* One that would stay for longer than it may was given so by a clock that has been put back. */
 void shares_tick(struct shares *shares, instant now)
 {
     for (struct share *first; (first = shares->idle_first) &&

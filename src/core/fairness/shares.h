@@ -71,7 +71,7 @@ struct shares {
 };
 
 void shares_init(struct shares *shares);
-/* Whether classes count across tenants, from when they are told. */
+/* Whether classes count across tenants, from when they are counted. */
 void shares_configure(struct shares *shares, bool by_class);
 
 void share_init(struct share *share, int64_t weight);

@@ -131,7 +131,7 @@ void turns_add(struct turns *turns, struct turn *turn)
     push(&turns->ready, &turn->ready, key_of_comer(turns, turn, round), turn->place);
 }
 
-/* Whoever has begun its turn has used up its place: kept, it would be served twice before those behind it. */
+/* Whoever has begun its turn has used up its place: if it had it still, it would be served twice before those behind it. */
 static void end_turn(struct turns *turns)
 {
     if (turns->holder)

@@ -1,5 +1,5 @@
 /*
- * turns.h - whose turn it is: the lanes of one destination take turns, in rounds.
+ * turns.h - the fair queue of a destination: its lanes take turns, in rounds (a deficit round robin).
  *
  * In a round every lane with work may send its share, `batch` jobs times its weight, in turns of at
  * most `batch` jobs. A lane that has had its share stands in the next round, which begins when

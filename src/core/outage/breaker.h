@@ -1,5 +1,5 @@
 /*
- * breaker.h - stops sending to a destination when too many sends fail or are too slow.
+ * breaker.h - a circuit breaker: stops sending to a destination when too many sends fail or are too slow.
  *
  * Closed, it counts over a sliding window of time (tally.h), each job once. It opens when too many fail, of all and for more
  * than half of the tenants with calls, three different jobs at least: one job or one tenant never opens it for the others.
@@ -43,7 +43,7 @@ struct breaker_saved {
 
 struct breaker {
     struct breaker_saved saved;
-    uint32_t epoch;                 /* one more at each change: answers to earlier sends are told apart */
+    uint32_t epoch;                 /* one more at each change: it distinguishes answers to earlier sends */
     int64_t taken, bad;             /* half-open: looks, and those that failed */
     int64_t limit_ms;               /* half-open: how long the last of them may take */
     int64_t looks_soon;             /* half-open: in a row */

@@ -13,13 +13,13 @@
 #include <stdbool.h>
 
 enum {
-    ROUND_TIMES = 320,       /* kinds of times that are told apart: exactly up to 32 ms, then to about a sixteenth */
+    ROUND_TIMES = 320,       /* kinds of times that are distinguished: exactly up to 32 ms, then to about a sixteenth */
     ROUND_FAILURES_MIN = 5,  /* fewer say nothing, */
     ROUND_FAILURES_PART = 20, /* nor does a smaller part of the answers than one in so many */
     ROUND_TIME_MS = 5,       /* and times that differ by less */
 };
 
-/* What is kept of a round that is over. */
+/* What is remembered of a round that is over. */
 struct round_figures {
     int64_t limit; /* how many at once; 0: there was none */
     int64_t answers, failures;
@@ -46,13 +46,13 @@ bool round_fails(const struct round_figures *round);
 /* Whether good answers took that much longer than `best_ms`. */
 bool round_is_slow(const struct round_figures *round, double best_ms);
 
-/* With less at once: less than a third of the failures, */
+/* With less at once there were less than a third of the failures. */
 bool round_may_fail_less(const struct round_figures *low, const struct round_figures *high);
-/* and so many fewer that it is hardly chance; */
+/* There were so many fewer of them that it is hardly chance. */
 bool round_failed_less(const struct round_figures *low, const struct round_figures *high);
-/* answers came sooner; */
+/* Answers came sooner. */
 bool round_came_sooner(const struct round_figures *low, const struct round_figures *high);
-/* as much was delivered, while with more at once it failed: the slots above bought nothing. */
+/* As much was delivered, while with more at once it failed: the slots above bought nothing. */
 bool round_bought_nothing(const struct round_figures *low, const struct round_figures *high);
 
 #endif

@@ -35,7 +35,7 @@ enum mode {
 /* Why a mode was entered. */
 enum cause {
     CAUSE_NONE,
-    /* of contingency */
+    /* Of contingency. */
     CAUSE_HEALTH,      /* enough checks in a row have failed */
     CAUSE_SIGNAL,      /* a single sign was enough, as configured */
     CAUSE_BREAKER,     /* the breaker opened */
@@ -43,10 +43,10 @@ enum cause {
     CAUSE_MAINTENANCE, /* a window began; of recovering: it is over, and there was no job to look with */
     CAUSE_OPERATOR,    /* somebody wished it; of recovering too */
     CAUSE_RELAPSE,     /* it failed again on the way back */
-    /* of recovering */
+    /* Of recovering. */
     CAUSE_CHECKED,       /* it is there again */
     CAUSE_CONFIGURATION, /* contingency is not in the configuration; of normal too */
-    /* of normal */
+    /* Of normal. */
     CAUSE_STABLE,  /* well for long enough */
     CAUSE_REMOVED, /* the destination is not in the configuration any more */
     CAUSE_COUNT
@@ -54,7 +54,7 @@ enum cause {
 
 enum {
     RAMP_STEP_MS = 1000,    /* a step lasts at least this: a second sees at most one go */
-    RAMP_CURVE_MAX = 32,    /* points that are kept of one incident */
+    RAMP_CURVE_MAX = 32,    /* points that are recorded of one incident */
     RAMP_SETBACKS_MAX = 2,  /* in a row: back to contingency */
     GO_FAILURES_MIN = 3,    /* fewer never fail a go, unless it has no more jobs */
     GO_JUDGED = 5,          /* without a ramp so many answers are judged together */
@@ -87,7 +87,7 @@ struct incident {
     int64_t checks_failed; /* health checks, from those on that led to it */
     int64_t relapses;
     int64_t probes;   /* jobs that were sent to see whether it is back */
-    int64_t held_max; /* most jobs held at once, as the caller told */
+    int64_t held_max; /* most jobs held at once, as the caller said */
     int64_t unspent;  /* tries that jobs would have lost without contingency */
     struct {
         instant at;
@@ -113,7 +113,7 @@ struct contingency_saved {
 
 struct contingency {
     struct contingency_saved saved;
-    uint32_t epoch;           /* one more at each step: answers to earlier sends are told apart */
+    uint32_t epoch;           /* one more at each step: it distinguishes answers to earlier sends */
     instant watched_since;    /* nothing is known of what went before */
     int64_t signs_in_a_row;   /* normal: nothing good between */
     int64_t sign_job;         /* the job that showed the first of them, */

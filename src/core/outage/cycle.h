@@ -2,11 +2,11 @@
  * cycle.h - what came of each run of a destination that is sent to in cycles.
  *
  * The gate numbers the cycles; whoever sends tells here what a cycle selected and how each of
- * those was answered. A run is told when its cycle is over and all of it has been answered, at
+ * those was answered. A run is reported when its cycle is over and all of it has been answered, at
  * the latest when the cycle after it is over too: what is still under way then stays unanswered
- * in its figures. A cycle that selected nothing is no run and is never told.
+ * in its figures. A cycle that selected nothing is no run and is never reported.
  *
- * Fixed memory: the present run, the one before, and the figures of the last one told.
+ * Fixed memory: the present run, the one before, and the figures of the last one reported.
  */
 #ifndef CORE_OUTAGE_CYCLE_H
 #define CORE_OUTAGE_CYCLE_H
@@ -41,12 +41,12 @@ struct cycle_run {
 
 struct cycles {
     struct cycle_run present, before;
-    struct cycle_figures last; /* told last; number 0: none yet */
+    struct cycle_figures last; /* reported last; number 0: none yet */
 };
 
 /* `count` jobs were selected in cycle `number` (1 or more), with ages that add up to `age_sum_ms`. */
 void cycle_selected(struct cycles *cycles, uint32_t number, int64_t count, int64_t age_sum_ms, instant now);
-/* One of them was answered. Of a cycle that has been told already, or more than were selected, it counts nowhere. */
+/* One of them was answered. Of a cycle that has been reported already, or more than were selected, it counts nowhere. */
 void cycle_answered(struct cycles *cycles, uint32_t number, enum cycle_answer answer, instant now);
 /* It was never sent: as if it had not been selected. */
 void cycle_returned(struct cycles *cycles, uint32_t number);

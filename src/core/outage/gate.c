@@ -238,7 +238,7 @@ instant gate_next(const struct gate *gate, instant now)
 
 /* ---- what happens ---- */
 
-/* An opening is told to the mode, which may hold on its own terms from then on. */
+/* An opening is reported to the mode, which may hold on its own terms from then on. */
 static void breaker_changed(struct gate *gate, struct gate_news *news, struct breaker_change change, instant now)
 {
     assert(change.from <= BREAKER_HALF_OPEN && change.to <= BREAKER_HALF_OPEN);
@@ -265,7 +265,7 @@ static void heed_clock(struct gate *gate, instant now)
     gate->ticked_at = now;
 }
 
-/* A limit that was told of is no news. A clock that was put back must not silence it. */
+/* A limit that was reported is no news. A clock that was put back must not silence it. */
 static struct limit_change limit_news(struct gate *gate, instant now)
 {
     assert(gate->adaptive.limit >= 1 && gate->adaptive.limit <= gate->adaptive.max);

@@ -9,7 +9,7 @@
  *
  * How it is used: gate_tick when time has passed or before asking, gate_ask, gate_take for what
  * is going to be sent, and for each of those either gate_give_back or gate_note with the pass
- * that gate_take gave. What changed is in the news that each call returns, once.
+ * that gate_take gave: a permit. What changed is in the news that each call returns, once.
  *
  * Without rules only the pause, the wish and a fixed concurrency hold.
  */
@@ -110,7 +110,7 @@ struct limit_change {
     enum concurrency_sign sign; /* why */
 };
 
-/* What changed, to be told once. */
+/* What changed, to be reported once. */
 struct gate_news {
     struct breaker_change breaker;
     struct mode_change mode;

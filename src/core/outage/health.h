@@ -5,7 +5,7 @@
  * {status, components{name:{status}}}, health+json {status, checks{name:[{status}]}}, any 2xx,
  * a WSDL, a connection, an SMTP greeting.
  *
- * Reading JSON is the one thing in core that allocates for a moment; nothing is kept.
+ * Reading JSON is the one thing in core that allocates for a moment; nothing stays.
  */
 #ifndef CORE_OUTAGE_HEALTH_H
 #define CORE_OUTAGE_HEALTH_H

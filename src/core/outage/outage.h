@@ -20,7 +20,7 @@ enum { LOOKS_SOON_MAX = 20, LOOKS_SOON_PART = 10, LOOKS_SOON_LEAST_MS = 1000 };
 /* That part of an interval. */
 int64_t looks_soon_ms(int64_t interval_ms);
 
-/* Plain: it is kept over a restart. */
+/* Plain: it is saved over a restart. */
 struct outage {
     instant since;    /* INSTANT_NONE: there was none */
     instant good_at;  /* when a send of it last went well; INSTANT_NONE: none did */

@@ -20,7 +20,7 @@
 
 enum {
     ALERT_NAME_BYTES_MAX = 32,
-    /* stamp, name, destination, and eight digits for a tenant */
+    /* A stamp, name, destination, and eight digits for a tenant. */
     ALERT_ID_BYTES = INSTANT_STAMP_BYTES + 1 + ALERT_NAME_BYTES_MAX + 1 + DESTINATION_NAME_BYTES_MAX + 9 + 1,
     ALERT_RECORD_BYTES_MAX = 8 * 1024,
 };

@@ -219,7 +219,7 @@ static enum status insert_of(const struct config *config, const struct notify_co
 {
     const struct destination_config *destination = config_destination(config, slice_from(notify->destination));
     enum priority priority = urgent ? PRIORITY_CRITICAL : PRIORITY_NORMAL;
-    /* a reload may free the configuration first */
+    /* A reload may free the configuration first. */
     insert->destination = arena_copy(memory, slice_from(notify->destination));
     insert->tenant = NOTIFY_TENANT;
     insert->priority = priority;

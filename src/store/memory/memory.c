@@ -328,11 +328,11 @@ static enum status apply_orphans(struct memory_store *store, struct store_op *op
 
 static enum status apply_save(struct memory_store *store, struct slice space, struct slice name, struct slice value)
 {
-    struct memory_kept *kept;
+    struct memory_saved *saved;
     if (space.len == 0 || name.len == 0)
         return STATUS_INVALID;
-    enum status status = memory_kept_get(store, space, name, &kept);
-    return status == STATUS_OK ? memory_text_set(store, &kept->value, value) : status;
+    enum status status = memory_saved_get(store, space, name, &saved);
+    return status == STATUS_OK ? memory_text_set(store, &saved->value, value) : status;
 }
 
 static enum status apply_destination(struct memory_store *store, instant now, struct store_op *op)
@@ -340,11 +340,11 @@ static enum status apply_destination(struct memory_store *store, instant now, st
     enum status status = apply_save(store, SPACE_DESTINATION, op->save.name, op->save.value);
     if (status != STATUS_OK)
         return status;
-    struct slice name = names_find(&store->kept, SPACE_DESTINATION, op->save.name)->second;
+    struct slice name = names_find(&store->saved, SPACE_DESTINATION, op->save.name)->second;
     return memory_event_add(store, now, EVENT_TYPE_DESTINATION, NULL, name, op->data);
 }
 
-/* Only from the oldest on: what is kept has no gaps. */
+/* Only from the oldest on: what is left has no gaps. */
 static enum status apply_trim(struct memory_store *store, instant now, struct store_op *op)
 {
     assert(store->numbers.trimmed <= store->events_count);
@@ -442,7 +442,7 @@ static enum status memory_sync(struct store *base, struct error *err)
 {
     (void)base;
     (void)err;
-    return STATUS_OK; /* nothing here survives the process, and nobody was told otherwise */
+    return STATUS_OK; /* nothing here survives the process, and nobody was promised otherwise */
 }
 
 static void store_free(struct memory_store *store)
@@ -525,7 +525,7 @@ static struct memory_store *store_new(const struct store_settings *settings)
     map_init(&store->tenants, SEED);
     names_init(&store->names);
     names_init(&store->lanes);
-    names_init(&store->kept);
+    names_init(&store->saved);
     names_init(&store->shards);
     store->own_tenant = string_copy(settings->own_tenant);
     if (store->own_tenant && memory_shard_get(store, SLICE(""), &store->steward) == STATUS_OK)

@@ -259,11 +259,11 @@ enum status memory_reader_saved(struct store_reader *base, struct slice space, s
                                struct slice *ret_value, struct error *err)
 {
     struct memory_store *store = memory_reader_lock(base);
-    struct names_link *link = names_find(&store->kept, space, name);
-    const struct memory_kept *kept = link ? CONTAINER_OF(link, struct memory_kept, link) : NULL;
+    struct names_link *link = names_find(&store->saved, space, name);
+    const struct memory_saved *saved = link ? CONTAINER_OF(link, struct memory_saved, link) : NULL;
     enum status status = STATUS_NOT_FOUND;
-    if (kept && kept->value.len > 0) {
-        struct slice value = arena_copy(memory, kept->value);
+    if (saved && saved->value.len > 0) {
+        struct slice value = arena_copy(memory, saved->value);
         status = value.data ? STATUS_OK : STATUS_NO_MEMORY;
         if (value.data)
             *ret_value = value;
@@ -276,27 +276,27 @@ static int last_name_first(const void *a, const void *b)
     return slice_compare(((const struct saved *)b)->name, ((const struct saved *)a)->name);
 }
 
-static enum status kept_before(const struct memory_store *store, struct slice space, struct slice before, size_t max,
+static enum status saved_before(const struct memory_store *store, struct slice space, struct slice before, size_t max,
                                struct arena *memory, struct saved **ret_saved, size_t *ret_count)
 {
     assert(max <= STORE_PAGE_MAX);
-    struct saved *kept = arena_alloc_array(memory, store->kept.count, sizeof *kept);
+    struct saved *saved = arena_alloc_array(memory, store->saved.count, sizeof *saved);
     size_t count = 0, cursor = 0;
-    if (!kept)
+    if (!saved)
         return STATUS_NO_MEMORY;
-    for (struct names_link *link = NULL; (link = names_next(&store->kept, &cursor, link));) {
-        struct slice value = CONTAINER_OF(link, struct memory_kept, link)->value;
+    for (struct names_link *link = NULL; (link = names_next(&store->saved, &cursor, link));) {
+        struct slice value = CONTAINER_OF(link, struct memory_saved, link)->value;
         if (slice_equal(link->first, space) && value.len > 0 && (before.len == 0 || slice_compare(link->second, before) < 0))
-            kept[count++] = (struct saved){ link->second, value };
+            saved[count++] = (struct saved){ link->second, value };
     }
-    qsort(kept, count, sizeof *kept, last_name_first);
+    qsort(saved, count, sizeof *saved, last_name_first);
     count = count < max ? count : max;
     for (size_t i = 0; i < count; i++) {
-        kept[i] = (struct saved){ arena_copy(memory, kept[i].name), arena_copy(memory, kept[i].value) };
-        if (!kept[i].name.data || !kept[i].value.data)
+        saved[i] = (struct saved){ arena_copy(memory, saved[i].name), arena_copy(memory, saved[i].value) };
+        if (!saved[i].name.data || !saved[i].value.data)
             return STATUS_NO_MEMORY;
     }
-    *ret_saved = kept;
+    *ret_saved = saved;
     *ret_count = count;
     return STATUS_OK;
 }
@@ -305,5 +305,6 @@ enum status memory_reader_saved_list(struct store_reader *base, struct slice spa
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err)
 {
     struct memory_store *store = memory_reader_lock(base);
-    return memory_reader_unlock(store, kept_before(store, space, before, page_size(max), memory, ret_saved, ret_count), err);
+    return memory_reader_unlock(store, saved_before(store, space, before, page_size(max), memory, ret_saved, ret_count),
+                                err);
 }

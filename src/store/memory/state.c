@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNDOS_KEPT_MAX = 64 * 1024, LIST_FIRST = 64 };
+enum { UNDOS_HELD_MAX = 64 * 1024, LIST_FIRST = 64 };
 
 struct slice memory_text_put(char **at, struct slice text)
 {
@@ -210,8 +210,8 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         free(undo->lane);
         break;
     case UNDO_SAVED_NEW:
-        names_remove(&store->kept, &undo->kept->link);
-        free(undo->kept);
+        names_remove(&store->saved, &undo->saved->link);
+        free(undo->saved);
         break;
     case UNDO_SHARD:
         undo->shard->session = undo->session_before;
@@ -223,7 +223,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
 static void undos_clear(struct memory_store *store)
 {
     store->undo_count = 0;
-    if (store->undo_capacity > UNDOS_KEPT_MAX) {
+    if (store->undo_capacity > UNDOS_HELD_MAX) {
         free(store->undos);
         store->undos = NULL;
         store->undo_capacity = 0;
@@ -249,7 +249,7 @@ void memory_rollback(struct memory_store *store)
 }
 
 /* A lane whose counters have moved is that of a job that has. */
-static void undo_told(const struct undo *undo)
+static void undo_published(const struct undo *undo)
 {
     if (undo->kind == UNDO_JOB_NEW || undo->kind == UNDO_JOB_CHANGED || undo->kind == UNDO_JOB_GONE)
         totals_tell(&undo->job->lane->shown, &undo->job->lane->counts);
@@ -260,7 +260,7 @@ void memory_commit(struct memory_store *store)
     assert(store->numbers.trimmed <= store->events_count);
     totals_lock(&store->totals);
     for (size_t i = 0; i < store->undo_count; i++)
-        undo_told(&store->undos[i]);
+        undo_published(&store->undos[i]);
     totals_unlock(&store->totals);
     for (size_t i = 0; i < store->undo_count; i++) {
         struct undo *undo = &store->undos[i];
@@ -470,28 +470,28 @@ enum status memory_job_delete(struct memory_store *store, struct memory_job *job
     return STATUS_OK;
 }
 
-enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
-                            struct memory_kept **ret_saved)
+enum status memory_saved_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_saved **ret_saved)
 {
     assert(space.len > 0 && name.len > 0);
-    struct names_link *link = names_find(&store->kept, space, name);
+    struct names_link *link = names_find(&store->saved, space, name);
     if (link) {
-        *ret_saved = CONTAINER_OF(link, struct memory_kept, link);
+        *ret_saved = CONTAINER_OF(link, struct memory_saved, link);
         return STATUS_OK;
     }
-    struct memory_kept *kept = calloc(1, sizeof *kept + space.len + name.len + 2);
-    struct undo *undo = kept ? memory_undo(store, UNDO_SAVED_NEW) : NULL;
+    struct memory_saved *saved = calloc(1, sizeof *saved + space.len + name.len + 2);
+    struct undo *undo = saved ? memory_undo(store, UNDO_SAVED_NEW) : NULL;
     if (!undo) {
-        free(kept);
+        free(saved);
         return STATUS_NO_MEMORY;
     }
-    char *at = kept->text;
-    kept->link.first = memory_text_put(&at, space);
-    kept->link.second = memory_text_put(&at, name);
-    kept->value = SLICE("");
-    names_add(&store->kept, &kept->link);
-    undo->kept = kept;
-    *ret_saved = kept;
+    char *at = saved->text;
+    saved->link.first = memory_text_put(&at, space);
+    saved->link.second = memory_text_put(&at, name);
+    saved->value = SLICE("");
+    names_add(&store->saved, &saved->link);
+    undo->saved = saved;
+    *ret_saved = saved;
     return STATUS_OK;
 }
 
@@ -531,8 +531,8 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
                              struct slice destination, struct slice data)
 {
     assert(data.len <= EVENT_DATA_BYTES_MAX);
-    struct memory_event *kept = events_reserve(store) == STATUS_OK ? malloc(sizeof *kept + data.len + 1) : NULL;
-    if (!kept)
+    struct memory_event *entry = events_reserve(store) == STATUS_OK ? malloc(sizeof *entry + data.len + 1) : NULL;
+    if (!entry)
         return STATUS_NO_MEMORY;
     struct memory_name *name = job ? job->name : NULL;
     struct event event = { .type = type, .destination = destination, .tenant = SLICE(""), .job = SLICE(""), .data = data };
@@ -544,7 +544,7 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
     event.form = EVENT_FORM_SALTED;
     memory_event_salt(&event);
     event_chain(store->numbers.hash, &event);
-    *kept = (struct memory_event){ .at = now,
+    *entry = (struct memory_event){ .at = now,
                                    .before = name ? name->last_event : 0,
                                    .attempt = event.attempt,
                                    .name = name,
@@ -553,11 +553,11 @@ enum status memory_event_add(struct memory_store *store, instant now, enum event
                                    .type = type,
                                    .state = event.state,
                                    .data_len = (uint32_t)data.len };
-    char *at = kept->data;
+    char *at = entry->data;
     memory_text_put(&at, data);
-    memcpy(kept->hash, event.hash, sizeof kept->hash);
+    memcpy(entry->hash, event.hash, sizeof entry->hash);
     memcpy(store->numbers.hash, event.hash, sizeof event.hash);
-    store->events[store->events_start + store->events_count++] = kept;
+    store->events[store->events_start + store->events_count++] = entry;
     store->numbers.event = event.number;
     if (job) {
         name->last_event = event.number;
@@ -627,10 +627,10 @@ void memory_clear(struct memory_store *store)
         free(name);
     }
     cursor = 0;
-    for (struct names_link *link; (link = names_pop(&store->kept, &cursor));) {
-        struct memory_kept *kept = CONTAINER_OF(link, struct memory_kept, link);
-        text_free(kept->value);
-        free(kept);
+    for (struct names_link *link; (link = names_pop(&store->saved, &cursor));) {
+        struct memory_saved *saved = CONTAINER_OF(link, struct memory_saved, link);
+        text_free(saved->value);
+        free(saved);
     }
     for (size_t i = 0; i < store->lane_count; i++)
         free(store->lane_list[i]);
@@ -639,7 +639,7 @@ void memory_clear(struct memory_store *store)
     free(store->own_tenant);
     names_release(&store->names);
     names_release(&store->lanes);
-    names_release(&store->kept);
+    names_release(&store->saved);
     memory_sessions_free(store);
     free(store->lane_list);
     free(store->events);

@@ -45,7 +45,7 @@ struct memory_lane {
     char text[];
 };
 
-/* A job's name. It outlives the job for as long as an event of it is kept. */
+/* A job's name. It outlives the job for as long as there is an event of it. */
 struct memory_name {
     struct names_link link; /* tenant, id */
     struct memory_job *job; /* NULL: deleted */
@@ -79,7 +79,7 @@ struct memory_event {
     char data[];
 };
 
-struct memory_kept {
+struct memory_saved {
     struct names_link link; /* space, name */
     struct slice value;     /* empty: taken away */
     char text[];
@@ -108,7 +108,7 @@ struct undo {
             struct slice text_before;
         };
         struct memory_lane *lane;
-        struct memory_kept *kept;
+        struct memory_saved *saved;
         struct {
             struct memory_shard *shard;
             int64_t session_before, epoch_before;
@@ -145,7 +145,7 @@ struct memory_store {
     int64_t tenant_count; /* but for the daemon's own */
     struct map tenants;   /* tenant -> its first lane */
     struct memory_numbers numbers, numbers_before;
-    struct names names, lanes, kept;
+    struct names names, lanes, saved;
     struct totals totals;
     struct memory_lane **lane_list; /* by id - 1 */
     size_t lane_capacity, lane_count;
@@ -199,8 +199,8 @@ enum status memory_job_become(struct memory_store *store, struct memory_job *job
 /* Changes one of the texts that a job or a note owns. */
 enum status memory_text_set(struct memory_store *store, struct slice *text, struct slice value) MUST_CHECK;
 enum status memory_job_delete(struct memory_store *store, struct memory_job *job) MUST_CHECK;
-enum status memory_kept_get(struct memory_store *store, struct slice space, struct slice name,
-                            struct memory_kept **ret_saved) MUST_CHECK;
+enum status memory_saved_get(struct memory_store *store, struct slice space, struct slice name,
+                            struct memory_saved **ret_saved) MUST_CHECK;
 /* `job` NULL: an event of no job, of `destination` or of nothing. */
 enum status memory_event_add(struct memory_store *store, instant now, enum event_type type, struct memory_job *job,
                              struct slice destination, struct slice data) MUST_CHECK;

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* splitmix64's last step: spreads neighbouring numbers over all 64 bits. */
+/* The last step of splitmix64: it spreads neighbouring numbers over all 64 bits. */
 static uint64_t weight(const struct tree_node *node)
 {
     uint64_t x = (uint64_t)node->tie + 0x9e3779b97f4a7c15u;

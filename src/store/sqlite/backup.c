@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In one step and so under one read transaction: the copy is of one moment, and the writer goes on beside it. */
+/* In one step and so under one read transaction: the copy is a snapshot, and the writer goes on beside it. */
 static enum status pages_copy(sqlite3 *from, sqlite3 *to, struct error *err)
 {
     assert(from != to);

@@ -27,7 +27,7 @@ static enum status file_look(const struct sqlite_store *store, struct error *err
     return sqlite_file_check(store->path, err);
 }
 
-/* Opens it and reads its version: what is no store, or cannot be opened, is told here. */
+/* Opens it and reads its version: what is no store, or cannot be opened, is reported here. */
 static enum status identify(const struct sqlite_store *store, int64_t *ret_version, struct error *err)
 {
     sqlite3 *db = NULL;

@@ -121,7 +121,7 @@ struct sqlite_store {
     bool key_set;
     unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
     size_t salts_left;
-    int64_t head_number; /* of the head that is kept in the file */
+    int64_t head_number; /* of the head that is saved in the file */
     instant head_at;     /* when it was written */
     instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
     int index_fd;         /* the log's index; -1: not known */
@@ -148,7 +148,7 @@ extern const struct store_ops sqlite_store_ops;
 
 /* Opens another connection for reading. */
 enum status sqlite_connect_reader(const struct sqlite_store *store, sqlite3 **ret_db, struct error *err) MUST_CHECK;
-/* From here on the store refuses everything; the first failure is the one that is told. */
+/* From here on the store refuses everything; the first failure is the one that is reported. */
 void sqlite_store_fail(struct sqlite_store *store, const struct error *err);
 
 #endif

@@ -55,7 +55,7 @@ enum { GATHERED_BYTES_MAX = 31 * LOG_FRAME_BYTES }; /* SQLite's files take no mo
 /*
  * SQLite writes each page of the log in two pieces, its header and itself, and syncs when the last one is there. What
  * comes between two syncs lies in a row, so it is gathered and given to the file in one piece: before the sync, and
- * before anything else that looks at the file. Only for a store that syncs each commit: there nobody is told of a frame
+ * before anything else that looks at the file. Only for a store that syncs each commit: there nobody hears of a frame
  * before it is synced, so nobody misses one that is still here.
  */
 struct sqlite_log {

@@ -144,7 +144,7 @@ enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error 
     enum status status = sqlite_exec(db, sql, err);
     if (status == STATUS_OK)
         status = sqlite_query_int64(db, "PRAGMA page_count", 0, &pages, err);
-    /* Only a new file can be told to keep account of its pages, and gives them back when it is quiet: see vacuum.c. */
+    /* Only a new file can be made to keep account of its pages, and gives them back when it is quiet: see vacuum.c. */
     if (status == STATUS_OK && pages == 0)
         status = sqlite_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err);
     return status == STATUS_OK ? wal_switch_on(db, err) : status;

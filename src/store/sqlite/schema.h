@@ -6,7 +6,7 @@
 
 #include "store/sqlite/handle.h"
 
-enum { SCHEMA_WITH_HEADS = 6 }; /* the first version with forms of events and a kept head */
+enum { SCHEMA_WITH_HEADS = 6 }; /* the first version with forms of events and a saved head */
 
 /* A new database gets its page size, every one the settings of its connection. */
 enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error *err) MUST_CHECK;

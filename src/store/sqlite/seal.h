@@ -1,5 +1,5 @@
 /*
- * seal.h - the events' chain: sealed, trimmed, its head kept.
+ * seal.h - the events' chain: sealed, trimmed, its head saved.
  */
 #ifndef STORE_SQLITE_SEAL_H
 #define STORE_SQLITE_SEAL_H

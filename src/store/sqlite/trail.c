@@ -1,5 +1,5 @@
 /*
- * The events' chain as the store writes it. Its head is kept in a table of its own, once a second and at the end, so that a
+ * The events' chain as the store writes it. Its head is saved in a table of its own, once a second and at the end, so that a
  * trail that was cut or emptied shows. Who opens a store whose trail does not reach its head says so in the trail itself:
  * else the next head would cover it up.
  */
@@ -165,7 +165,7 @@ static enum status trim_tell(struct sqlite_batch *batch, int64_t number, const u
     return note(batch, data);
 }
 
-/* What is left still verifies: the hash of the last one that went is kept. */
+/* What is left still verifies: the hash of the last one that went is saved. */
 enum status sqlite_trim_apply(struct sqlite_batch *batch, struct store_op *op)
 {
     struct sqlite_store *store = batch->store;
@@ -239,7 +239,7 @@ enum status sqlite_trail_begin(struct sqlite_store *store, struct error *err)
     enum status status = head_query(store->db, "SELECT number, hash FROM head WHERE chain = ''", 0, &head, &saved, err);
     if (status == STATUS_OK && saved)
         status = head_holds(store, &head, &holds, err);
-    if (status == STATUS_OK && !saved) /* the store was of an older version, which told of no trim */
+    if (status == STATUS_OK && !saved) /* the store was of an older version, which left no event of a trim */
         status = head_query(store->db, newest_trimmed, 0, &trimmed, &found, err);
     if (status != STATUS_OK)
         return status;

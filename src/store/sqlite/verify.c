@@ -11,7 +11,7 @@ enum { VERIFY_TRIES_MAX = 3 };
 /* What a store says of its trail apart from the events. */
 struct frame {
     struct trail_head anchor; /* the newest that was trimmed; number 0: none */
-    struct trail_head head;   /* as it is kept; number 0: none */
+    struct trail_head head;   /* as it is saved; number 0: none */
     unsigned char mark[EVENT_HASH_BYTES];
     bool saved;
 };

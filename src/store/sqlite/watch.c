@@ -90,7 +90,7 @@ enum status sqlite_store_tend(struct store *base, instant now, struct error *err
     assert(base->ops == &sqlite_store_ops);
     struct sqlite_store *store = (struct sqlite_store *)base;
     if (store->failure.status != STATUS_OK)
-        return STATUS_OK; /* that was told */
+        return STATUS_OK; /* that was reported */
     enum status status = sqlite_watch(store, err);
     if (status == STATUS_OK)
         status = sqlite_trail_settle(store, now, err);

@@ -59,7 +59,7 @@ static void ignore_error(void *context, xmlErrorPtr problem)
     (void)problem;
 }
 
-/* Unknown functions are told past the context's own handler. */
+/* Unknown functions are reported past the context's own handler. */
 static void ignore_text(void *context, const char *format, ...)
 {
     (void)context;

@@ -23,7 +23,7 @@ struct http_response {
     long status;
     struct slice headers;         /* "Name: value" lines of the last response */
     struct slice body;            /* perhaps cut off at the destination's limit */
-    struct http_reading *reading; /* zeros at first, and released; NULL: none is kept from place to place */
+    struct http_reading *reading; /* zeros at first, and released; NULL: none is carried from place to place */
     bool body_cut;                /* half of a document is none: nothing was searched */
 };
 

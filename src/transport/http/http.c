@@ -84,7 +84,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     if (slice_has_prefix(line, SLICE("HTTP/"))) /* 100 Continue and its like come before the last one */
         buffer_clear(&exchange->headers);
     buffer_append(&exchange->headers, line);
-    return line.len; /* headers beyond the limit are not kept, the answer goes on */
+    return line.len; /* headers beyond the limit are dropped, the answer goes on */
 }
 
 static size_t on_body(char *data, size_t size, size_t count, void *context)
@@ -121,7 +121,7 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
 
 /*
  * The last word before the request goes out. A connection that another destination opened may be used again, so its
- * address is looked at too. And when a kept connection ends without an answer, libcurl would send the request again on
+ * address is looked at too. And when a reused connection ends without an answer, libcurl would send the request again on
  * a new one and nobody would know: a job is sent once a send; only a question may be repeated.
  */
 static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)

@@ -18,7 +18,7 @@ struct searcher {
     pthread_mutex_t lock;
     pthread_cond_t work, rest; /* something came; something ended */
     struct search *owners;     /* the first of each, in the order of their turns */
-    struct search *done;       /* run, and not told yet */
+    struct search *done;       /* run, and not reported yet */
     struct search **done_end;
     bool stopping;
     int64_t wait_ms_max;
@@ -181,7 +181,7 @@ void searcher_take_back(struct searcher *searcher, struct search *search)
         struct search **link = &searcher->done;
         while (*link && *link != search)
             link = &(*link)->next;
-        assert(*link); /* one that was told of is over */
+        assert(*link); /* one that was reported is over */
         forget_done(searcher, link);
     }
     pthread_mutex_unlock(&searcher->lock);

@@ -20,7 +20,7 @@ struct search {
     void (*run)(struct search *search);   /* in the searcher's thread */
     void (*done)(struct search *search);  /* in the loop's, after `run` */
     bool late;                            /* it waited so long that `run` was left out */
-    /* the searcher's */
+    /* The searcher's. */
     int64_t since_ms;
     bool queued, running;
     struct search *next;  /* of the same owner, or of those that are done */

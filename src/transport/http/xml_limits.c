@@ -193,7 +193,7 @@ static bool has_only_characters(struct slice text, bool utf8)
         unsigned char c = (unsigned char)text.data[i];
         if (c < ' ' && !is_blank(text.data[i]))
             return false;
-        /* U+FFFE and U+FFFF */
+        /* These are U+FFFE and U+FFFF. */
         if (c == 0xef && utf8 && i + 2 < text.len && (unsigned char)text.data[i + 1] == 0xbf &&
             (unsigned char)text.data[i + 2] >= 0xbe)
             return false;

@@ -148,7 +148,7 @@ static enum status addresses_read(struct draft *draft, const json_t *object, con
     return STATUS_OK;
 }
 
-/* The same mailbox is told once, also where it stands in to and in bcc. */
+/* The same mailbox is named once, also where it stands in to and in bcc. */
 static enum status recipients_add(struct draft *draft, const struct smtp_address *addresses, size_t count)
 {
     struct smtp_message *message = draft->message;

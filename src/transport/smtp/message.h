@@ -1,5 +1,5 @@
 /*
- * message.h - from a job to what an SMTP server is told: sender, recipients, message.
+ * message.h - from a job to what an SMTP server is sent: sender, recipients, message.
  *
  * The payload is an RFC 5322 message, whose sender and recipients the metadata names, or a JSON object:
  *     { from?, to?, cc?, bcc?, reply_to?, subject?, text?, html?, attachments? }

@@ -1,7 +1,7 @@
 /*
  * reply.h - reading the replies of an SMTP server as their bytes come.
  *
- * No I/O. A reply has one or more lines, "250-first", "250 last". What is kept of its text is bounded however much a
+ * No I/O. A reply has one or more lines, "250-first", "250 last". What is held of its text is bounded however much a
  * server sends.
  */
 #ifndef TRANSPORT_SMTP_REPLY_H
@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 
 enum {
-    SMTP_LINE_BYTES_MAX = 2048, /* kept of one line; the standard's limit is 512 */
-    SMTP_TEXT_BYTES_MAX = 4096, /* kept of one reply */
+    SMTP_LINE_BYTES_MAX = 2048, /* held of one line; the standard's limit is 512 */
+    SMTP_TEXT_BYTES_MAX = 4096, /* held of one reply */
 };
 
 enum smtp_read {

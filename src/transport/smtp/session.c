@@ -67,7 +67,7 @@ static void finish(struct smtp_session *session, enum smtp_end end)
 
 static void connection_open(struct smtp_session *session);
 
-/* A kept connection that ends before its first reply has taken nothing: a new one is tried, once. */
+/* A reused connection that ends before its first reply has taken nothing: a new one is tried, once. */
 static void lost(struct smtp_session *session, CURLcode result)
 {
     if (session->reused && !session->timed_out) {

@@ -12,10 +12,10 @@
 #include "transport/smtp/message.h"
 #include "transport/smtp/reply.h"
 
-/* What the server was told last. */
+/* What the server was sent last. */
 enum smtp_stage {
     SMTP_CONNECT, /* up to AUTH */
-    SMTP_RSET,    /* on a kept connection whose last message was refused */
+    SMTP_RSET,    /* on a reused connection whose last message was refused */
     SMTP_MAIL,
     SMTP_RCPT,
     SMTP_DATA,
@@ -55,7 +55,7 @@ struct smtp_session {
     bool size, eight_bit_mime, utf8; /* what the server offers */
     bool dirty;  /* a sender is named and no message was taken: RSET comes first */
     bool reused; /* no reply has come since it was idle: the server may have left meanwhile */
-    bool begins; /* on a kept connection, at the loop's next turn */
+    bool begins; /* on a reused connection, at the loop's next turn */
     bool noisy;  /* there was more than one reply: nobody knows what the next would answer */
     int messages;
     const struct smtp_message *message;
