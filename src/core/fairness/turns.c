@@ -3,7 +3,8 @@
 #include <assert.h>
 
 /* A key is the round, then the priority, then whether the lane stands ahead of its equals or in their ring. */
-enum { KEY_AHEAD, KEY_RING, KEY_PRIORITY, KEY_ROUND = KEY_PRIORITY * (TURNS_BASE_PRIORITY_MAX + 1) };
+enum { KEY_AHEAD, KEY_RING, KEY_PRIORITY, KEY_ROUND = 256 }; /* powers of two: every dispatch takes keys apart */
+static_assert(KEY_ROUND >= KEY_PRIORITY * (TURNS_BASE_PRIORITY_MAX + 1), "a priority fits into its part of a key");
 
 static void settings_check(const struct turns_settings *settings)
 {
@@ -68,7 +69,6 @@ static bool has_share(const struct turns *turns, const struct turn *turn)
 
 int64_t turns_share(const struct turns *turns, const struct turn *turn)
 {
-    assert(turn->weight > 0);
     return turn->weight * turns->settings.batch;
 }
 
@@ -78,7 +78,7 @@ int64_t turns_share(const struct turns *turns, const struct turn *turn)
  */
 static int64_t ahead_in(const struct turns *turns, const struct turn *turn, int64_t round)
 {
-    assert(turn->credit >= 0 && turn->ahead >= 0);
+    assert((turn->credit | turn->ahead) >= 0);
     if (round == turn->round)
         return turn->ahead;
     bool served_before = turn->round > 0 && round == turn->round + 1 && round != turns->afresh;
@@ -96,8 +96,12 @@ static int64_t key_in(const struct turns *turns, const struct turn *turn, int64_
 
 static bool stands_ahead(const struct turn *turn)
 {
-    assert(turn->ready.position > 0);
-    return turn->ready.key % KEY_PRIORITY == KEY_AHEAD;
+    return (uint64_t)turn->ready.key % KEY_PRIORITY == KEY_AHEAD;
+}
+
+static int64_t round_in_key(const struct turn *turn)
+{
+    return (int64_t)((uint64_t)turn->ready.key / KEY_ROUND);
 }
 
 /* In this round if it has something left in it, else in the next. */
@@ -150,8 +154,10 @@ void turns_remove(struct turns *turns, struct turn *turn)
 
 static struct turn *first(const struct turns *turns)
 {
+    if (turns->holder)
+        return turns->holder;
     struct heap_node *node = heap_first(&turns->ready);
-    return turns->holder || !node ? turns->holder : (struct turn *)((char *)node - offsetof(struct turn, ready));
+    return node ? (struct turn *)((char *)node - offsetof(struct turn, ready)) : NULL;
 }
 
 /* What the front may take in a row before others are asked. */
@@ -162,7 +168,7 @@ static int64_t turn_max(const struct turns *turns, const struct turn *turn)
     if (!settings->round_robin)
         return INT64_MAX;
     int64_t batch = turns->holder == turn ? settings->batch - turn->in_a_row : settings->batch;
-    int64_t round = turn->ready.key / KEY_ROUND;
+    int64_t round = round_in_key(turn);
     int64_t credit = turn->round == round ? turn->credit : turns_share(turns, turn);
     int64_t ahead = ahead_in(turns, turn, round);
     if (stands_ahead(turn) && ahead < credit)
@@ -181,7 +187,7 @@ struct turn *turns_front(const struct turns *turns, int64_t *ret_max)
 int64_t turns_front_round(const struct turns *turns)
 {
     const struct turn *front = first(turns);
-    return front ? front->ready.key / KEY_ROUND : 0;
+    return front ? round_in_key(front) : 0;
 }
 
 static void begin_round(struct turns *turns, int64_t round)
@@ -195,15 +201,15 @@ static void begin_round(struct turns *turns, int64_t round)
 /* The front's key says in which round it stands: the first service of a round begins it. */
 static void begin_round_of(struct turns *turns, const struct turn *front)
 {
-    int64_t round = front->ready.key / KEY_ROUND;
+    int64_t round = round_in_key(front);
     if (round > turns->round)
         begin_round(turns, round);
 }
 
-/* Part of a turn, up to its end: at most what turn_max says. */
-static void take(struct turns *turns, struct turn *turn, int64_t count)
+/* Part of a turn, at most what turn_max says; so much ends it. */
+static void take(struct turns *turns, struct turn *turn, int64_t count, int64_t max)
 {
-    assert(count > 0);
+    assert(count > 0 && count <= max);
     begin_round_of(turns, turn);
     if (turn->round < turns->round) {
         turn->ahead = ahead_in(turns, turn, turns->round);
@@ -218,8 +224,8 @@ static void take(struct turns *turns, struct turn *turn, int64_t count)
     turn->in_a_row += count;
     turn->credit -= count;
     turn->ahead -= stands_ahead(turn) ? count : 0;
-    assert(turn->credit >= 0 && turn->ahead >= 0 && turn->in_a_row <= turns->settings.batch);
-    if (turn_max(turns, turn) == 0) {
+    assert((turn->credit | turn->ahead) >= 0 && turn->in_a_row <= turns->settings.batch);
+    if (count == max) {
         end_turn(turns);
         heap_move(&turns->ready, &turn->ready, key_in(turns, turn, round_of(turns, turn), false), turn->place);
     }
@@ -246,12 +252,14 @@ void turns_took(struct turns *turns, int64_t count, instant now)
         take_in_order(turns, turn, count);
         return;
     }
-    while (count > 0) { /* more than once only for a lane alone: then the next turn is its own again */
-        assert(first(turns) == turn);
+    for (;;) { /* more than once only for a lane alone: then the next turn is its own again */
         int64_t max = turn_max(turns, turn);
         int64_t part = count < max ? count : max;
-        take(turns, turn, part);
+        take(turns, turn, part, max);
         count -= part;
+        if (count == 0)
+            return;
+        assert(first(turns) == turn);
     }
 }
 
@@ -398,7 +406,7 @@ void turns_begin_afresh(struct turns *turns)
 
 bool turns_may_overtake(const struct turns *turns, const struct turn *turn)
 {
-    return turn->ready.position > 0 && (stands_ahead(turn) || turn->ready.key / KEY_ROUND == turns->afresh);
+    return turn->ready.position > 0 && (stands_ahead(turn) || round_in_key(turn) == turns->afresh);
 }
 
 struct turn_figures turn_figures(const struct turns *turns, const struct turn *turn)
