@@ -1,4 +1,5 @@
 /* Where a new store may be made, and what is left of one whose files were moved, deleted, replaced or cut under it. */
+#include "base/clock.h"
 #include "store/sqlite/sqlite.h"
 #include "support/store_look.h"
 #include "support/check.h"
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOW_S = 1760000000, JOBS = 40 };
+enum { NOW_S = 1760000000, JOBS = 40, SETTLED_NS = 60 * 1000 * 1000 };
 
 static const instant start = (instant)NOW_S * 1000;
 static char folder[FOLDER_BYTES];
@@ -177,14 +178,43 @@ static void cut(const char *name)
     assert_int_equal(truncate(name, 0), 0);
 }
 
+struct place_case {
+    const char *name, *file;
+    void (*happens)(const char *name);
+    bool idle;   /* nobody writes: it is found all the same */
+    bool rescued; /* all that was acknowledged is there afterwards */
+};
+
+/* At once, and when the folder has been as it is for so long that its times are trusted. */
+static void notice(const struct place_case *one, size_t number, bool settled)
+{
+    char path[PATH_MAX], name[PATH_MAX + 8];
+    struct error err = { STATUS_OK, "" };
+    struct store *store;
+    int jobs = 0;
+    snprintf(path, sizeof path, "%s/%zu/insist.db", folder, number);
+    snprintf(name, sizeof name, "%s%s", path, one->file);
+    assert_int_equal(open_at(path, STORE_MAKE, &store, &err), STATUS_OK);
+    for (int64_t until = clock_ticks_ns() + (settled ? SETTLED_NS : 0); jobs < JOBS || clock_ticks_ns() < until; jobs++)
+        assert_int_equal(add(store, jobs, &err), STATUS_OK);
+    assert_int_equal(store->ops->tend(store, start, &err), STATUS_OK);
+    assert_int_equal(add(store, jobs++, &err), STATUS_OK);
+    one->happens(name);
+    enum status status = one->idle ? store->ops->tend(store, start, &err) : add(store, jobs, &err);
+    check(status == STATUS_IO, "%s, settled %d: %d %s", one->name, settled, (int)status, err.text);
+    check(strstr(err.text, name), "%s: %s", one->name, err.text);
+    check(add(store, jobs + 1, &err) == STATUS_IO, "%s: and it stays refused", one->name);
+    store->ops->close(store);
+    if (!one->rescued)
+        return;
+    if (one->happens == replace)
+        take_away(name);
+    check(jobs_in(path) == jobs, "%s: all that was acknowledged is there", one->name);
+}
+
 static void what_happens_to_its_files_is_noticed(void **state)
 {
-    static const struct {
-        const char *name, *file;
-        void (*happens)(const char *name);
-        bool idle;   /* nobody writes: it is found all the same */
-        bool rescued; /* all that was acknowledged is there afterwards */
-    } cases[] = {
+    static const struct place_case cases[] = {
         { "log deleted", "-wal", take_away, false, true },   { "log deleted, idle", "-wal", take_away, true, true },
         { "log moved", "-wal", move_away, false, true },     { "log replaced", "-wal", replace, true, true },
         { "log cut", "-wal", cut, false, false },            { "log cut, idle", "-wal", cut, true, false },
@@ -192,28 +222,8 @@ static void what_happens_to_its_files_is_noticed(void **state)
         { "index replaced", "-shm", replace, false, true },  { "database deleted, idle", "", take_away, true, false },
     };
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char path[PATH_MAX], name[PATH_MAX + 8];
-        struct error err = { STATUS_OK, "" };
-        struct store *store;
-        snprintf(path, sizeof path, "%s/%zu/insist.db", folder, i);
-        snprintf(name, sizeof name, "%s%s", path, cases[i].file);
-        assert_int_equal(open_at(path, STORE_MAKE, &store, &err), STATUS_OK);
-        for (int number = 0; number < JOBS; number++)
-            assert_int_equal(add(store, number, &err), STATUS_OK);
-        assert_int_equal(store->ops->tend(store, start, &err), STATUS_OK);
-        cases[i].happens(name);
-        enum status status = cases[i].idle ? store->ops->tend(store, start, &err) : add(store, JOBS, &err);
-        check(status == STATUS_IO, "%s: %d %s", cases[i].name, (int)status, err.text);
-        check(strstr(err.text, name), "%s: %s", cases[i].name, err.text);
-        check(add(store, JOBS + 1, &err) == STATUS_IO, "%s: and it stays refused", cases[i].name);
-        store->ops->close(store);
-        if (cases[i].rescued) {
-            if (cases[i].happens == replace)
-                take_away(name);
-            check(jobs_in(path) == JOBS, "%s: all that was acknowledged is there", cases[i].name);
-        }
-    }
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++)
+        notice(&cases[i / 2], i, i % 2 == 1);
 }
 
 static int setup(void **state)

@@ -122,7 +122,7 @@ enum status sqlite_store_apply(struct store *base, instant now, struct store_op 
         if (status != STATUS_OK)
             batch_rollback(&batch);
         else /* once more: what went into a file that was gone by then may not be acknowledged */
-            status = sqlite_watch(store, batch.err);
+            status = sqlite_watch_names(store, batch.err);
         arena_release(&batch.scratch);
     }
     if (status == STATUS_IO || status == STATUS_CORRUPT)

@@ -31,6 +31,8 @@ enum status sqlite_vacuum(struct sqlite_store *store, struct error *err) MUST_CH
 /* From now on the log and its index must stay the files they are. */
 void sqlite_watch_begin(struct sqlite_store *store);
 /* STATUS_IO: one of the store's files is not in its place, and nothing more may be acknowledged. */
+enum status sqlite_watch_names(struct sqlite_store *store, struct error *err) MUST_CHECK;
+/* The same, or its log is shorter than it was. */
 enum status sqlite_watch(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum status sqlite_store_tend(struct store *store, instant now, struct error *err);
 

@@ -90,6 +90,12 @@ struct sqlite_watched {
     ino_t inode;
 };
 
+/* The folder of all three, and its times when each was last seen in its place. */
+struct sqlite_folder {
+    int fd; /* -1: it tells nothing */
+    struct timespec modified, changed;
+};
+
 struct sqlite_held;
 struct sqlite_lane;
 
@@ -131,6 +137,7 @@ struct sqlite_store {
     int64_t vacuum_event; /* the newest when it was last looked */
     instant spare_at;     /* when the spare file was last looked at */
     struct sqlite_watched watched[WATCHED_COUNT];
+    struct sqlite_folder folder;
     struct error failure; /* .status is not STATUS_OK: the store may not be used any more */
 };
 

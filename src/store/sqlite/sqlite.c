@@ -301,6 +301,8 @@ static void store_free(struct sqlite_store *store)
     sqlite_rows_release(store);
     if (store->index_fd >= 0)
         close(store->index_fd);
+    if (store->folder.fd >= 0)
+        close(store->folder.fd);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->path);
@@ -323,7 +325,7 @@ static enum status handle_new(struct slice place, struct sqlite_store **ret_stor
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     }
-    store->lock_fd = store->index_fd = -1;
+    store->lock_fd = store->index_fd = store->folder.fd = -1;
     store->spare_at = INSTANT_NONE;
     store->newest_at = store->head_at = INSTANT_NONE;
     map_init(&store->lane_map, 0);

@@ -1,6 +1,10 @@
 /*
  * The store's three files may be moved, deleted, replaced or cut under the daemon. What is written then is gone when the
  * process ends, so it may not be acknowledged: this is looked at before and after each batch, and while there is none.
+ *
+ * To look for a file by its name takes longer than to ask an open one, and a job that comes alone waits for several commits.
+ * A name that comes, goes or changes hands changes the times of its folder: while those are what they were, the files are
+ * where they were, and nothing but the log's length is left to be asked for.
  */
 #include "store/sqlite/disk.h"
 
@@ -8,12 +12,18 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
-enum { LOG_HEADER_BYTES = 32 };
+enum {
+    LOG_HEADER_BYTES = 32,
+    GRAIN_NS = 20 * 1000 * 1000, /* the clock of a file system may stand for so long, */
+    COARSE_GRAIN_S = 3,          /* or for so long where it knows no parts of a second */
+};
 
 static bool beside_stat(const struct sqlite_store *store, const char *end, struct stat *ret_facts)
 {
@@ -22,15 +32,22 @@ static bool beside_stat(const struct sqlite_store *store, const char *end, struc
     return snprintf(name, sizeof name, "%s%s", store->path, end) < (int)sizeof name && stat(name, ret_facts) == 0;
 }
 
-/* While the store is being opened, both files are there: the connection has made them. */
+/* While the store is being opened, both files are there: the connection has made them. A link's folder tells nothing. */
 void sqlite_watch_begin(struct sqlite_store *store)
 {
-    assert(store->db);
+    assert(store->db && store->folder.fd < 0);
     static const char *const ends[] = { [WATCHED_LOG] = "-wal", [WATCHED_INDEX] = "-shm" };
     struct stat facts;
     for (size_t i = 0; i < WATCHED_COUNT; i++)
         if (beside_stat(store, ends[i], &facts))
             store->watched[i] = (struct sqlite_watched){ .name = ends[i], .device = facts.st_dev, .inode = facts.st_ino };
+    char folder[PATH_MAX];
+    const char *slash = strrchr(store->path, '/');
+    int len = slash ? (int)(slash - store->path) + 1 : 0;
+    if (len > 0 && len < PATH_MAX && lstat(store->path, &facts) == 0 && S_ISREG(facts.st_mode)) {
+        snprintf(folder, sizeof folder, "%.*s", len, store->path);
+        store->folder.fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
 }
 
 /*
@@ -57,32 +74,70 @@ static enum status rescue(struct sqlite_store *store, const char *name, struct e
                      store->path, name, sqlite3_errstr(result));
 }
 
-static enum status watch_beside(struct sqlite_store *store, const struct sqlite_watched *watched, int64_t bytes,
-                                struct error *err)
+static bool times_equal(struct timespec a, struct timespec b)
 {
-    assert(bytes >= 0);
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Whether the next change gets another time: its clock may stand for a while, and it may be set back. */
+static bool has_settled(struct timespec at)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t grain_ns = at.tv_nsec % 1000000 != 0 ? GRAIN_NS : COARSE_GRAIN_S * INT64_C(1000000000);
+    return (now.tv_sec - at.tv_sec) * INT64_C(1000000000) + now.tv_nsec - at.tv_nsec > grain_ns;
+}
+
+static enum status look_at_names(struct sqlite_store *store, struct error *err)
+{
+    int moved = 0;
     struct stat facts;
-    if (!watched->name)
-        return STATUS_OK;
-    if (!beside_stat(store, watched->name, &facts) || facts.st_ino != watched->inode || facts.st_dev != watched->device)
-        return rescue(store, watched->name, err);
-    if (facts.st_size >= bytes)
-        return STATUS_OK;
-    return error_set(err, STATUS_IO,
-                     "%s%s was cut while in use: jobs acknowledged lately may be lost. Keep the files for whoever mends them, and "
-                     "put a backup in their place",
-                     store->path, watched->name);
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+        return error_set(err, STATUS_IO, "%s was moved, deleted or replaced while in use; put it back and start again",
+                         store->path);
+    for (size_t i = 0; i < WATCHED_COUNT; i++) {
+        const struct sqlite_watched *watched = &store->watched[i];
+        if (watched->name && (!beside_stat(store, watched->name, &facts) || facts.st_ino != watched->inode ||
+                              facts.st_dev != watched->device))
+            return rescue(store, watched->name, err);
+    }
+    return STATUS_OK;
+}
+
+enum status sqlite_watch_names(struct sqlite_store *store, struct error *err)
+{
+    struct sqlite_folder *folder = &store->folder;
+    struct stat facts = { 0 };
+    bool asked = folder->fd >= 0 && fstat(folder->fd, &facts) == 0;
+    if (!asked || !times_equal(facts.st_mtim, folder->modified) || !times_equal(facts.st_ctim, folder->changed)) {
+        enum status status = look_at_names(store, err);
+        if (status != STATUS_OK)
+            return status;
+        if (asked && has_settled(facts.st_mtim) && has_settled(facts.st_ctim)) {
+            folder->modified = facts.st_mtim;
+            folder->changed = facts.st_ctim;
+        }
+    }
+    return STATUS_OK;
 }
 
 enum status sqlite_watch(struct sqlite_store *store, struct error *err)
 {
-    int moved = 0;
-    int64_t log_bytes = store->wal_pages > 0 ? LOG_HEADER_BYTES + (int64_t)store->wal_pages * LOG_FRAME_BYTES : 0;
-    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
-        return error_set(err, STATUS_IO, "%s was moved, deleted or replaced while in use; put it back and start again",
-                         store->path);
-    enum status status = watch_beside(store, &store->watched[WATCHED_LOG], log_bytes, err);
-    return status == STATUS_OK ? watch_beside(store, &store->watched[WATCHED_INDEX], 0, err) : status;
+    assert(store->wal_pages >= 0);
+    enum status status = sqlite_watch_names(store, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_file *log = NULL;
+    sqlite3_int64 bytes = 0;
+    if (store->wal_pages == 0 || !store->watched[WATCHED_LOG].name ||
+        sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||
+        log->pMethods->xFileSize(log, &bytes) != SQLITE_OK ||
+        bytes >= LOG_HEADER_BYTES + (int64_t)store->wal_pages * LOG_FRAME_BYTES)
+        return STATUS_OK;
+    return error_set(err, STATUS_IO,
+                     "%s%s was cut while in use: jobs acknowledged lately may be lost. Keep the files for whoever mends them, and "
+                     "put a backup in their place",
+                     store->path, store->watched[WATCHED_LOG].name);
 }
 
 enum status sqlite_store_tend(struct store *base, instant now, struct error *err)
@@ -91,6 +146,7 @@ enum status sqlite_store_tend(struct store *base, instant now, struct error *err
     struct sqlite_store *store = (struct sqlite_store *)base;
     if (store->failure.status != STATUS_OK)
         return STATUS_OK; /* that was reported */
+    store->folder.modified = store->folder.changed = (struct timespec){ 0 }; /* and by their names, whatever the times say */
     enum status status = sqlite_watch(store, err);
     if (status == STATUS_OK)
         status = sqlite_trail_settle(store, now, err);
