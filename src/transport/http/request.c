@@ -313,7 +313,7 @@ static enum status add_own_headers(struct http_request *request, const struct se
     buffer_init(&attempt, HEADER_BYTES_MAX);
     http_key_append(&key, job);
     buffer_append_int64(&attempt, job->attempts);
-    enum status status = http_request_header(request, SLICE("Idempotency-Key"), buffer_slice(&key), err);
+    enum status status = add_line(request, SLICE("Idempotency-Key"), SLICE(": "), buffer_slice(&key), err); /* safe as it was made */
     if (status == STATUS_OK)
         status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), buffer_slice(&attempt), err);
     if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
