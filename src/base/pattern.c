@@ -45,10 +45,9 @@ static void *scratch_alloc(size_t size, void *context)
     return memory;
 }
 
-static void scratch_free(void *memory, void *context)
+static void scratch_free(void *memory, UNUSED void *context)
 {
     (void)memory; /* the whole scratch space goes with its stack frame */
-    (void)context;
 }
 
 enum status pattern_new(struct slice expression, struct pattern **ret_pattern, struct error *err)

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#define UNUSED __attribute__((unused)) /* a parameter that the signature asks for */
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(format_index, first) __attribute__((format(printf, format_index, first)))
 

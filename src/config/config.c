@@ -299,11 +299,10 @@ static void destination_apply(struct settings *settings, const struct node *node
     *ret_config = draft.config;
 }
 
-void destinations_apply(struct settings *settings, const struct node *node, void *field)
+void destinations_apply(struct settings *settings, const struct node *node, UNUSED void *field)
 {
     struct loading *loading = settings->context;
     struct config *config = settings->root;
-    (void)field;
     if (node->kind != NODE_MAPPING && !node_is_null(node)) {
         problem_add(settings->problems, settings_place(settings, node),
                     "destinations must be names and settings such as { claims: { url: ... } }, not %s",

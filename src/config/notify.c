@@ -118,10 +118,9 @@ static bool is_named_twice(const struct config *config, const struct notify_conf
     return false;
 }
 
-void notify_apply(struct settings *settings, const struct node *node, void *field)
+void notify_apply(struct settings *settings, const struct node *node, UNUSED void *field)
 {
     struct config *config = settings->root;
-    (void)field;
     if (node->kind != NODE_SEQUENCE) {
         if (!node_is_null(node))
             problem_add(settings->problems, settings_place(settings, node),

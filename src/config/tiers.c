@@ -23,10 +23,9 @@ static void tier_apply(struct settings *settings, const struct node *node, struc
     }
 }
 
-void tiers_apply(struct settings *settings, const struct node *node, void *field)
+void tiers_apply(struct settings *settings, const struct node *node, UNUSED void *field)
 {
     struct config *config = settings->root;
-    (void)field;
     if (node->kind != NODE_MAPPING) {
         if (!node_is_null(node))
             problem_add(settings->problems, settings_place(settings, node),

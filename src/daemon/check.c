@@ -121,12 +121,8 @@ static X509 *certificate_read(struct checking *checking, const char *name, const
 }
 
 /* Nobody is there to be asked. */
-static int no_passphrase(char *buffer, int size, int writing, void *context)
+static int no_passphrase(UNUSED char *buffer, UNUSED int size, UNUSED int writing, UNUSED void *context)
 {
-    (void)buffer;
-    (void)size;
-    (void)writing;
-    (void)context;
     return -1;
 }
 

@@ -109,17 +109,14 @@ static void port_wake_at(void *context, instant at)
     event_add(daemon->run_event, &wait);
 }
 
-static int64_t port_ticks_ns(void *context)
+static int64_t port_ticks_ns(UNUSED void *context)
 {
-    (void)context;
     return clock_ticks_ns();
 }
 
-static void on_run(evutil_socket_t fd, short what, void *context)
+static void on_run(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     daemon->run_at = INSTANT_NONE;
     engine_run(daemon->engine);
 }
@@ -180,11 +177,9 @@ static void abort_sends(struct daemon *daemon)
         }
 }
 
-static void on_drain_check(evutil_socket_t fd, short what, void *context)
+static void on_drain_check(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     if (clock_now() >= daemon->drain_until) {
         abort_sends(daemon);
         writer_wait_no_more(daemon->writer);
@@ -193,10 +188,9 @@ static void on_drain_check(evutil_socket_t fd, short what, void *context)
         event_base_loopbreak(daemon->loop);
 }
 
-static void on_terminate(evutil_socket_t fd, short what, void *context)
+static void on_terminate(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)what;
     if (daemon->drain_until != INSTANT_NONE) { /* asked twice: do not wait */
         daemon->drain_until = clock_now();
         return;
@@ -266,14 +260,12 @@ static void tell_unheeded(const struct config *running, const struct config *con
                       FIELD_CSTR("reason", "it is only read at the start; the old one is still used"));
 }
 
-static void on_reload(evutil_socket_t fd, short what, void *context)
+static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct daemon *daemon = context;
     struct config *config;
     struct buffer problems;
     struct error error;
-    (void)fd;
-    (void)what;
     if (!daemon->settings->config_path) {
         log_event(LOG_WARN, "not_reloaded", FIELD_CSTR("reason", "there is no configuration file"));
         return;

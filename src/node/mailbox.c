@@ -125,10 +125,8 @@ struct event_base *loop_new(void)
     return loop;
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *context)
+static void on_wake(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
-    (void)fd;
-    (void)what;
     mailbox_drain(context);
 }
 

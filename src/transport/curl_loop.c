@@ -96,12 +96,10 @@ static void rest_begin(struct curl_loop *loop, struct curl_watch *watch)
  * its socket then and waits to be called before it tries the next, but has nothing left that would call it: so every
  * handle gets a turn soon after a socket went that was never connected.
  */
-static void on_reminder(evutil_socket_t fd, short what, void *context)
+static void on_reminder(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct curl_loop *loop = context;
     int running;
-    (void)fd;
-    (void)what;
     CURL_IGNORE_DEPRECATION(curl_multi_socket_all(loop->multi, &running);) /* no other call runs a handle without a socket */
     collect(loop);
 }
@@ -114,11 +112,9 @@ static void remind_later(struct curl_loop *loop)
 
 /* --- pauses -------------------------------------------------------------------------------------- */
 
-static void on_caught_up(evutil_socket_t fd, short what, void *context)
+static void on_caught_up(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct curl_loop *loop = context;
-    (void)fd;
-    (void)what;
     loop->grace(loop, false);
     on_reminder(-1, 0, loop); /* whose time ran out meanwhile has no timer of its own any more */
 }
@@ -150,12 +146,10 @@ static void on_socket_ready(evutil_socket_t fd, short what, void *context)
     collect(loop);
 }
 
-static int on_multi_socket(CURL *curl, curl_socket_t fd, int what, void *context, void *socket_context)
+static int on_multi_socket(UNUSED CURL *curl, curl_socket_t fd, int what, void *context, UNUSED void *socket_context)
 {
     struct curl_loop *loop = context;
     struct curl_watch *watch = watch_at(loop, fd);
-    (void)curl;
-    (void)socket_context;
     if (!watch)
         return -1;
     watch->idle = what == CURL_POLL_REMOVE;
@@ -281,11 +275,8 @@ static size_t rest_end(struct resting *resting, size_t count, int64_t now_ms)
     return ended;
 }
 
-static curl_socket_t open_nothing(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+static curl_socket_t open_nothing(UNUSED void *context, UNUSED curlsocktype purpose, UNUSED struct curl_sockaddr *address)
 {
-    (void)context;
-    (void)purpose;
-    (void)address;
     return CURL_SOCKET_BAD;
 }
 
@@ -309,13 +300,11 @@ static void sweep(struct curl_loop *loop)
     loop->sweeping = curl_multi_add_handle(loop->multi, loop->sweeper) == CURLM_OK;
 }
 
-static void on_rest(evutil_socket_t fd, short what, void *context)
+static void on_rest(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct curl_loop *loop = context;
     size_t count = count_resting(loop), filled = 0;
     struct resting *resting = count > 0 ? calloc(count, sizeof *resting) : NULL;
-    (void)fd;
-    (void)what;
     for (size_t i = 0; resting && i < loop->watch_count; i++) {
         const struct curl_watch *watch = &loop->watches[i];
         if (watch->idle && watch->saved)
@@ -330,21 +319,18 @@ static void on_rest(evutil_socket_t fd, short what, void *context)
 
 /* --- time --------------------------------------------------------------------------------------- */
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static void on_timer(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct curl_loop *loop = context;
     int running;
-    (void)fd;
-    (void)what;
     notice_pause(loop);
     curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     collect(loop);
 }
 
-static int on_multi_timer(CURLM *multi, long timeout_ms, void *context)
+static int on_multi_timer(UNUSED CURLM *multi, long timeout_ms, void *context)
 {
     struct curl_loop *loop = context;
-    (void)multi;
     loop->due_ms = timeout_ms < 0 ? -1 : monotonic_ms() + timeout_ms;
     if (timeout_ms < 0) {
         event_del(loop->timer);

@@ -52,11 +52,9 @@ static void on_pulse_there(struct message *message)
     mailbox_post(pulse->api->mailbox, &pulse->message, MESSAGE_PULSE, on_pulse_back);
 }
 
-static void on_pulse_due(evutil_socket_t fd, short what, void *context)
+static void on_pulse_due(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct api *api = context;
-    (void)fd;
-    (void)what;
     if (api->settings.on_alive && api_liveness(api) == LIVENESS_FINE)
         api->settings.on_alive(api->settings.context);
     if (api->pulse.out || api->stopping)

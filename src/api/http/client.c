@@ -438,10 +438,9 @@ static void throw_away(struct client *client)
         client_end(client);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *context)
+static void on_readable(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct client *client = context;
-    (void)what;
     if (client->state == CLIENT_LINGER) {
         throw_away(client);
         return;

@@ -118,13 +118,11 @@ static void drop_sent(struct client *client, size_t sent)
         client->out.first->sent += sent;
 }
 
-void client_on_writable(evutil_socket_t fd, short what, void *context)
+void client_on_writable(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct client *client = context;
     struct slice parts[PIECES_AT_ONCE];
     size_t count = 0;
-    (void)fd;
-    (void)what;
     for (struct out_piece *piece = client->out.first; piece && count < PIECES_AT_ONCE; piece = piece->next)
         parts[count++] = (struct slice){ piece->data + piece->sent, piece->len - piece->sent };
     ssize_t sent = send_parts(client, parts, count);

@@ -128,13 +128,11 @@ static void end_late(struct client *client)
     }
 }
 
-static void on_sweep(evutil_socket_t fd, short what, void *context)
+static void on_sweep(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct http_server *server = context;
     struct client *next;
     int64_t now_ms = http_ticks_ms(server);
-    (void)fd;
-    (void)what;
     for (struct client *client = server->door.oldest; client; client = next) {
         next = client->newer;
         if (now_ms >= deadline_of(client))
@@ -226,11 +224,10 @@ static void pause_accepting(struct http_server *server, int number)
         event_del(server->door.knock);
 }
 
-static void on_knock(evutil_socket_t fd, short what, void *context)
+static void on_knock(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct http_server *server = context;
     bool sent_away = false;
-    (void)what;
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         struct sockaddr_storage address = { 0 };
         socklen_t len = sizeof address;
@@ -250,11 +247,9 @@ static void on_knock(evutil_socket_t fd, short what, void *context)
     }
 }
 
-static void on_again(evutil_socket_t fd, short what, void *context)
+static void on_again(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct http_server *server = context;
-    (void)fd;
-    (void)what;
     if (server->door.fd >= 0)
         event_add(server->door.knock, NULL);
 }

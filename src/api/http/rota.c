@@ -18,12 +18,10 @@ static void come_again(struct rota *rota)
     rota->others_had_work = false;
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *context)
+static void on_turn(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct rota *rota = context;
     int64_t until_ns = clock_ticks_ns() + TURN_NS;
-    (void)fd;
-    (void)what;
     for (struct rota_entry *entry; (entry = rota->first) && clock_ticks_ns() < until_ns;) {
         rota_remove(rota, entry);
         entry->run(entry);

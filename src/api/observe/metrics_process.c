@@ -21,10 +21,9 @@ static double seconds_of(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-double metrics_process_cpu(const struct metrics_scene *scene)
+double metrics_process_cpu(UNUSED const struct metrics_scene *scene)
 {
     struct rusage usage;
-    (void)scene;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime) : NAN;
 }
 
@@ -51,25 +50,22 @@ static bool read_stat(struct process_stat *ret)
                           &ret->start, &ret->virtual_bytes, &ret->resident_pages) == 3;
 }
 
-double metrics_process_resident(const struct metrics_scene *scene)
+double metrics_process_resident(UNUSED const struct metrics_scene *scene)
 {
     struct process_stat stat;
-    (void)scene;
     return read_stat(&stat) ? (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE) : NAN;
 }
 
-double metrics_process_virtual(const struct metrics_scene *scene)
+double metrics_process_virtual(UNUSED const struct metrics_scene *scene)
 {
     struct process_stat stat;
-    (void)scene;
     return read_stat(&stat) ? (double)stat.virtual_bytes : NAN;
 }
 
-double metrics_process_start(const struct metrics_scene *scene)
+double metrics_process_start(UNUSED const struct metrics_scene *scene)
 {
     struct process_stat stat;
     struct timespec since_boot, now;
-    (void)scene;
     if (!read_stat(&stat) || clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
         return NAN;
     double boot = (double)now.tv_sec - (double)since_boot.tv_sec + (double)(now.tv_nsec - since_boot.tv_nsec) / 1e9;
@@ -77,11 +73,10 @@ double metrics_process_start(const struct metrics_scene *scene)
     return (double)(int64_t)(start * 100) / 100; /* the system tells it in hundredths */
 }
 
-double metrics_process_fds(const struct metrics_scene *scene)
+double metrics_process_fds(UNUSED const struct metrics_scene *scene)
 {
     int64_t count = 0;
     DIR *folder = opendir("/proc/self/fd");
-    (void)scene;
     if (!folder)
         return NAN;
     for (const struct dirent *entry; (entry = readdir(folder));)
@@ -90,10 +85,9 @@ double metrics_process_fds(const struct metrics_scene *scene)
     return (double)(count - 1); /* without the one that looked */
 }
 
-double metrics_process_max_fds(const struct metrics_scene *scene)
+double metrics_process_max_fds(UNUSED const struct metrics_scene *scene)
 {
     struct rlimit limit;
-    (void)scene;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (double)limit.rlim_cur : NAN;
 }
 

@@ -82,9 +82,8 @@ static double lasted(const struct destination_measures *known, instant now)
     return known->measures.contingency && since != INSTANT_NONE && now > since ? seconds(now - since) : 0;
 }
 
-static double success_ratio(const struct metrics_scene *scene, const struct metrics_destination *of)
+static double success_ratio(UNUSED const struct metrics_scene *scene, const struct metrics_destination *of)
 {
-    (void)scene;
     return ratio(of->counts.completed, of->counts.completed + of->counts.dead);
 }
 
@@ -397,9 +396,8 @@ static void cycle_jobs(const struct exposition *out, const struct metrics_destin
 
 /* ---- of the whole ---- */
 
-static void build(const struct exposition *out, const struct metrics_scene *scene)
+static void build(const struct exposition *out, UNUSED const struct metrics_scene *scene)
 {
-    (void)scene;
     exposition_sample(out, &TEXT("version", INSIST_VERSION), 1, 1);
 }
 

@@ -205,12 +205,10 @@ static void look_after(struct call *call, void *context)
         call_stream_wake(call);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *context)
+static void on_tick(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct api *api = context;
     int64_t transactions = writer_figures(api->settings.writer).transactions;
-    (void)fd;
-    (void)what;
     if (call_streams_visit(api, follow_next, look_after, &transactions) == 0)
         event_del(api->stream_timer);
 }

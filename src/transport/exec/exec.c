@@ -301,27 +301,22 @@ static void read_one(struct run *run, int *descriptor, struct event **event, str
         end_ask(run, "output");
 }
 
-static void on_output(evutil_socket_t fd, short what, void *context)
+static void on_output(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct run *run = context;
-    (void)fd;
-    (void)what;
     read_one(run, &run->process.output, &run->output, &run->said);
 }
 
-static void on_errors(evutil_socket_t fd, short what, void *context)
+static void on_errors(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct run *run = context;
-    (void)fd;
-    (void)what;
     read_one(run, &run->process.errors, &run->errors, &run->complained);
 }
 
 /* A program need not read it: that is no failure, and nobody waits for it. */
-static void on_input(evutil_socket_t fd, short what, void *context)
+static void on_input(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct run *run = context;
-    (void)what;
     ssize_t gone = run->left.len > 0 ? write(fd, run->left.data, run->left.len) : 0;
     if (gone < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -334,11 +329,9 @@ static void on_input(evutil_socket_t fd, short what, void *context)
 }
 
 /* What it had said before it ended is in the pipes. Who holds them open after it is not waited for. */
-static void on_ended(evutil_socket_t fd, short what, void *context)
+static void on_ended(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct run *run = context;
-    (void)fd;
-    (void)what;
     if (!process_reap(&run->process, &run->end, &run->number))
         return;
     event_drop(&run->ended);
@@ -355,11 +348,9 @@ static void on_ended(evutil_socket_t fd, short what, void *context)
     end_judge(run);
 }
 
-static void on_clock(evutil_socket_t fd, short what, void *context)
+static void on_clock(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct run *run = context;
-    (void)fd;
-    (void)what;
     switch (run->ending) {
     case ENDING_NONE:
         end_ask(run, "timeout");
@@ -447,11 +438,9 @@ static enum status run_start(struct run *run, struct error *err)
 }
 
 /* A send that could not begin is still answered from the loop, never from inside start. */
-static void on_unstarted(evutil_socket_t fd, short what, void *context)
+static void on_unstarted(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct exec_transport *exec = context;
-    (void)fd;
-    (void)what;
     while (exec->unstarted) {
         struct run *run = exec->unstarted;
         struct answer answer = { .retry_after_ms = -1 };

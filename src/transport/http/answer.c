@@ -53,17 +53,13 @@ static bool append_word(struct buffer *out, const struct wanted *wanted, struct 
 }
 
 /* XPath errors would go to standard error; a place that cannot be read is one where nothing is found. */
-static void ignore_error(void *context, xmlErrorPtr problem)
+static void ignore_error(UNUSED void *context, UNUSED xmlErrorPtr problem)
 {
-    (void)context;
-    (void)problem;
 }
 
 /* Unknown functions are reported past the context's own handler. */
-static void ignore_text(void *context, const char *format, ...)
+static void ignore_text(UNUSED void *context, UNUSED const char *format, ...)
 {
-    (void)context;
-    (void)format;
 }
 
 /* On a document that has nothing: what is wrong there is wrong everywhere, an unknown prefix too. */

@@ -124,12 +124,9 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
  * address is looked at too. And when a reused connection ends without an answer, libcurl would send the request again on
  * a new one and nobody would know: a job is sent once a send; only a question may be repeated.
  */
-static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
+static int on_connected(void *context, char *remote, UNUSED char *local, UNUSED int remote_port, UNUSED int local_port)
 {
     struct exchange *exchange = context;
-    (void)local;
-    (void)remote_port;
-    (void)local_port;
     if (!may_connect(exchange) && address_text_is_private(remote)) {
         exchange->private_address = true;
         return CURL_PREREQFUNC_ABORT;
@@ -561,11 +558,9 @@ static void set_options(struct exchange *exchange)
 }
 
 /* A send that could not begin is still answered from the loop, never from inside start. */
-static void on_unstarted(evutil_socket_t fd, short what, void *context)
+static void on_unstarted(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct http_transport *http = context;
-    (void)fd;
-    (void)what;
     while (http->unstarted) {
         struct exchange *exchange = http->unstarted;
         struct answer answer = { .retry_after_ms = -1 };

@@ -178,11 +178,9 @@ static void set_options(struct question *question)
 }
 
 /* Those are answered from the loop, never from inside. */
-static void on_unstarted(evutil_socket_t fd, short what, void *context)
+static void on_unstarted(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct prober *prober = context;
-    (void)fd;
-    (void)what;
     for (struct question *question = prober->questions, *next; question; question = next) {
         next = question->next;
         if (question->unset)

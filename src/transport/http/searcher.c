@@ -135,14 +135,13 @@ static void forget_done(struct searcher *searcher, struct search **link)
         searcher->done_end = link;
 }
 
-static void on_done(evutil_socket_t fd, short what, void *context)
+static void on_done(evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct searcher *searcher = context;
     struct search *search;
     uint64_t count;
     ssize_t got = read(fd, &count, sizeof count); /* before taking: what ends later wakes again */
     (void)got;
-    (void)what;
     do { /* one by one: each may take another back */
         pthread_mutex_lock(&searcher->lock);
         search = searcher->done;

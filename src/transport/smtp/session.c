@@ -407,11 +407,9 @@ static void message_begin(struct smtp_session *session)
     pump(session);
 }
 
-static void on_io(evutil_socket_t fd, short what, void *context)
+static void on_io(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct smtp_session *session = context;
-    (void)fd;
-    (void)what;
     if (session->stage == SMTP_IDLE)
         session->gone(session);
     else if (session->begins)
@@ -427,12 +425,10 @@ static bool is_connected(const struct smtp_session *session)
     return connected_us > 0;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static void on_timer(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct smtp_session *session = context;
     int64_t left_ms = (session->deadline_ns - clock_ticks_ns()) / 1000000;
-    (void)fd;
-    (void)what;
     if (session->stage == SMTP_IDLE) {
         session->gone(session);
     } else if (session->unset) {

@@ -296,11 +296,9 @@ static struct delivery *delivery_get(struct smtp_transport *smtp, const struct s
 }
 
 /* A send that could not begin is still answered from the loop, never from inside start. */
-static void on_unstarted(evutil_socket_t fd, short what, void *context)
+static void on_unstarted(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct smtp_transport *smtp = context;
-    (void)fd;
-    (void)what;
     while (smtp->unstarted) {
         struct delivery *delivery = smtp->unstarted;
         struct answer answer = { .retry_after_ms = -1 };
