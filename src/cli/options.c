@@ -1,5 +1,7 @@
 #include "cli/options.h"
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "config/problems.h"
 
 #include <inttypes.h>
@@ -45,6 +47,86 @@ struct reader {
     struct arguments *arguments;
 };
 
+bool part_parse(struct slice text, double *ret_part)
+{
+    bool percent = slice_has_suffix(text, SLICE("%"));
+    double value;
+    if (percent)
+        text.len--;
+    if (!slice_to_double(text, &value))
+        return false;
+    value = percent ? value / 100 : value;
+    if (!(value >= 0 && value <= 1))
+        return false;
+    *ret_part = value;
+    return true;
+}
+
+static int put_count(const char *command, const struct option_row *row, const char *text)
+{
+    int64_t value;
+    if (!slice_to_int64(slice_from(text), &value) || value < row->low || value > row->high)
+        return cli_usage(command, "--%s is a whole number from %" PRId64 " to %" PRId64 ", not \"%s\"", row->name, row->low,
+                         row->high, text);
+    *row->count = value;
+    return EXIT_DONE;
+}
+
+static int put_duration(const char *command, const struct option_row *row, const char *text)
+{
+    struct error error;
+    int64_t ms;
+    if (duration_parse(slice_from(text), &ms, &error) != STATUS_OK)
+        return cli_usage(command, "--%s: %s", row->name, error.text);
+    if (row->high > 0 && (ms < row->low || ms > row->high)) {
+        char low[UNITS_TEXT_BYTES], high[UNITS_TEXT_BYTES];
+        duration_format(row->low, low);
+        duration_format(row->high, high);
+        return cli_usage(command, "--%s is from %s to %s, not \"%s\"", row->name, low, high, text);
+    }
+    *row->duration = ms;
+    return EXIT_DONE;
+}
+
+static int put_time(const char *command, const struct option_row *row, const char *text)
+{
+    struct error err;
+    int64_t delay_ms;
+    if (text[0] == '+') {
+        if (duration_parse(slice_from(text + 1), &delay_ms, &err) != STATUS_OK)
+            return cli_usage(command, "--%s %s: %s", row->name, text, err.text);
+        *row->time = instant_add(clock_now(), delay_ms);
+        return EXIT_DONE;
+    }
+    if (instant_parse(slice_from(text), row->time, &err) != STATUS_OK)
+        return cli_usage(command, "--%s is a time as 2025-01-12T10:51:41Z, or as +5m from now on: %s", row->name, err.text);
+    return EXIT_DONE;
+}
+
+static int put_value(struct reader *reader, const struct option_row *row, const char *text)
+{
+    struct arguments *arguments = reader->arguments;
+    if (row->value)
+        *row->value = text;
+    else if (row->count)
+        return put_count(reader->command, row, text);
+    else if (row->duration)
+        return put_duration(reader->command, row, text);
+    else if (row->time)
+        return put_time(reader->command, row, text);
+    else if (row->part && !part_parse(slice_from(text), row->part))
+        return cli_usage(reader->command, "--%s is a part such as 0.2 or 20%%, not \"%s\"", row->name, text);
+    else if (row->priority && !priority_from_name(slice_from(text), row->priority))
+        return cli_usage(reader->command, "--%s is critical, high or normal, not \"%s\"", row->name, text);
+    if (!row->repeated)
+        return EXIT_DONE;
+    if (arguments->repeated_count == OPTIONS_ARGUMENTS_MAX)
+        return cli_usage(reader->command, "option --%s is given more than %d times", row->name, OPTIONS_ARGUMENTS_MAX);
+    arguments->repeated[arguments->repeated_count].name = row->name;
+    arguments->repeated[arguments->repeated_count++].value = text;
+    return EXIT_DONE;
+}
+
 /* The value behind the option, or the next argument. */
 static int take_value(struct reader *reader, const struct option_row *row, const char *attached)
 {
@@ -56,17 +138,7 @@ static int take_value(struct reader *reader, const struct option_row *row, const
     }
     if (!attached && reader->next == reader->argc)
         return cli_usage(reader->command, "option --%s needs a value", row->name);
-    const char *value = attached ? attached : reader->argv[reader->next++];
-    if (row->value) {
-        *row->value = value;
-        return EXIT_DONE;
-    }
-    struct arguments *arguments = reader->arguments;
-    if (arguments->repeated_count == OPTIONS_ARGUMENTS_MAX)
-        return cli_usage(reader->command, "option --%s is given more than %d times", row->name, OPTIONS_ARGUMENTS_MAX);
-    arguments->repeated[arguments->repeated_count].name = row->name;
-    arguments->repeated[arguments->repeated_count++].value = value;
-    return EXIT_DONE;
+    return put_value(reader, row, attached ? attached : reader->argv[reader->next++]);
 }
 
 static int read_long(struct reader *reader, const char *text)
@@ -112,9 +184,12 @@ int options_read(struct cli *cli, const char *command, const struct option_row *
 {
     /* The last row is known only before the command. */
     const struct option_row globals[] = {
-        { "server", '\0', &cli->server, NULL }, { "token", '\0', &cli->token, NULL }, { "output", 'o', &cli->output, NULL },
-        { "help", 'h', NULL, &cli->help },      { command ? NULL : "version", 'V', NULL, &cli->version },
-        { NULL, '\0', NULL, NULL },
+        { "server", '\0', .value = &cli->server },
+        { "token", '\0', .value = &cli->token },
+        { "output", 'o', .value = &cli->output },
+        { "help", 'h', .flag = &cli->help },
+        { command ? NULL : "version", 'V', .flag = &cli->version },
+        { 0 },
     };
     struct reader reader = { command, rows, globals, argc, argv, 1, &cli->arguments };
     bool ended = false;
@@ -171,16 +246,4 @@ bool arguments_list_only(struct cli *cli)
         return true;
     cli->code = cli_usage(cli->command->name, "unexpected argument \"%s\"", cli->arguments.items[0]);
     return false;
-}
-
-int option_count(const char *command, const char *name, const char *text, int64_t low, int64_t high, int64_t *ret_value)
-{
-    int64_t value;
-    if (!text)
-        return EXIT_DONE;
-    if (!slice_to_int64(slice_from(text), &value) || value < low || value > high)
-        return cli_usage(command, "--%s is a whole number from %" PRId64 " to %" PRId64 ", not \"%s\"", name, low, high,
-                         text);
-    *ret_value = value;
-    return EXIT_DONE;
 }

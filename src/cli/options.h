@@ -7,13 +7,23 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include "base/instant.h"
 #include "cli/cli.h"
+#include "core/decision/job.h"
 
+/* One of the pointers says what the option takes and where it goes; without the option nothing is written there. */
 struct option_row {
-    const char *name;   /* without the dashes; NULL ends a table */
-    char letter;        /* '\0': none */
-    const char **value; /* takes a value, stored here; or */
-    bool *flag;         /* takes none and is set here; or, with neither, it takes a value and may be repeated */
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* '\0': none */
+    const char **value;
+    bool *flag;        /* takes no value */
+    int64_t *count;    /* a whole number, from `low` to `high` */
+    int64_t *duration; /* in milliseconds; likewise where `high` is above 0 */
+    double *part;      /* 0.2 or 20% */
+    instant *time;     /* 2025-01-12T10:51:41Z, or +5m from now on */
+    enum priority *priority;
+    bool repeated; /* may be given several times, and is among the arguments */
+    int64_t low, high;
 };
 
 /*
@@ -35,7 +45,7 @@ const char *arguments_action(const struct cli *cli);
 /* For one that can do nothing else. False: the command is done, with cli->code. */
 bool arguments_list_only(struct cli *cli) MUST_CHECK;
 
-/* Numbers in options: EXIT_DONE, or EXIT_USAGE after its message. A NULL text leaves the value alone. */
-int option_count(const char *command, const char *name, const char *text, int64_t low, int64_t high, int64_t *ret_value);
+/* "0.2" or "20%"; a row's `part` is read so. */
+bool part_parse(struct slice text, double *ret_part) MUST_CHECK;
 
 #endif

@@ -41,7 +41,7 @@ static void append_json(const struct library *libraries, size_t count, struct bu
 int command_version(struct cli *cli)
 {
     bool verbose = false;
-    const struct option_row rows[] = { { "verbose", 'v', NULL, &verbose }, { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "verbose", 'v', .flag = &verbose }, { 0 } };
     if (!command_options(cli, rows, 0))
         return cli->code;
 

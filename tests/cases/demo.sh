@@ -8,7 +8,7 @@ export TMPDIR
 ask demo --for 1s
 check "too short" ended 2 'insist: --for is at least 4s'
 ask demo --for soon
-check "no time" ended 2 'insist: --for soon: '
+check "no time" ended 2 'insist: --for: "soon"'
 ask demo --for 8s
 check "it plays to its end" ended 0 'the daemon at http://127.0.0.1:' 'export INSIST_SERVER=' 'OUTAGE' 'RECOVERY' ' dead' 'the daemon has ended'
 check "its outage is a contingency, from which it comes back" ended 0 'orders is in mode contingency' 'orders is in mode recovering'

@@ -355,9 +355,9 @@ int command_audit(struct cli *cli)
 {
     const char *config = NULL;
     struct audit audit = { .cli = cli };
-    const struct option_row rows[] = { { "config", 'c', &config, NULL },   { "expect", '\0', NULL, NULL },
-                                       { "file", '\0', &audit.file, NULL }, { "out", '\0', &audit.out, NULL },
-                                       { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "config", 'c', .value = &config },   { "expect", '\0', .repeated = true },
+                                       { "file", '\0', .value = &audit.file }, { "out", '\0', .value = &audit.out },
+                                       { 0 } };
     if (!command_options(cli, rows, 1))
         return cli->code;
     const char *action = cli->arguments.count > 0 ? cli->arguments.items[0] : "";

@@ -11,9 +11,9 @@ enum { ROWS_DEFAULT_MAX = 20, ROWS_MAX = 10000 };
 struct waits {
     const struct retry_policy *retry;
     enum priority priority;
-    uint64_t seed;
+    int64_t seed;
     struct slice id; /* empty: no column of its own */
-    int64_t count;
+    int64_t count; /* 0: as many as the policy has, up to ROWS_DEFAULT_MAX */
 };
 
 /* One row: a retry, and the waits up to and with it. */
@@ -28,7 +28,7 @@ static void wait_next(const struct waits *waits, struct wait *wait)
     wait->base_ms = backoff_nominal_ms(waits->retry, wait->retry, waits->priority);
     wait->low_ms = range.low_ms;
     wait->high_ms = range.high_ms;
-    wait->drawn_ms = backoff_ms(waits->retry, waits->seed, waits->id, wait->retry, waits->priority);
+    wait->drawn_ms = backoff_ms(waits->retry, (uint64_t)waits->seed, waits->id, wait->retry, waits->priority);
     wait->low_sum_ms += range.low_ms;
     wait->high_sum_ms += range.high_ms;
 }
@@ -88,36 +88,23 @@ static void append_json(const struct waits *waits, struct buffer *out)
     buffer_append_byte(out, '\n');
 }
 
-struct backoff_options {
-    const char *policy, *config, *retries, *id, *priority, *seed;
-};
-
-static int print_waits(const struct cli *cli, const struct backoff_options *options, struct policy_set *policies)
+static int print_waits(const struct cli *cli, struct waits *waits, const char *name, struct policy_set *policies)
 {
     const struct policy *policy;
-    struct waits waits = { .priority = PRIORITY_NORMAL, .id = slice_from(options->id) };
-    int64_t seed = 0;
-    int code = policies_find(policies, "backoff", options->policy, &policy);
+    int code = policies_find(policies, "backoff", name, &policy);
     if (code != EXIT_DONE)
         return code;
-    waits.retry = &policy->retry;
-    waits.count = waits.retry->retries_max < ROWS_DEFAULT_MAX ? waits.retry->retries_max : ROWS_DEFAULT_MAX;
-    if (options->priority && !priority_from_name(slice_from(options->priority), &waits.priority))
-        return cli_usage("backoff", "--priority is critical, high or normal, not \"%s\"", options->priority);
-    if (options->id && policy_id_problem(policy, waits.id))
-        return cli_usage("backoff", "--id: %s", policy_id_problem(policy, waits.id));
-    code = option_count("backoff", "retries", options->retries, 1, ROWS_MAX, &waits.count);
-    if (code == EXIT_DONE)
-        code = option_count("backoff", "seed", options->seed, 0, INT64_MAX, &seed);
-    if (code != EXIT_DONE)
-        return code;
-    waits.seed = (uint64_t)seed;
+    if (waits->id.data && policy_id_problem(policy, waits->id))
+        return cli_usage("backoff", "--id: %s", policy_id_problem(policy, waits->id));
+    waits->retry = &policy->retry;
+    if (waits->count == 0)
+        waits->count = policy->retry.retries_max < ROWS_DEFAULT_MAX ? policy->retry.retries_max : ROWS_DEFAULT_MAX;
     struct buffer out;
     buffer_init(&out, CLI_OUTPUT_BYTES_MAX);
     if (cli->json)
-        append_json(&waits, &out);
+        append_json(waits, &out);
     else
-        append_table(cli, &waits, &out);
+        append_table(cli, waits, &out);
     code = cli_print(&out, EXIT_DONE);
     buffer_release(&out);
     return code;
@@ -125,20 +112,26 @@ static int print_waits(const struct cli *cli, const struct backoff_options *opti
 
 int command_backoff(struct cli *cli)
 {
-    struct backoff_options options = { 0 };
+    const char *policy = NULL, *config = NULL, *id = NULL;
+    struct waits waits = { .priority = PRIORITY_NORMAL };
     const struct option_row rows[] = {
-        { "policy", 'p', &options.policy, NULL },   { "config", 'c', &options.config, NULL },
-        { "retries", 'n', &options.retries, NULL }, { "id", '\0', &options.id, NULL },
-        { "priority", '\0', &options.priority, NULL }, { "seed", '\0', &options.seed, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "policy", 'p', .value = &policy },
+        { "config", 'c', .value = &config },
+        { "retries", 'n', .count = &waits.count, .low = 1, .high = ROWS_MAX },
+        { "id", '\0', .value = &id },
+        { "priority", '\0', .priority = &waits.priority },
+        { "seed", '\0', .count = &waits.seed, .low = 0, .high = INT64_MAX },
+        { 0 },
     };
     struct policy_set policies;
     if (!command_options(cli, rows, 0))
         return cli->code;
-    int code = policies_open(options.config, &policies);
+    int code = policies_open(config, &policies);
     if (code != EXIT_DONE)
         return code;
-    code = print_waits(cli, &options, &policies);
+    if (id)
+        waits.id = slice_from(id);
+    code = print_waits(cli, &waits, policy, &policies);
     policy_set_release(&policies);
     return code;
 }

@@ -57,7 +57,7 @@ int command_backup(struct cli *cli)
     const char *path = NULL;
     struct config *config = NULL;
     struct store *store = NULL;
-    const struct option_row rows[] = { { "config", 'c', &path, NULL }, { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "config", 'c', .value = &path }, { 0 } };
     if (!command_options(cli, rows, 1))
         return cli->code;
     if (cli->arguments.count == 0)

@@ -123,9 +123,9 @@ int command_check(struct cli *cli)
     const char *path = NULL;
     bool reference = false;
     const struct option_row rows[] = {
-        { "config", 'c', &path, NULL },
-        { "reference", '\0', NULL, &reference },
-        { NULL, '\0', NULL, NULL },
+        { "config", 'c', .value = &path },
+        { "reference", '\0', .flag = &reference },
+        { 0 },
     };
     int code = EXIT_DONE;
     if (!command_options(cli, rows, 1))

@@ -63,11 +63,11 @@ int command_classify(struct cli *cli)
     const char *policy_name = NULL, *config = NULL, *code_text = NULL;
     bool documents = false;
     const struct option_row rows[] = {
-        { "documents", '\0', NULL, &documents },
-        { "policy", 'p', &policy_name, NULL },
-        { "config", 'c', &config, NULL },
-        { "code", '\0', &code_text, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "documents", '\0', .flag = &documents },
+        { "policy", 'p', .value = &policy_name },
+        { "config", 'c', .value = &config },
+        { "code", '\0', .value = &code_text },
+        { 0 },
     };
     struct policy_set policies;
     if (!command_options(cli, rows, 1))

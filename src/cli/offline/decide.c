@@ -108,7 +108,9 @@ static int decide_batch(const struct policy *policy, struct policy_set *policies
 
 struct decide_options {
     const char *policy, *config, *id, *error, *code, *retry_count;
-    const char *now, *last, *first, *deadline, *priority, *retry_after, *seed;
+    const char *now, *last, *first, *deadline;
+    enum priority priority;       /* PRIORITY_COUNT: not given */
+    int64_t retry_after_ms, seed; /* negative: likewise */
     bool batch, in_doubt, doubted;
 };
 
@@ -142,20 +144,6 @@ static int read_times(const struct decide_options *options, const struct policy 
     return code == EXIT_DONE ? read_time(policy, "deadline", options->deadline, &request->deadline, out) : code;
 }
 
-static int read_rest(const struct decide_options *options, struct decide_request *request)
-{
-    struct error err;
-    int64_t seed = 0;
-    if (options->priority && !priority_from_name(slice_from(options->priority), &request->priority))
-        return cli_usage("decide", "--priority is critical, high or normal, not \"%s\"", options->priority);
-    if (options->retry_after &&
-        duration_parse(slice_from(options->retry_after), &request->retry_after_ms, &err) != STATUS_OK)
-        return cli_usage("decide", "--retry-after: %s", err.text);
-    int code = option_count("decide", "seed", options->seed, 0, INT64_MAX, &seed);
-    request->seed = (uint64_t)seed;
-    return code;
-}
-
 static int exit_code(const struct json_answer *answer)
 {
     if (answer->problem != QUESTION_OK)
@@ -177,8 +165,9 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
         .text = slice_from(options->error),
         .outcome = options->in_doubt ? OUTCOME_IN_DOUBT : OUTCOME_NONE,
         .doubted = options->doubted,
-        .priority = PRIORITY_NORMAL,
-        .retry_after_ms = -1,
+        .priority = options->priority != PRIORITY_COUNT ? options->priority : PRIORITY_NORMAL,
+        .retry_after_ms = options->retry_after_ms,
+        .seed = options->seed > 0 ? (uint64_t)options->seed : 0,
         .now = clock_now(),
         .first_at = INSTANT_NONE,
         .deadline = INSTANT_NONE,
@@ -190,8 +179,6 @@ static int decide_one(const struct decide_options *options, struct policy_set *p
     if (options->retry_count && !slice_to_int64(slice_from(options->retry_count), &request.retry_count))
         return refuse(QUESTION_INVALID_RETRY_COUNT, "--retry-count must be a whole number from 0", out);
     int code = read_times(options, policy, &request, out);
-    if (code == EXIT_DONE)
-        code = read_rest(options, &request);
     if (code == EXIT_DONE && options->error && strcmp(options->error, "-") == 0) {
         code = input_read("-", CLI_STDIN_BYTES_MAX, error);
         request.text = buffer_slice(error);
@@ -214,8 +201,8 @@ static int decide_stream(const struct decide_options *options, struct policy_set
     instant now = INSTANT_NONE;
     int code = read_time(policy, "now", options->now, &now, out);
     if (options->id || options->error || options->code || options->retry_count || options->last || options->first ||
-        options->deadline || options->priority || options->retry_after || options->seed || options->in_doubt ||
-        options->doubted)
+        options->deadline || options->priority != PRIORITY_COUNT || options->retry_after_ms >= 0 || options->seed >= 0 ||
+        options->in_doubt || options->doubted)
         return cli_usage("decide", "with --batch each line has its own question; only --policy, --now and -c go with it");
     if (code == EXIT_DONE && options->policy)
         code = policies_find(policies, "decide", options->policy, &policy);
@@ -224,25 +211,25 @@ static int decide_stream(const struct decide_options *options, struct policy_set
 
 int command_decide(struct cli *cli)
 {
-    struct decide_options options = { 0 };
+    struct decide_options options = { .priority = PRIORITY_COUNT, .retry_after_ms = -1, .seed = -1 };
     const struct option_row rows[] = {
-        { "policy", 'p', &options.policy, NULL },
-        { "config", 'c', &options.config, NULL },
-        { "id", '\0', &options.id, NULL },
-        { "error", 'e', &options.error, NULL },
-        { "code", '\0', &options.code, NULL },
-        { "retry-count", 'n', &options.retry_count, NULL },
-        { "now", '\0', &options.now, NULL },
-        { "last", '\0', &options.last, NULL },
-        { "first", '\0', &options.first, NULL },
-        { "deadline", '\0', &options.deadline, NULL },
-        { "priority", '\0', &options.priority, NULL },
-        { "retry-after", '\0', &options.retry_after, NULL },
-        { "seed", '\0', &options.seed, NULL },
-        { "in-doubt", '\0', NULL, &options.in_doubt },
-        { "doubted", '\0', NULL, &options.doubted },
-        { "batch", 'b', NULL, &options.batch },
-        { NULL, '\0', NULL, NULL },
+        { "policy", 'p', .value = &options.policy },
+        { "config", 'c', .value = &options.config },
+        { "id", '\0', .value = &options.id },
+        { "error", 'e', .value = &options.error },
+        { "code", '\0', .value = &options.code },
+        { "retry-count", 'n', .value = &options.retry_count },
+        { "now", '\0', .value = &options.now },
+        { "last", '\0', .value = &options.last },
+        { "first", '\0', .value = &options.first },
+        { "deadline", '\0', .value = &options.deadline },
+        { "priority", '\0', .priority = &options.priority },
+        { "retry-after", '\0', .duration = &options.retry_after_ms },
+        { "seed", '\0', .count = &options.seed, .low = 0, .high = INT64_MAX },
+        { "in-doubt", '\0', .flag = &options.in_doubt },
+        { "doubted", '\0', .flag = &options.doubted },
+        { "batch", 'b', .flag = &options.batch },
+        { 0 },
     };
     struct policy_set policies;
     if (!command_options(cli, rows, 0))

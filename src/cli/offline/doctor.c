@@ -190,9 +190,9 @@ int command_doctor(struct cli *cli)
     const char *path = NULL;
     bool network = false;
     const struct option_row rows[] = {
-        { "config", 'c', &path, NULL },
-        { "network", '\0', NULL, &network },
-        { NULL, '\0', NULL, NULL },
+        { "config", 'c', .value = &path },
+        { "network", '\0', .flag = &network },
+        { 0 },
     };
     if (!command_options(cli, rows, 0))
         return cli->code;

@@ -16,11 +16,10 @@ struct trial {
 };
 
 /* As the daemon's transports do it: through a proxy the address is the proxy's, which the operator chose. */
-static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+static curl_socket_t on_open_socket(void *context, UNUSED curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct trial *trial = context;
     bool any = trial->destination->allow_private || trial->destination->proxy;
-    (void)purpose;
     if (!any && address_is_private(&address->addr)) {
         trial->refused = true;
         return CURL_SOCKET_BAD;

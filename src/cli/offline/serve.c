@@ -49,10 +49,10 @@ int command_serve(struct cli *cli)
     const char *level = NULL;
     bool init = false;
     const struct option_row rows[] = {
-        { "config", 'c', &path, NULL },
-        { "log-level", '\0', &level, NULL },
-        { "init", '\0', NULL, &init },
-        { NULL, '\0', NULL, NULL },
+        { "config", 'c', .value = &path },
+        { "log-level", '\0', .value = &level },
+        { "init", '\0', .flag = &init },
+        { 0 },
     };
     if (!command_options(cli, rows, 0))
         return cli->code;

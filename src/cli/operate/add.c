@@ -245,8 +245,9 @@ static int add_batch(const struct cli *cli, const char *destination, const char 
 
 /* What was typed. */
 struct wish {
-    const char *destination, *id, *tenant, *priority, *run_at, *deadline, *content_type, *correlation_id, *metadata, *data;
-    instant run_at_time, deadline_time;
+    const char *destination, *id, *tenant, *content_type, *correlation_id, *metadata, *data;
+    enum priority priority; /* PRIORITY_COUNT: not given */
+    instant run_at, deadline;
 };
 
 static int check_metadata(const char *metadata)
@@ -260,17 +261,6 @@ static int check_metadata(const char *metadata)
     if (!value)
         return cli_usage("add", "--metadata is not JSON: %s", problem.text);
     return object ? EXIT_DONE : cli_usage("add", "--metadata is a JSON object, as {\"order\": 7}");
-}
-
-static int check_wish(struct wish *wish)
-{
-    enum priority priority;
-    if (wish->priority && !priority_from_name(slice_from(wish->priority), &priority))
-        return cli_usage("add", "--priority is critical, high or normal, not \"%s\"", wish->priority);
-    int code = input_time("add", "run-at", wish->run_at, &wish->run_at_time);
-    if (code == EXIT_DONE)
-        code = input_time("add", "deadline", wish->deadline, &wish->deadline_time);
-    return code == EXIT_DONE ? check_metadata(wish->metadata) : code;
 }
 
 /* 'Name: value' of every --header, as one object. */
@@ -314,11 +304,12 @@ static int append_job(struct buffer *out, const struct wish *wish, const struct 
     json_member_text(&json, "destination", wish->destination);
     append_given(&json, "id", wish->id);
     append_given(&json, "tenant", wish->tenant);
-    append_given(&json, "priority", wish->priority);
+    if (wish->priority != PRIORITY_COUNT)
+        json_member_text(&json, "priority", priority_name(wish->priority));
     append_given(&json, "content_type", wish->content_type);
     append_given(&json, "correlation_id", wish->correlation_id);
-    json_member_instant(&json, "run_at", wish->run_at_time);
-    json_member_instant(&json, "deadline", wish->deadline_time);
+    json_member_instant(&json, "run_at", wish->run_at);
+    json_member_instant(&json, "deadline", wish->deadline);
     if (wish->metadata) {
         json_name(&json, "metadata");
         json_put_raw(&json, slice_trim(slice_from(wish->metadata)));
@@ -329,9 +320,8 @@ static int append_job(struct buffer *out, const struct wish *wish, const struct 
     return code;
 }
 
-static int show_id(const struct cli *cli, json_t *answer, struct buffer *out)
+static int show_id(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
 {
-    (void)cli;
     const json_t *id = json_object_get(answer, "id");
     if (!json_is_string(id))
         return cli_fail(EXIT_FAILED, "the daemon's answer has no id; is it of another version?");
@@ -341,12 +331,12 @@ static int show_id(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int add(const struct cli *cli, struct wish *wish, const struct arguments *arguments)
+static int add(const struct cli *cli, const struct wish *wish, const struct arguments *arguments)
 {
     struct buffer payload, body;
     buffer_init(&payload, INPUT_BYTES_MAX);
     buffer_init(&body, CLI_OUTPUT_BYTES_MAX);
-    int code = check_wish(wish);
+    int code = check_metadata(wish->metadata);
     if (code == EXIT_DONE && wish->data)
         buffer_append_text(&payload, wish->data);
     else if (code == EXIT_DONE)
@@ -369,8 +359,9 @@ static int add(const struct cli *cli, struct wish *wish, const struct arguments 
 
 static int run_batch(const struct cli *cli, const struct wish *wish, const struct arguments *arguments)
 {
-    if (wish->id || wish->tenant || wish->priority || wish->run_at || wish->deadline || wish->content_type ||
-        wish->correlation_id || wish->metadata || wish->data || arguments->repeated_count > 0)
+    if (wish->id || wish->tenant || wish->priority != PRIORITY_COUNT || wish->run_at != INSTANT_NONE ||
+        wish->deadline != INSTANT_NONE || wish->content_type || wish->correlation_id || wish->metadata || wish->data ||
+        arguments->repeated_count > 0)
         return cli_usage("add", "with --batch each line has its own members; of the options only --output goes with it");
     return add_batch(cli, arguments->count > 0 ? arguments->items[0] : NULL,
                      arguments->count > 1 ? arguments->items[1] : "-");
@@ -378,21 +369,21 @@ static int run_batch(const struct cli *cli, const struct wish *wish, const struc
 
 int command_add(struct cli *cli)
 {
-    struct wish wish = { 0 };
+    struct wish wish = { .priority = PRIORITY_COUNT, .run_at = INSTANT_NONE, .deadline = INSTANT_NONE };
     bool batch = false;
     const struct option_row rows[] = {
-        { "id", '\0', &wish.id, NULL },
-        { "tenant", 't', &wish.tenant, NULL },
-        { "priority", 'p', &wish.priority, NULL },
-        { "run-at", '\0', &wish.run_at, NULL },
-        { "deadline", '\0', &wish.deadline, NULL },
-        { "content-type", '\0', &wish.content_type, NULL },
-        { "header", 'H', NULL, NULL },
-        { "correlation-id", '\0', &wish.correlation_id, NULL },
-        { "metadata", '\0', &wish.metadata, NULL },
-        { "data", 'd', &wish.data, NULL },
-        { "batch", 'b', NULL, &batch },
-        { NULL, '\0', NULL, NULL },
+        { "id", '\0', .value = &wish.id },
+        { "tenant", 't', .value = &wish.tenant },
+        { "priority", 'p', .priority = &wish.priority },
+        { "run-at", '\0', .time = &wish.run_at },
+        { "deadline", '\0', .time = &wish.deadline },
+        { "content-type", '\0', .value = &wish.content_type },
+        { "header", 'H', .repeated = true },
+        { "correlation-id", '\0', .value = &wish.correlation_id },
+        { "metadata", '\0', .value = &wish.metadata },
+        { "data", 'd', .value = &wish.data },
+        { "batch", 'b', .flag = &batch },
+        { 0 },
     };
     if (!command_options(cli, rows, 2))
         return cli->code;

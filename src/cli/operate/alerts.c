@@ -39,13 +39,13 @@ int command_alerts(struct cli *cli)
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "state", 's', &state, NULL },
-        { "destination", 'd', &destination, NULL },
-        { "severity", '\0', &severity, NULL },
-        { "alert", '\0', &name, NULL },
-        { "note", '\0', &note, NULL },
+        { "state", 's', .value = &state },
+        { "destination", 'd', .value = &destination },
+        { "severity", '\0', .value = &severity },
+        { "alert", '\0', .value = &name },
+        { "note", '\0', .value = &note },
         PAGES_OPTIONS(pages),
-        { NULL, '\0', NULL, NULL },
+        { 0 },
     };
     if (!command_options(cli, rows, 2))
         return cli->code;

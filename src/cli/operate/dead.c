@@ -44,13 +44,13 @@ int command_dead(struct cli *cli)
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "destination", 'd', &destination, NULL },
-        { "tenant", 't', &tenant, NULL },
-        { "code", '\0', &code_wanted, NULL },
-        { "by", '\0', &by, NULL },
-        { "out", '\0', &out, NULL },
+        { "destination", 'd', .value = &destination },
+        { "tenant", 't', .value = &tenant },
+        { "code", '\0', .value = &code_wanted },
+        { "by", '\0', .value = &by },
+        { "out", '\0', .value = &out },
         PAGES_OPTIONS(pages),
-        { NULL, '\0', NULL, NULL },
+        { 0 },
     };
     if (!command_options(cli, rows, 1))
         return cli->code;

@@ -191,10 +191,10 @@ int command_dest(struct cli *cli)
     const char *reason = NULL, *tenant = NULL;
     bool leave = false;
     const struct option_row rows[] = {
-        { "reason", '\0', &reason, NULL },
-        { "tenant", 't', &tenant, NULL },
-        { "leave", '\0', NULL, &leave },
-        { NULL, '\0', NULL, NULL },
+        { "reason", '\0', .value = &reason },
+        { "tenant", 't', .value = &tenant },
+        { "leave", '\0', .flag = &leave },
+        { 0 },
     };
     if (!command_options(cli, rows, 2))
         return cli->code;

@@ -77,9 +77,8 @@ static int show_list(const struct cli *cli, json_t *answer, struct buffer *out)
     return EXIT_DONE;
 }
 
-static int show_forgotten(const struct cli *cli, json_t *answer, struct buffer *out)
+static int show_forgotten(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
 {
-    (void)cli;
     show_value(json_object_get(answer, "fingerprint"), SHOW_TEXT, out);
     buffer_append_text(out, ": forgotten\n");
     return EXIT_DONE;
@@ -87,13 +86,13 @@ static int show_forgotten(const struct cli *cli, json_t *answer, struct buffer *
 
 int command_errors(struct cli *cli)
 {
-    const char *destination = NULL, *limit = NULL;
+    const char *destination = NULL;
+    int64_t limit = 0;
     const struct option_row rows[] = {
-        { "destination", 'd', &destination, NULL },
-        { "limit", 'n', &limit, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "destination", 'd', .value = &destination },
+        { "limit", 'n', .count = &limit, .low = 1, .high = CLIENT_PAGE_MAX },
+        { 0 },
     };
-    int64_t wanted = 0;
     if (!command_options(cli, rows, 2))
         return cli->code;
     const char *what = arguments_action(cli);
@@ -104,17 +103,15 @@ int command_errors(struct cli *cli)
         return cli_usage("errors", "unexpected argument \"%s\"", cli->arguments.items[1]);
     if (forgets && cli->arguments.count < 2)
         return cli_usage("errors", "name the fingerprint");
-    if (forgets && limit)
+    if (forgets && limit > 0)
         return cli_usage("errors", "--limit goes with the list");
-    int code = option_count("errors", "limit", limit, 1, CLIENT_PAGE_MAX, &wanted);
-    if (code != EXIT_DONE)
-        return code;
     struct url url;
     url_init(&url, "/v1/errors");
     if (forgets)
         url_segment(&url, cli->arguments.items[1]);
     url_query(&url, "destination", destination);
-    url_query(&url, "limit", limit);
+    if (limit > 0)
+        url_number(&url, "limit", limit);
     return client_show(cli, &(struct request){ .method = forgets ? "DELETE" : "GET", .url = &url },
                        forgets ? show_forgotten : show_list);
 }

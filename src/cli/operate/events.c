@@ -80,12 +80,10 @@ static bool take_bytes(void *context, struct slice bytes)
 static enum status read_stream(struct reading *reading, struct reply *ret_reply, struct error *err)
 {
     struct url url;
-    char after[24] = "";
     const struct follow *follow = reading->follow;
-    if (follow->after >= 0)
-        snprintf(after, sizeof after, "%" PRId64, follow->after);
     url_init(&url, "/v1/events/stream");
-    url_query(&url, "after", after);
+    if (follow->after >= 0)
+        url_number(&url, "after", follow->after);
     url_query(&url, "job", follow->job);
     url_query(&url, "tenant", follow->tenant);
     const struct request request = { .method = "GET", .url = &url, .take = take_bytes, .context = reading };
@@ -173,12 +171,9 @@ static int ask(struct events *events, int64_t after, int64_t limit, bool filtere
                json_t **ret_page)
 {
     struct url url;
-    char number[24], count[24];
-    snprintf(number, sizeof number, "%" PRId64, after);
-    snprintf(count, sizeof count, "%" PRId64, limit);
     url_init(&url, "/v1/events");
-    url_query(&url, "after", number);
-    url_query(&url, "limit", count);
+    url_number(&url, "after", after);
+    url_number(&url, "limit", limit);
     if (filtered) {
         url_query(&url, "job", events->job);
         url_query(&url, "tenant", events->tenant);
@@ -380,26 +375,23 @@ static int begin(struct events *events, int64_t limit)
 int command_events(struct cli *cli)
 {
     struct events events = { .cli = cli, .after = -1 };
-    const char *after = NULL, *limit_text = NULL;
+    int64_t limit = 0;
     const struct option_row rows[] = {
-        { "after", '\0', &after, NULL },         { "job", 'j', &events.job, NULL },
-        { "tenant", 't', &events.tenant, NULL }, { "limit", 'n', &limit_text, NULL },
-        { "follow", 'f', NULL, &events.follow }, { NULL, '\0', NULL, NULL },
+        { "after", '\0', .count = &events.after, .low = 0, .high = INT64_MAX },
+        { "job", 'j', .value = &events.job },
+        { "tenant", 't', .value = &events.tenant },
+        { "limit", 'n', .count = &limit, .low = 1, .high = NUMBER_MAX },
+        { "follow", 'f', .flag = &events.follow },
+        { 0 },
     };
-    int64_t limit = LIMIT_DEFAULT;
     if (!command_options(cli, rows, 0))
         return cli->code;
-    int code = option_count("events", "after", after, 0, INT64_MAX, &events.after);
-    if (code == EXIT_DONE)
-        code = option_count("events", "limit", limit_text, 1, NUMBER_MAX, &limit);
-    if (code != EXIT_DONE)
-        return code;
-    events.left = events.follow && !limit_text ? -1 : limit;
+    events.left = limit > 0 ? limit : events.follow ? -1 : LIMIT_DEFAULT;
     buffer_init(&events.out, CLI_OUTPUT_BYTES_MAX);
     show_table_init(&events.table, events.columns, columns, COLUMN_COUNT);
-    code = client_open(cli, &events.client);
+    int code = client_open(cli, &events.client);
     if (code == EXIT_DONE)
-        code = begin(&events, limit);
+        code = begin(&events, limit > 0 ? limit : LIMIT_DEFAULT);
     if (code == EXIT_DONE)
         code = walk(&events);
     client_close(&events.client);

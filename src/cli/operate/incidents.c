@@ -89,9 +89,8 @@ static int report(const struct cli *cli, const char *id, const char *path)
 
 /* ---- what was learned ---- */
 
-static int show_noted(const struct cli *cli, json_t *answer, struct buffer *out)
+static int show_noted(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
 {
-    (void)cli;
     append_text(answer, "id", out);
     buffer_append_text(out, member_text(answer, "lessons_learned") ? ": noted\n" : ": the note is taken away\n");
     return EXIT_DONE;
@@ -149,10 +148,10 @@ int command_incidents(struct cli *cli)
     struct pages pages = { .path = "/v1/incidents", .member = "incidents", .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "destination", 'd', &destination, NULL },
-        { "out", '\0', &out, NULL },
+        { "destination", 'd', .value = &destination },
+        { "out", '\0', .value = &out },
         PAGES_OPTIONS(pages),
-        { NULL, '\0', NULL, NULL },
+        { 0 },
     };
     if (!command_options(cli, rows, 3))
         return cli->code;

@@ -87,9 +87,8 @@ static int append_decoded(struct slice text, struct buffer *out)
 }
 
 /* The payload's bytes and nothing else, so that they can go to a file. */
-static int show_payload(const struct cli *cli, json_t *job, struct buffer *out)
+static int show_payload(UNUSED const struct cli *cli, json_t *job, struct buffer *out)
 {
-    (void)cli;
     const json_t *text = json_object_get(job, "payload");
     const json_t *encoded = json_object_get(job, "payload_base64");
     if (json_is_string(encoded))
@@ -156,9 +155,9 @@ int command_job(struct cli *cli)
 {
     struct action action = { .method = "GET" };
     const struct option_row rows[] = {
-        { "tenant", 't', &action.tenant, NULL },
-        { "payload", '\0', NULL, &action.payload },
-        { NULL, '\0', NULL, NULL },
+        { "tenant", 't', .value = &action.tenant },
+        { "payload", '\0', .flag = &action.payload },
+        { 0 },
     };
     if (!about_job(cli, rows, &action))
         return cli->code;
@@ -169,7 +168,7 @@ int command_job(struct cli *cli)
 int command_why(struct cli *cli)
 {
     struct action action = { .method = "GET", .verb = "why", .show = show_why };
-    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "tenant", 't', .value = &action.tenant }, { 0 } };
     return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
 
@@ -177,14 +176,14 @@ int command_why(struct cli *cli)
 int command_order(struct cli *cli)
 {
     struct action action = { .method = "POST", .verb = cli->command->name, .body = SLICE("{}") };
-    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "tenant", 't', .value = &action.tenant }, { 0 } };
     return about_job(cli, rows, &action) ? action_run(cli, &action) : cli->code;
 }
 
 int command_prioritize(struct cli *cli)
 {
     struct action action = { .method = "PATCH", .path = "/v1/jobs", .of_job = true };
-    const struct option_row rows[] = { { "tenant", 't', &action.tenant, NULL }, { NULL, '\0', NULL, NULL } };
+    const struct option_row rows[] = { { "tenant", 't', .value = &action.tenant }, { 0 } };
     enum priority priority;
     if (!command_options(cli, rows, 2))
         return cli->code;
@@ -221,9 +220,9 @@ int command_retry(struct cli *cli)
     struct action action = { .method = "POST", .verb = "retry" };
     const char *payload = NULL;
     const struct option_row rows[] = {
-        { "tenant", 't', &action.tenant, NULL },
-        { "payload", '\0', &payload, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "tenant", 't', .value = &action.tenant },
+        { "payload", '\0', .value = &payload },
+        { 0 },
     };
     if (!about_job(cli, rows, &action))
         return cli->code;

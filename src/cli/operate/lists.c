@@ -8,9 +8,9 @@ int command_jobs(struct cli *cli)
     const char *state = NULL, *destination = NULL, *tenant = NULL, *code_wanted = NULL;
     struct pages pages = { .path = "/v1/jobs", .member = "jobs" };
     const struct option_row rows[] = {
-        { "state", 's', &state, NULL },   { "destination", 'd', &destination, NULL },
-        { "tenant", 't', &tenant, NULL }, { "code", '\0', &code_wanted, NULL },
-        PAGES_OPTIONS(pages),             { NULL, '\0', NULL, NULL },
+        { "state", 's', .value = &state },   { "destination", 'd', .value = &destination },
+        { "tenant", 't', .value = &tenant }, { "code", '\0', .value = &code_wanted },
+        PAGES_OPTIONS(pages),             { 0 },
     };
     static const struct shown columns[] = {
         { "ID", "id", SHOW_TEXT },
@@ -54,9 +54,9 @@ int command_tenants(struct cli *cli)
                            .columns = columns,
                            .column_count = sizeof columns / sizeof *columns };
     const struct option_row rows[] = {
-        { "destination", 'd', &destination, NULL },
+        { "destination", 'd', .value = &destination },
         PAGES_OPTIONS(pages),
-        { NULL, '\0', NULL, NULL },
+        { 0 },
     };
     if (!command_options(cli, rows, 1) || !arguments_list_only(cli))
         return cli->code;

@@ -112,9 +112,9 @@ int command_token(struct cli *cli)
     struct new_token token = { 0 };
     const char *scopes = NULL;
     const struct option_row rows[] = {
-        { "scope", 's', &scopes, NULL },
-        { "tenant", 't', &token.tenant, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "scope", 's', .value = &scopes },
+        { "tenant", 't', .value = &token.tenant },
+        { 0 },
     };
     if (!command_options(cli, rows, 1))
         return cli->code;

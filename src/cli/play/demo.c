@@ -1,5 +1,4 @@
 #include "base/log.h"
-#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/play/child.h"
@@ -39,7 +38,7 @@ struct demo {
     struct cli connection; /* for the client: the daemon's address */
     instant began_at;
     int64_t outage_from_ms, outage_to_ms;
-    int64_t for_ms; /* 0: until Ctrl-C */
+    int64_t for_ms; /* negative: until Ctrl-C */
     int64_t added;
     int steps_reported;
     char mode[32]; /* of orders, as shown last */
@@ -49,9 +48,8 @@ struct demo {
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void on_signal(UNUSED int number)
 {
-    (void)number;
     interrupted = 1;
 }
 
@@ -299,11 +297,8 @@ static int run_traffic(struct demo *demo)
 
 /* ---- Ending ---- */
 
-static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place)
+static int remove_one(const char *path, UNUSED const struct stat *facts, UNUSED int kind, UNUSED struct FTW *place)
 {
-    (void)facts;
-    (void)kind;
-    (void)place;
     return remove(path);
 }
 
@@ -349,30 +344,21 @@ static int play(struct demo *demo, int64_t port)
 
 int command_demo(struct cli *cli)
 {
-    const char *for_text = NULL, *port_text = NULL;
-    struct demo demo = { .cli = cli, .outage_from_ms = OUTAGE_FROM_MS, .outage_to_ms = OUTAGE_TO_MS };
-    const struct option_row rows[] = {
-        { "for", '\0', &for_text, NULL },
-        { "port", 'p', &port_text, NULL },
-        { "keep", '\0', NULL, &demo.keep },
-        { NULL, '\0', NULL, NULL },
-    };
-    struct error err;
+    struct demo demo = { .cli = cli, .outage_from_ms = OUTAGE_FROM_MS, .outage_to_ms = OUTAGE_TO_MS, .for_ms = -1 };
     int64_t port = 0;
+    const struct option_row rows[] = {
+        { "for", '\0', .duration = &demo.for_ms },
+        { "port", 'p', .count = &port, .low = 0, .high = 65535 },
+        { "keep", '\0', .flag = &demo.keep },
+        { 0 },
+    };
     if (!command_options(cli, rows, 0))
         return cli->code;
-    int code = option_count("demo", "port", port_text, 0, 65535, &port);
-    if (code != EXIT_DONE)
-        return code;
-    if (for_text) {
-        if (duration_parse(slice_from(for_text), &demo.for_ms, &err) != STATUS_OK)
-            return cli_usage("demo", "--for %s: %s", for_text, err.text);
-        if (demo.for_ms < SHORTEST_MS)
-            return cli_usage("demo", "--for is at least %ds", SHORTEST_MS / SECOND_MS);
-        if (demo.for_ms < 2 * OUTAGE_TO_MS) {
-            demo.outage_from_ms = demo.for_ms / 4;
-            demo.outage_to_ms = demo.for_ms / 2;
-        }
+    if (demo.for_ms >= 0 && demo.for_ms < SHORTEST_MS)
+        return cli_usage("demo", "--for is at least %ds", SHORTEST_MS / SECOND_MS);
+    if (demo.for_ms >= 0 && demo.for_ms < 2 * OUTAGE_TO_MS) {
+        demo.outage_from_ms = demo.for_ms / 4;
+        demo.outage_to_ms = demo.for_ms / 2;
     }
     return play(&demo, port);
 }

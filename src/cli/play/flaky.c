@@ -62,7 +62,7 @@ static int64_t monotonic_ms(void)
 static double draw(const struct flaky *flaky, uint64_t number, uint64_t purpose)
 {
     struct slice bytes = { (const char *)&number, sizeof number };
-    return (double)(hash_slice(flaky->settings.seed, purpose, bytes) >> 11) / 9007199254740992.0;
+    return (double)(hash_slice((uint64_t)flaky->settings.seed, purpose, bytes) >> 11) / 9007199254740992.0;
 }
 
 static enum flaky_fate choose_fate(const struct flaky *flaky, uint64_t number, int64_t at_ms)
@@ -144,21 +144,18 @@ static evutil_socket_t fd_of(const struct visit *visit)
 }
 
 /* The connection goes, for whatever reason, and the request with it. */
-static void on_gone(struct evhttp_connection *connection, void *context)
+static void on_gone(UNUSED struct evhttp_connection *connection, void *context)
 {
     struct visit *visit = context;
-    (void)connection;
     if (visit->fate != FLAKY_HUNG) /* that was reported when it came */
         tell(visit, FLAKY_GONE, 0);
     visit_end(visit);
 }
 
-static void on_left(evutil_socket_t fd, short what, void *context)
+static void on_left(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct visit *visit = context;
     struct evhttp_connection *connection = evhttp_request_get_connection(visit->request);
-    (void)fd;
-    (void)what;
     evhttp_connection_set_closecb(connection, NULL, NULL);
     on_gone(connection, visit);
     evhttp_connection_free(connection);
@@ -189,18 +186,16 @@ static void reply(const struct visit *visit, int status)
         evbuffer_free(out);
 }
 
-static void on_fate(evutil_socket_t fd, short what, void *context)
+static void on_fate(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct visit *visit = context;
     const struct flaky_settings *settings = &visit->flaky->settings;
     struct evhttp_connection *connection = evhttp_request_get_connection(visit->request);
-    (void)fd;
-    (void)what;
     if (visit->fate == FLAKY_HUNG) {
         tell(visit, FLAKY_HUNG, 0);
         return; /* until the sender goes */
     }
-    int status = visit->fate == FLAKY_RESET ? 0 : visit->fate == FLAKY_ANSWERED ? settings->status : settings->fail_status;
+    int status = visit->fate == FLAKY_RESET ? 0 : (int)(visit->fate == FLAKY_ANSWERED ? settings->status : settings->fail_status);
     evhttp_connection_set_closecb(connection, NULL, NULL);
     tell(visit, visit->fate, status);
     evutil_socket_t peer = fd_of(visit);
@@ -267,7 +262,7 @@ static enum status flaky_bind(struct flaky *flaky, struct error *err)
     uint16_t wanted = (uint16_t)flaky->settings.port;
     struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(flaky->http, "127.0.0.1", wanted);
     if (!bound)
-        return error_set(err, STATUS_IO, "cannot listen on 127.0.0.1:%d: %s", flaky->settings.port, strerror(errno));
+        return error_set(err, STATUS_IO, "cannot listen on 127.0.0.1:%d: %s", (int)flaky->settings.port, strerror(errno));
     if (getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&address, &len) != 0)
         return error_set(err, STATUS_IO, "%s", strerror(errno));
     flaky->port = ntohs(address.sin_port);

@@ -25,15 +25,15 @@ enum flaky_fate {
 };
 
 struct flaky_settings {
-    int port;        /* 0: any */
-    int status;      /* of an answer */
-    int fail_status; /* of a failure */
+    int64_t port;        /* 0: any */
+    int64_t status;      /* of an answer */
+    int64_t fail_status; /* of a failure */
     double fail_rate, hang_rate, reset_rate;
     int64_t latency_ms, jitter_ms;          /* before an answer or a failure; the jitter is 0 up to this more */
     int64_t outage_from_ms, outage_until_ms; /* since the first request; equal: none */
     int64_t retry_after_s;                  /* with each failure; negative: none */
     int64_t limit;                          /* requests at once; 0: any number */
-    uint64_t seed;
+    int64_t seed;
     struct slice body;
 };
 

@@ -8,13 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 64 << 20, PORT_DEFAULT = 8080, SHOWN_BYTES_MAX = 120 };
-
-struct listen_options {
-    const char *port, *status, *fail, *fail_status, *latency, *jitter, *outage, *retry_after;
-    const char *hang, *reset, *body, *limit, *seed;
-    bool log, quiet;
-};
+enum { LINE_BYTES_MAX = 64 << 20, SHOWN_BYTES_MAX = 120 };
 
 struct listener {
     struct event_base *loop;
@@ -22,31 +16,6 @@ struct listener {
     uint64_t counts[FLAKY_FATES];
     uint64_t total;
 };
-
-static int option_duration(const char *name, const char *text, int64_t *ret_ms)
-{
-    struct error err;
-    if (text && duration_parse(slice_from(text), ret_ms, &err) != STATUS_OK)
-        return cli_usage("listen", "--%s: %s", name, err.text);
-    return EXIT_DONE;
-}
-
-/* "0.2" or "20%". */
-static int option_rate(const char *name, const char *text, double *ret_rate)
-{
-    struct slice number = slice_from(text);
-    double scale = 1, rate;
-    if (!text)
-        return EXIT_DONE;
-    if (slice_has_suffix(number, SLICE("%"))) {
-        number.len--;
-        scale = 100;
-    }
-    if (!slice_to_double(number, &rate) || !(rate >= 0 && rate <= scale))
-        return cli_usage("listen", "--%s is a part such as 0.2 or 20%%, not \"%s\"", name, text);
-    *ret_rate = rate / scale;
-    return EXIT_DONE;
-}
 
 /* "10s..40s"; without a FROM it begins at once. */
 static int option_span(const char *text, int64_t *ret_from_ms, int64_t *ret_until_ms)
@@ -61,49 +30,6 @@ static int option_span(const char *text, int64_t *ret_from_ms, int64_t *ret_unti
         duration_parse(slice_from_offset(all, dots + 2), ret_until_ms, NULL) != STATUS_OK || *ret_until_ms <= *ret_from_ms)
         return cli_usage("listen", "--outage is FROM..TO such as 10s..40s, not \"%s\"", text);
     return EXIT_DONE;
-}
-
-static int read_numbers(const struct listen_options *options, struct flaky_settings *settings)
-{
-    int64_t port = PORT_DEFAULT, status = 200, fail_status = 503, seed = 0;
-    int code = option_count("listen", "port", options->port, 0, 65535, &port);
-    if (code == EXIT_DONE)
-        code = option_count("listen", "status", options->status, 200, 599, &status);
-    if (code == EXIT_DONE)
-        code = option_count("listen", "fail-status", options->fail_status, 200, 599, &fail_status);
-    if (code == EXIT_DONE)
-        code = option_count("listen", "limit", options->limit, 1, 1000000, &settings->limit);
-    if (code == EXIT_DONE)
-        code = option_count("listen", "retry-after", options->retry_after, 0, INT32_MAX, &settings->retry_after_s);
-    if (code == EXIT_DONE)
-        code = option_count("listen", "seed", options->seed, 0, INT64_MAX, &seed);
-    settings->port = (int)port;
-    settings->status = (int)status;
-    settings->fail_status = (int)fail_status;
-    settings->seed = (uint64_t)seed;
-    return code;
-}
-
-static int read_settings(const struct listen_options *options, struct flaky_settings *settings)
-{
-    int code = read_numbers(options, settings);
-    if (code == EXIT_DONE)
-        code = option_rate("fail", options->fail, &settings->fail_rate);
-    if (code == EXIT_DONE)
-        code = option_rate("hang", options->hang, &settings->hang_rate);
-    if (code == EXIT_DONE)
-        code = option_rate("reset", options->reset, &settings->reset_rate);
-    if (code == EXIT_DONE && settings->fail_rate + settings->hang_rate + settings->reset_rate > 1)
-        code = cli_usage("listen", "--fail, --hang and --reset together are more than all requests");
-    if (code == EXIT_DONE)
-        code = option_duration("latency", options->latency, &settings->latency_ms);
-    if (code == EXIT_DONE)
-        code = option_duration("jitter", options->jitter, &settings->jitter_ms);
-    if (code == EXIT_DONE)
-        code = option_span(options->outage, &settings->outage_from_ms, &settings->outage_until_ms);
-    if (options->body)
-        settings->body = slice_from(options->body);
-    return code;
 }
 
 /* What a terminal must not be made to do is not printed. */
@@ -161,11 +87,9 @@ static void on_seen(void *context, const struct flaky_event *event)
     buffer_release(&out);
 }
 
-static void on_signal(evutil_socket_t number, short what, void *context)
+static void on_signal(UNUSED evutil_socket_t number, UNUSED short what, void *context)
 {
     struct listener *listener = context;
-    (void)number;
-    (void)what;
     event_base_loopbreak(listener->loop);
 }
 
@@ -220,32 +144,36 @@ static int serve(struct listener *listener, const struct flaky_settings *setting
 
 int command_listen(struct cli *cli)
 {
-    struct listen_options options = { 0 };
+    struct flaky_settings settings = { .port = 8080, .status = 200, .fail_status = 503, .retry_after_s = -1 };
+    struct listener listener = { 0 };
+    const char *outage = NULL, *body = "ok\n";
     const struct option_row rows[] = {
-        { "port", 'p', &options.port, NULL },
-        { "status", '\0', &options.status, NULL },
-        { "fail", '\0', &options.fail, NULL },
-        { "fail-status", '\0', &options.fail_status, NULL },
-        { "latency", '\0', &options.latency, NULL },
-        { "jitter", '\0', &options.jitter, NULL },
-        { "outage", '\0', &options.outage, NULL },
-        { "retry-after", '\0', &options.retry_after, NULL },
-        { "hang", '\0', &options.hang, NULL },
-        { "reset", '\0', &options.reset, NULL },
-        { "body", '\0', &options.body, NULL },
-        { "limit", '\0', &options.limit, NULL },
-        { "seed", '\0', &options.seed, NULL },
-        { "log", '\0', NULL, &options.log },
-        { "quiet", 'q', NULL, &options.quiet },
-        { NULL, '\0', NULL, NULL },
+        { "port", 'p', .count = &settings.port, .low = 0, .high = 65535 },
+        { "status", '\0', .count = &settings.status, .low = 200, .high = 599 },
+        { "fail", '\0', .part = &settings.fail_rate },
+        { "fail-status", '\0', .count = &settings.fail_status, .low = 200, .high = 599 },
+        { "latency", '\0', .duration = &settings.latency_ms },
+        { "jitter", '\0', .duration = &settings.jitter_ms },
+        { "outage", '\0', .value = &outage },
+        { "retry-after", '\0', .count = &settings.retry_after_s, .low = 0, .high = INT32_MAX },
+        { "hang", '\0', .part = &settings.hang_rate },
+        { "reset", '\0', .part = &settings.reset_rate },
+        { "body", '\0', .value = &body },
+        { "limit", '\0', .count = &settings.limit, .low = 1, .high = 1000000 },
+        { "seed", '\0', .count = &settings.seed, .low = 0, .high = INT64_MAX },
+        { "log", '\0', .flag = &listener.log },
+        { "quiet", 'q', .flag = &listener.quiet },
+        { 0 },
     };
-    struct flaky_settings settings = { .retry_after_s = -1, .body = SLICE("ok\n") };
     if (!command_options(cli, rows, 0))
         return cli->code;
-    int code = read_settings(&options, &settings);
+    int code = option_span(outage, &settings.outage_from_ms, &settings.outage_until_ms);
     if (code != EXIT_DONE)
         return code;
-    struct listener listener = { .loop = event_base_new(), .log = options.log, .quiet = options.quiet };
+    if (settings.fail_rate + settings.hang_rate + settings.reset_rate > 1)
+        return cli_usage("listen", "--fail, --hang and --reset together are more than all requests");
+    settings.body = slice_from(body);
+    listener.loop = event_base_new();
     if (!listener.loop)
         return cli_fail(EXIT_FAILED, "no memory");
     code = serve(&listener, &settings);

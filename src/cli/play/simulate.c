@@ -200,19 +200,30 @@ static int simulate(const struct cli *cli, const struct simulate_options *option
 
 int command_simulate(struct cli *cli)
 {
-    struct simulate_options options = { 0 };
+    static const int64_t year_ms = INT64_C(366) * DAY_MS;
+    struct simulate_options options = { .for_ms = DAY_MS, .attend_ms = 30 * MINUTE_MS, .latency_ms = 200, .seed = 1 };
     const struct option_row rows[] = {
-        { "policy", 'p', &options.policy, NULL },       { "config", 'c', &options.config, NULL },
-        { "load", '\0', &options.load, NULL },          { "for", '\0', &options.time, NULL },
-        { "outage", '\0', NULL, NULL },                 { "tenants", '\0', &options.tenants, NULL },
-        { "skew", '\0', &options.skew, NULL },          { "priorities", '\0', &options.priorities, NULL },
-        { "latency", '\0', &options.latency, NULL },    { "spread", '\0', &options.spread, NULL },
-        { "errors", '\0', &options.errors, NULL },      { "limit", '\0', &options.limit, NULL },
-        { "capacity", '\0', &options.capacity, NULL },  { "seed", '\0', &options.seed, NULL },
-        { "compare", '\0', &options.compare, NULL },    { "html", '\0', &options.html, NULL },
-        { "store", '\0', &options.store, NULL },        { "now", '\0', &options.now, NULL },
-        { "health", '\0', &options.health, NULL },      { "attend", '\0', &options.attend, NULL },
-        { NULL, '\0', NULL, NULL },
+        { "policy", 'p', .value = &options.policy },
+        { "config", 'c', .value = &options.config },
+        { "load", '\0', .value = &options.load },
+        { "for", '\0', .duration = &options.for_ms, .low = SECOND_MS, .high = year_ms },
+        { "outage", '\0', .repeated = true },
+        { "tenants", '\0', .count = &options.tenants, .low = 1, .high = 10000 },
+        { "skew", '\0', .value = &options.skew },
+        { "priorities", '\0', .value = &options.priorities },
+        { "latency", '\0', .duration = &options.latency_ms, .low = 1, .high = HOUR_MS },
+        { "spread", '\0', .value = &options.spread },
+        { "errors", '\0', .value = &options.errors },
+        { "limit", '\0', .value = &options.limit },
+        { "capacity", '\0', .count = &options.capacity, .low = 1, .high = 1000000 },
+        { "seed", '\0', .count = &options.seed, .low = 0, .high = INT64_MAX },
+        { "compare", '\0', .value = &options.compare },
+        { "html", '\0', .value = &options.html },
+        { "store", '\0', .value = &options.store },
+        { "now", '\0', .value = &options.now },
+        { "health", '\0', .value = &options.health },
+        { "attend", '\0', .duration = &options.attend_ms, .low = SECOND_MS, .high = year_ms },
+        { 0 },
     };
     struct simulation simulations[RUNS_MAX] = { 0 };
     struct backlog backlog = { 0 };

@@ -7,52 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    JOBS_MAX = 5000000,
-    TENANTS_MAX = 10000,
-    CAPACITY_MAX = 1000000,
-};
-static const int64_t for_ms_max = INT64_C(366) * DAY_MS;
+enum { JOBS_MAX = 5000000 };
 
 static const char command[] = "simulate";
 
 static int bad(const char *name, const char *text, const char *why)
 {
     return cli_usage(command, "--%s: \"%s\": %s", name, text, why);
-}
-
-static int read_duration(const char *name, const char *text, int64_t low_ms, int64_t high_ms, int64_t *ret_ms)
-{
-    struct error error;
-    int64_t ms;
-    if (!text)
-        return EXIT_DONE;
-    if (duration_parse(slice_from(text), &ms, &error) != STATUS_OK)
-        return bad(name, text, error.text);
-    if (ms < low_ms || ms > high_ms) {
-        char low[UNITS_TEXT_BYTES], high[UNITS_TEXT_BYTES];
-        duration_format(low_ms, low);
-        duration_format(high_ms, high);
-        return cli_usage(command, "--%s is from %s to %s, not \"%s\"", name, low, high, text);
-    }
-    *ret_ms = ms;
-    return EXIT_DONE;
-}
-
-/* "2%" or "0.02". */
-static bool share_parse(struct slice text, double *ret_share)
-{
-    bool percent = slice_has_suffix(text, SLICE("%"));
-    double value;
-    if (percent)
-        text.len--;
-    if (!slice_to_double(text, &value))
-        return false;
-    value = percent ? value / 100 : value;
-    if (!(value >= 0 && value <= 1))
-        return false;
-    *ret_share = value;
-    return true;
 }
 
 struct share_row {
@@ -75,7 +36,7 @@ static int read_shares(const char *option, const char *text, const struct share_
             row++;
         if (row == count)
             return bad(option, text, "each part is NAME=SHARE with a name that the help lists");
-        if (equals == item.len || !share_parse(slice_from_offset(item, equals + 1), rows[row].share))
+        if (equals == item.len || !part_parse(slice_from_offset(item, equals + 1), rows[row].share))
             return bad(option, text, "a share is a percentage as 2% or a part of one as 0.02");
         rest = end < rest.len ? slice_from_offset(rest, end + 1) : SLICE("");
     }
@@ -132,17 +93,13 @@ static int read_load(const char *text, bool backlog, struct load_settings *load)
 static int read_tenants(const struct simulate_options *options, struct load_settings *load)
 {
     const struct share_row priorities[] = { { "critical", &load->critical }, { "high", &load->high } };
-    bool several = options->tenants || options->store;
-    load->tenants = 1;
-    int code = option_count(command, "tenants", options->tenants, 1, TENANTS_MAX, &load->tenants);
-    if (code == EXIT_DONE && options->skew &&
-        (!share_parse(slice_from(options->skew), &load->big_share) || load->big_share >= 1))
-        code = bad("skew", options->skew, "it is the biggest tenant's share, from 0% to below 100%");
-    if (code == EXIT_DONE && options->skew && (!several || (options->tenants && load->tenants < 2)))
-        code = cli_usage(command, "--skew needs more than one tenant: give --tenants");
-    if (code == EXIT_DONE && options->priorities)
-        code = read_shares("priorities", options->priorities, priorities, 2);
-    return code;
+    bool several = options->tenants > 0 || options->store;
+    load->tenants = options->tenants > 0 ? options->tenants : 1;
+    if (options->skew && (!part_parse(slice_from(options->skew), &load->big_share) || load->big_share >= 1))
+        return bad("skew", options->skew, "it is the biggest tenant's share, from 0% to below 100%");
+    if (options->skew && (!several || options->tenants == 1))
+        return cli_usage(command, "--skew needs more than one tenant: give --tenants");
+    return options->priorities ? read_shares("priorities", options->priorities, priorities, 2) : EXIT_DONE;
 }
 
 static int read_model(const struct simulate_options *options, struct model_settings *model)
@@ -152,20 +109,14 @@ static int read_model(const struct simulate_options *options, struct model_setti
         { "blocked", &model->blocked },     { "permanent", &model->permanent },
     };
     struct error error;
-    *model = (struct model_settings){ .latency_ms = 200, .spread = 0.5, .transient = 0.02, .permanent = 0.01 };
-    int code = read_duration("latency", options->latency, 1, HOUR_MS, &model->latency_ms);
-    if (code == EXIT_DONE && options->spread &&
+    if (options->spread &&
         (!slice_to_double(slice_from(options->spread), &model->spread) || !(model->spread >= 0 && model->spread <= 5)))
-        code = bad("spread", options->spread, "it is a number from 0 to 5");
-    if (code == EXIT_DONE && options->errors)
-        code = read_shares("errors", options->errors, errors, sizeof errors / sizeof *errors);
-    if (code == EXIT_DONE && options->limit && rate_parse(slice_from(options->limit), &model->limit, &error) != STATUS_OK)
-        code = bad("limit", options->limit, error.text);
-    if (code == EXIT_DONE && options->health && !model_health_from_name(slice_from(options->health), &model->health))
-        code = bad("health", options->health, "it is true, lying or none");
-    if (code == EXIT_DONE)
-        code = option_count(command, "capacity", options->capacity, 1, CAPACITY_MAX, &model->capacity);
-    return code;
+        return bad("spread", options->spread, "it is a number from 0 to 5");
+    if (options->limit && rate_parse(slice_from(options->limit), &model->limit, &error) != STATUS_OK)
+        return cli_usage(command, "--limit: %s", error.text);
+    if (options->health && !model_health_from_name(slice_from(options->health), &model->health))
+        return bad("health", options->health, "it is true, lying or none");
+    return options->errors ? read_shares("errors", options->errors, errors, sizeof errors / sizeof *errors) : EXIT_DONE;
 }
 
 /* A backlog has times of its own, and they are about now; all else begins on the same Monday. */
@@ -184,25 +135,24 @@ static int read_start(const struct simulate_options *options, instant *ret_start
 int simulate_settings(const struct simulate_options *options, const struct arguments *arguments,
                       struct sim_settings *ret_settings)
 {
-    struct sim_settings settings = { .load.for_ms = DAY_MS, .settle_max_ms = 7 * (int64_t)DAY_MS,
-                                     .attend_ms = 30 * MINUTE_MS };
-    int64_t seed = 1;
-    int code = read_duration("for", options->time, SECOND_MS, for_ms_max, &settings.load.for_ms);
-    if (code == EXIT_DONE)
-        code = read_load(options->load, options->store != NULL, &settings.load);
+    struct sim_settings settings = {
+        .load.for_ms = options->for_ms,
+        .settle_max_ms = 7 * (int64_t)DAY_MS,
+        .attend_ms = options->attend_ms,
+        .seed = (uint64_t)options->seed,
+        .load.seed = (uint64_t)options->seed,
+        .model = { .seed = (uint64_t)options->seed, .latency_ms = options->latency_ms, .capacity = options->capacity,
+                   .spread = 0.5, .transient = 0.02, .permanent = 0.01 },
+    };
+    int code = read_load(options->load, options->store != NULL, &settings.load);
     if (code == EXIT_DONE)
         code = read_start(options, &settings.start);
     if (code == EXIT_DONE)
-        code = read_duration("attend", options->attend, SECOND_MS, for_ms_max, &settings.attend_ms);
-    if (code == EXIT_DONE)
         code = read_tenants(options, &settings.load);
-    if (code == EXIT_DONE)
-        code = option_count(command, "seed", options->seed, 0, INT64_MAX, &seed);
     if (code == EXIT_DONE)
         code = read_model(options, &settings.model);
     for (size_t i = 0; i < arguments->repeated_count && code == EXIT_DONE; i++)
         code = read_outage(arguments->repeated[i].value, &settings.model);
-    settings.seed = settings.load.seed = settings.model.seed = (uint64_t)seed;
     if (code == EXIT_DONE)
         *ret_settings = settings;
     return code;
@@ -327,7 +277,7 @@ int simulate_backlog(const struct simulate_options *options, const char *destina
         return cli_usage(command, "--store %s: %s", options->store, error.text);
     if (status != STATUS_OK)
         return cli_fail(EXIT_FAILED, "%s: %s", options->store, error.text);
-    if (!options->tenants)
+    if (options->tenants == 0)
         settings->load.tenants = (int64_t)ret_backlog->tenant_count;
     settings->backlog = ret_backlog;
     return EXIT_DONE;

@@ -7,11 +7,12 @@
 #include "cli/options.h"
 #include "sim/sim.h"
 
-/* As given; NULL: not given. The outages are among the arguments' repeated options. */
+/* As given; NULL: not given. Times and numbers have a default. The outages are among the arguments' repeated options. */
 struct simulate_options {
     const char *policy, *config, *compare, *html, *store, *now;
-    const char *load, *time, *tenants, *skew, *priorities, *seed;
-    const char *latency, *spread, *errors, *limit, *capacity, *health, *attend;
+    const char *load, *skew, *priorities, *spread, *errors, *limit, *health;
+    int64_t for_ms, attend_ms, latency_ms, seed;
+    int64_t tenants, capacity; /* 0: not given */
 };
 
 /* Fills load, model, start and seed of *ret_settings. EXIT_DONE, or EXIT_USAGE after its message. */

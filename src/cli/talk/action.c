@@ -94,11 +94,10 @@ static int job_tenant(const struct cli *cli, const char *id, const char *given, 
     return code;
 }
 
-static int show_outcome(const struct cli *cli, json_t *answer, struct buffer *out)
+static int show_outcome(UNUSED const struct cli *cli, json_t *answer, struct buffer *out)
 {
     const json_t *id = json_object_get(answer, "id");
     const json_t *state = json_object_get(answer, "state");
-    (void)cli;
     show_value(id ? id : json_object_get(answer, "name"), SHOW_TEXT, out);
     buffer_append_text(out, ": ");
     show_value(state ? state : json_object_get(answer, "mode"), SHOW_TEXT, out);

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,13 @@ void url_query(struct url *url, const char *name, const char *value)
     buffer_append_text(&url->text, name);
     buffer_append_byte(&url->text, '=');
     append_escaped(&url->text, value);
+}
+
+void url_number(struct url *url, const char *name, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    url_query(url, name, text);
 }
 
 /* ---- Opening ---- */

@@ -28,6 +28,7 @@ void url_release(struct url *url);
 void url_segment(struct url *url, const char *text);
 /* Left out when `value` is NULL or empty. */
 void url_query(struct url *url, const char *name, const char *value);
+void url_number(struct url *url, const char *name, int64_t value);
 
 struct reply {
     int status;            /* of HTTP */

@@ -1,8 +1,5 @@
 #include "cli/talk/input.h"
 
-#include "base/log.h"
-#include "base/units.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -56,22 +53,4 @@ void input_payload(struct json_writer *json, struct slice bytes)
     }
     json_name(json, "payload_base64");
     json_put_base64(json, bytes);
-}
-
-int input_time(const char *command, const char *option, const char *text, instant *ret_at)
-{
-    struct error err;
-    int64_t delay_ms;
-    *ret_at = INSTANT_NONE;
-    if (!text)
-        return EXIT_DONE;
-    if (text[0] == '+') {
-        if (duration_parse(slice_from(text + 1), &delay_ms, &err) != STATUS_OK)
-            return cli_usage(command, "--%s %s: %s", option, text, err.text);
-        *ret_at = instant_add(clock_now(), delay_ms);
-        return EXIT_DONE;
-    }
-    if (instant_parse(slice_from(text), ret_at, &err) != STATUS_OK)
-        return cli_usage(command, "--%s is a time as 2025-01-12T10:51:41Z, or as +5m from now on: %s", option, err.text);
-    return EXIT_DONE;
 }

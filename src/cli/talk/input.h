@@ -1,5 +1,5 @@
 /*
- * input.h - what a command sends: payloads from files, and times as people write them.
+ * input.h - what a command sends: payloads from files.
  */
 #ifndef CLI_TALK_INPUT_H
 #define CLI_TALK_INPUT_H
@@ -14,11 +14,5 @@ int input_read(const char *path, size_t bytes_max, struct buffer *ret_bytes);
 
 /* The members of a request's payload: `payload` when the bytes can be a JSON string, else `payload_base64`. */
 void input_payload(struct json_writer *json, struct slice bytes);
-
-/*
- * A time as 2025-01-12T10:51:41Z or from now on as +5m. EXIT_DONE, or EXIT_USAGE after its message; a NULL text gives
- * INSTANT_NONE.
- */
-int input_time(const char *command, const char *option, const char *text, instant *ret_at);
 
 #endif

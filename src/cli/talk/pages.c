@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000000 };
+enum { LIMIT_DEFAULT = 100 };
 
 /* Where a list stands. */
 struct walk {
@@ -61,21 +61,18 @@ static int take_page(struct walk *walk, const struct reply *reply)
 /* Whether the row chooses among what is listed. */
 static bool chooses(const struct pages *pages, const struct option_row *row)
 {
-    return row->value && *row->value && row->value != &pages->limit && row->value != &pages->cursor;
+    return row->value && *row->value && row->value != &pages->cursor;
 }
 
 static int next_page(struct walk *walk)
 {
     struct url url;
     struct reply reply = { 0 };
-    char limit[24];
-    int64_t wanted = walk->left < 0 || walk->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : walk->left;
-    snprintf(limit, sizeof limit, "%" PRId64, wanted);
     url_init(&url, walk->pages->path);
     for (const struct option_row *row = walk->rows; row && row->name; row++)
         if (chooses(walk->pages, row))
             url_query(&url, row->name, *row->value);
-    url_query(&url, "limit", limit);
+    url_number(&url, "limit", walk->left < 0 || walk->left > CLIENT_PAGE_MAX ? CLIENT_PAGE_MAX : walk->left);
     url_query(&url, "cursor", walk->cursor);
     int code = client_call(&walk->client, &(struct request){ .method = "GET", .url = &url }, &reply);
     if (code == EXIT_DONE)
@@ -107,15 +104,13 @@ static void say_none(const struct pages *pages, const struct option_row *rows)
 
 int pages_print(const struct cli *cli, const struct pages *pages, const struct option_row *rows)
 {
-    int64_t limit = LIMIT_DEFAULT;
-    int code = option_count(cli->command->name, "limit", pages->limit, 1, LIMIT_MAX, &limit);
-    if (code != EXIT_DONE)
-        return code;
-    struct walk walk = { .cli = cli, .pages = pages, .rows = rows, .left = pages->all ? -1 : limit };
+    struct walk walk = { .cli = cli, .pages = pages, .rows = rows, .left = pages->limit > 0 ? pages->limit : LIMIT_DEFAULT };
+    if (pages->all)
+        walk.left = -1;
     walk.cursor = pages->cursor ? strdup(pages->cursor) : NULL;
     buffer_init(&walk.out, CLI_OUTPUT_BYTES_MAX);
     show_table_init(&walk.table, walk.columns, pages->columns, pages->column_count);
-    code = client_open(cli, &walk.client);
+    int code = client_open(cli, &walk.client);
     if (code == EXIT_DONE)
         code = next_page(&walk);
     while (code == EXIT_DONE && wants_more(&walk))

@@ -8,20 +8,23 @@
 #include "cli/talk/client.h"
 #include "cli/talk/show.h"
 
+enum { PAGES_LIMIT_MAX = 1000000000 };
+
 struct pages {
     const char *path;
     const char *member; /* that has the rows */
     const char *what;   /* they are, in words; NULL: as the member is called */
     const struct shown *columns;
     size_t column_count;
-    const char *limit;  /* as given; NULL: 100 */
+    int64_t limit;      /* 0: 100 */
     const char *cursor; /* as given, or NULL */
     bool all;
 };
 
 /* The rows of a command's options that every list has. */
 #define PAGES_OPTIONS(pages) \
-    { "limit", 'n', &(pages).limit, NULL }, { "cursor", '\0', &(pages).cursor, NULL }, { "all", 'a', NULL, &(pages).all }
+    { "limit", 'n', .count = &(pages).limit, .low = 1, .high = PAGES_LIMIT_MAX }, \
+        { "cursor", '\0', .value = &(pages).cursor }, { "all", 'a', .flag = &(pages).all }
 
 /*
  * Prints the rows as a table, or with --output json the daemon's answers as they came, one page a line. What is left over
