@@ -195,9 +195,9 @@ static void on_fate(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
         tell(visit, FLAKY_HUNG, 0);
         return; /* until the sender goes */
     }
-    int status = visit->fate == FLAKY_RESET ? 0 : (int)(visit->fate == FLAKY_ANSWERED ? settings->status : settings->fail_status);
+    int status = (int)(visit->fate == FLAKY_ANSWERED ? settings->status : settings->fail_status);
     evhttp_connection_set_closecb(connection, NULL, NULL);
-    tell(visit, visit->fate, status);
+    tell(visit, visit->fate, visit->fate == FLAKY_RESET ? 0 : status);
     evutil_socket_t peer = fd_of(visit);
     if (visit->fate != FLAKY_RESET)
         reply(visit, status);

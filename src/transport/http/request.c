@@ -313,7 +313,8 @@ static enum status add_own_headers(struct http_request *request, const struct se
     buffer_init(&attempt, HEADER_BYTES_MAX);
     http_key_append(&key, job);
     buffer_append_int64(&attempt, job->attempts);
-    enum status status = add_line(request, SLICE("Idempotency-Key"), SLICE(": "), buffer_slice(&key), err); /* safe as it was made */
+    /* As a line, without another look at it: it was made of what may stand in a header. */
+    enum status status = add_line(request, SLICE("Idempotency-Key"), SLICE(": "), buffer_slice(&key), err);
     if (status == STATUS_OK)
         status = add_line(request, SLICE("Insist-Attempt"), SLICE(": "), buffer_slice(&attempt), err);
     if (status == STATUS_OK && !has_header(request, SLICE("traceparent")))
