@@ -244,5 +244,7 @@ uint64_t job_key(struct slice tenant, struct slice id)
     uint64_t time, number;
     if (made_id_parts(id, &time, &number))
         return time << 16 | (number & 0xffff);
-    return hash_slice(hash_slice(0, 0, tenant), 1, id) >> 1; /* 63 bits: backends keep it as a signed number */
+    uint64_t mine = hash_slice(0, 0, tenant) & ((UINT64_C(1) << JOB_KEY_TENANT_BITS) - 1);
+    /* It has 63 bits, since backends keep it as a signed number. */
+    return hash_slice(0, 1, id) >> (JOB_KEY_TENANT_BITS + 1) << JOB_KEY_TENANT_BITS | mine;
 }

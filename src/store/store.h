@@ -437,7 +437,8 @@ struct store_reader;
 struct job_filter {
     enum job_state state;
     struct slice destination, tenant, code; /* code: equals last_code or dead_code */
-    int64_t before_seq;                     /* the page's cursor: only smaller; 0: from the newest */
+    int64_t before_seq; /* the page's cursor: only smaller, of `id` only what comes after it; 0: from the newest */
+    struct slice id;    /* found by an index, whatever the number of tenants, in an order of their own */
 };
 
 struct store_facts;
@@ -615,7 +616,11 @@ enum event_type event_type_from_name(struct slice name);
 /* Chains an event without a key to the one before: fills event->hash. */
 void event_chain(const unsigned char before[EVENT_HASH_BYTES], struct event *event);
 
-/* Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. */
+/*
+ * Shared by the backends: the key of a name, and a digest that tells whether two bodies are the same. The lowest bits of a
+ * key are its tenant's, so that the keys of one id, whosever it is, lie together; an id of the form below has one key.
+ */
+enum { JOB_KEY_TENANT_BITS = 24 };
 uint64_t job_key(struct slice tenant, struct slice id);
 void job_digest(const struct op_insert *insert, unsigned char ret_digest[16]);
 enum { TRIM_LEAST = 2 }; /* events; fewer are left where they are */

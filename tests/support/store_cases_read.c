@@ -90,7 +90,7 @@ static void jobs_are_filtered(void **state)
         { "dead code", { .code = { "MAX_RETRIES_EXCEEDED", 20 } }, 6 },
         { "code of the good", { .code = { "http:200", 8 } }, 6 },
         { "code and state", { .state = STATE_DEAD, .code = { "http:200", 8 } }, 0 },
-        { "all at once", { STATE_DEAD, { "d1", 2 }, { "t0", 2 }, { "http:503", 8 }, 0 }, 2 },
+        { "all at once", { .state = STATE_DEAD, .destination = { "d1", 2 }, .tenant = { "t0", 2 }, .code = { "http:503", 8 } }, 2 },
         { "unknown destination", { .destination = { "d9", 2 } }, 0 },
         { "a prefix is not enough", { .destination = { "d", 1 } }, 0 },
     };
@@ -458,7 +458,63 @@ static void results_outlive_later_changes(void **state)
     assert_text(events[0].data, "{}");
 }
 
+/* However many tenants have the same id, and whatever they have besides, each of theirs is found once. */
+static void jobs_of_one_id_are_found_whosever_they_are(void **state)
+{
+    struct store_fixture *f = *state;
+    enum { TENANTS = 700 }; /* more than one page looks at */
+    for (int i = 0; i < TENANTS; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "tenant-%d", i);
+        struct store_op ops[] = { insert_op(f, i % 2 ? "d" : "e", tenant, "same"), insert_op(f, i % 2 ? "d" : "e", tenant, "another") };
+        fixture_apply(f, ops, 2);
+    }
+    static const size_t pages[] = { 1, 7, STORE_PAGE_MAX };
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        size_t count;
+        struct job *jobs = read_jobs(f, (struct job_filter){ .id = SLICE("same") }, pages[i], &count);
+        bool seen[2 * TENANTS + 1] = { false };
+        assert_int_equal(count, TENANTS);
+        for (size_t k = 0; k < count; k++) {
+            assert_text(jobs[k].id, "same");
+            assert_false(seen[jobs[k].seq]);
+            seen[jobs[k].seq] = true;
+        }
+        read_jobs(f, (struct job_filter){ .id = SLICE("same"), .destination = SLICE("e") }, pages[i], &count);
+        assert_int_equal(count, TENANTS / 2);
+        read_jobs(f, (struct job_filter){ .id = SLICE("same"), .tenant = SLICE("tenant-699") }, pages[i], &count);
+        assert_int_equal(count, 1);
+        read_jobs(f, (struct job_filter){ .id = SLICE("same"), .state = STATE_DEAD }, pages[i], &count);
+        assert_int_equal(count, 0);
+        read_jobs(f, (struct job_filter){ .id = SLICE("nobody's") }, pages[i], &count);
+        assert_int_equal(count, 0);
+    }
+}
+
+/* Of the form that the store gives to ids too: its own, and one that somebody chose. */
+static void made_ids_are_found_by_themselves(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_op made = insert_op(f, "d", "t", "");
+    assert_run(f, &made, STATUS_OK);
+    char id[JOB_ID_MADE_BYTES + 1] = "";
+    memcpy(id, made.insert.ret_id.data, JOB_ID_MADE_BYTES);
+    struct store_op chosen[] = { insert_op(f, "d", "u", id), insert_op(f, "d", "v", id) };
+    fixture_apply(f, chosen, 2);
+    for (size_t page = 1; page <= 4; page++) {
+        size_t count;
+        read_jobs(f, (struct job_filter){ .id = slice_from(id) }, page, &count);
+        assert_int_equal(count, 3);
+        read_jobs(f, (struct job_filter){ .id = slice_from(id), .tenant = SLICE("t") }, page, &count);
+        assert_int_equal(count, 1);
+        read_jobs(f, (struct job_filter){ .id = slice_from(id), .tenant = SLICE("u") }, page, &count);
+        assert_int_equal(count, 1);
+    }
+}
+
 const struct store_case store_cases_read[] = {
+    { "jobs of one id are found whosever they are", jobs_of_one_id_are_found_whosever_they_are },
+    { "made ids are found by themselves", made_ids_are_found_by_themselves },
     { "an unknown job is not found", an_unknown_job_is_not_found },
     { "a number finds its job", a_number_finds_its_job },
     { "payload comes when asked for", payload_comes_when_asked_for },

@@ -250,7 +250,7 @@ struct job *read_jobs(struct store_fixture *f, struct job_filter filter, size_t 
         if (count > 0)
             memcpy(all + total, jobs, count * sizeof *jobs);
         total += count;
-        assert_true(next == 0 || filter.before_seq == 0 || next < filter.before_seq);
+        assert_true(next == 0 || filter.before_seq == 0 || filter.id.len > 0 || next < filter.before_seq);
         filter.before_seq = next;
     } while (filter.before_seq > 0);
     *ret_count = total;

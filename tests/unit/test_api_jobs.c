@@ -649,19 +649,25 @@ static void a_job_is_found_by_its_id_in_every_tenant(void **state)
     put_job(fixture, "yard", "t1", "other", "x");
     for (size_t i = 0; i < COUNT_OF(tenants); i++) {
         put_job(fixture, "yard", tenants[i], "same", "x");
-        put_job(fixture, "strict", tenants[i], "CLM-1", "x"); /* a tenant at two destinations is asked once for each */
+        put_job(fixture, "strict", tenants[i], "CLM-1", "x");
     }
+    char seen[16] = "";
     for (size_t i = 0; i < COUNT_OF(tenants); i++) {
         struct reply reply = http_do(fixture, "GET", path, NULL);
         check(json_array_size(reply_at(&reply, "jobs")) == 1, "%s: %s", path, reply.body);
-        assert_string_equal(reply_text(&reply, "jobs.0.tenant"), tenants[i]);
+        assert_null(strstr(seen, reply_text(&reply, "jobs.0.tenant")));
+        snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s ", reply_text(&reply, "jobs.0.tenant"));
         assert_string_equal(reply_text(&reply, "jobs.0.id"), "same");
-        snprintf(path, sizeof path, "/v1/jobs?id=same&limit=1&cursor=%s", reply_text(&reply, "next"));
+        if (i + 1 < COUNT_OF(tenants))
+            snprintf(path, sizeof path, "/v1/jobs?id=same&limit=1&cursor=%s", reply_text(&reply, "next"));
         reply_release(&reply);
     }
     struct reply reply = http_do(fixture, "GET", "/v1/jobs?id=same", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "jobs")), 3);
     assert_true(json_is_null(json_object_get(reply.json, "next")));
+    reply_release(&reply);
+    reply = http_do(fixture, "GET", "/v1/jobs?id=same&tenant=t2", NULL);
+    assert_int_equal(json_array_size(reply_at(&reply, "jobs")), 1);
     reply_release(&reply);
     reply = http_do(fixture, "GET", "/v1/jobs?id=nobody", NULL);
     assert_int_equal(json_array_size(reply_at(&reply, "jobs")), 0);

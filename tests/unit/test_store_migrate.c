@@ -58,6 +58,7 @@ static int check_whole(const char *file, const char *where)
         "SELECT count(*) FROM pragma_table_info('job') WHERE name IN ('failed_at', 'look_failed_at')";
     static const char view[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_now'";
     static const char named[] = "SELECT count(*) FROM lease WHERE owner = 'engine'";
+    static const char keys[] = "SELECT count(*) FROM sqlite_master WHERE name = 'archive_key'";
     static const char index[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_key'";
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
@@ -68,6 +69,7 @@ static int check_whole(const char *file, const char *where)
     check(number_of(db, failures) == (version >= 5 ? 2 : 0), "%s: not all of version %d", where, version);
     check(number_of(db, view) == (version >= 4), "%s: not all of version %d", where, version);
     check(number_of(db, named) == (version < 7), "%s: not all of version %d", where, version);
+    check(number_of(db, keys) == 1, "%s: not all of version %d", where, version);
     check(number_of(db, index) == 1 && number_of(db, partial) == (version >= 3), "%s: not all of version %d", where, version);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return version;

@@ -19,7 +19,6 @@ enum {
     ATTEMPTS_EVENTS_MAX = STORE_PAGE_MAX,
     PAYLOADS_MAX = 50, /* of one page; its cursor goes on from there */
     PIECES_MAX = 40,   /* that are read for one page, however little they give */
-    LANES_A_PIECE = 100,
 };
 
 /* --- what several handlers need ------------------------------------------------------------------ */
@@ -255,49 +254,6 @@ bool job_filter_read(struct call *call, struct job_filter *ret_filter)
     return true;
 }
 
-/* One tenant's job of that id, if it is what the filter wants. */
-static enum status take_by_id(struct call *call, struct store_reader *reader, const struct lane *lane, struct job_page *page,
-                              struct error *err)
-{
-    const struct job_filter *filter = &page->filter;
-    struct job *job = &page->jobs[page->count];
-    enum status status =
-        reader->ops->reader_job(reader, lane->tenant, call_query(call, "id"), page->payload, &call->memory, job, err);
-    if (status != STATUS_OK)
-        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
-    bool wanted = job->lane == lane->id && /* a tenant has a lane at each of its destinations, and the job is in one */
-                  (filter->state == STATE_NONE || filter->state == job->state) &&
-                  (filter->destination.len == 0 || slice_equal(filter->destination, job->destination)) &&
-                  (filter->code.len == 0 || slice_equal(filter->code, job->last_code) ||
-                   slice_equal(filter->code, job->dead_code));
-    page->count += wanted;
-    return STATUS_OK;
-}
-
-/*
- * In every tenant that the caller may see. A store has no other way to a job than by both: as many are asked as one call
- * may, in pieces.
- */
-static enum status find_by_id(struct call *call, struct store_reader *reader, struct error *err)
-{
-    struct job_page *page = call->context;
-    struct arena memory = { 0 };
-    struct lane *lanes;
-    size_t count, i = 0;
-    enum status status =
-        reader->ops->reader_lanes(reader, page->filter.before_seq, LANES_A_PIECE, &memory, &lanes, &count, err);
-    for (; status == STATUS_OK && i < count && page->count < page->limit; i++) {
-        page->filter.before_seq = lanes[i].id;
-        if (page->filter.tenant.len == 0 || slice_equal(page->filter.tenant, lanes[i].tenant))
-            status = take_by_id(call, reader, &lanes[i], page, err);
-    }
-    arena_release(&memory);
-    bool more = status == STATUS_OK && (count == LANES_A_PIECE || i < count);
-    page->next = more ? page->filter.before_seq : 0;
-    call->reading.more = more && page->count < page->limit && ++page->pieces < STORE_PAGE_MAX / LANES_A_PIECE;
-    return status;
-}
-
 /* Where few of many rows are wanted, a piece finds few or none, and the next goes on. */
 static enum status read_jobs(struct call *call, struct store_reader *reader, struct error *err)
 {
@@ -330,7 +286,7 @@ static void ask_about_page(struct call *call)
 
 static void read_list(struct call *call)
 {
-    call_read(call, call_query(call, "id").len > 0 ? find_by_id : read_jobs, ask_about_page);
+    call_read(call, read_jobs, ask_about_page);
 }
 
 static void list_jobs(struct call *call, const char *name, enum job_state state)
@@ -342,6 +298,7 @@ static void list_jobs(struct call *call, const char *name, enum job_state state)
     if (state != STATE_NONE)
         page->filter.state = state;
     page->name = name;
+    page->filter.id = call_query(call, "id");
     if (page->payload && page->limit > PAYLOADS_MAX)
         page->limit = PAYLOADS_MAX;
     page->jobs = arena_alloc_array(&call->memory, page->limit, sizeof *page->jobs);

@@ -70,6 +70,8 @@ static bool matches(const struct job *job, const struct job_filter *filter)
         return false;
     if (filter->tenant.len > 0 && !slice_equal(filter->tenant, job->tenant))
         return false;
+    if (filter->id.len > 0 && !slice_equal(filter->id, job->id))
+        return false;
     return filter->code.len == 0 || slice_equal(filter->code, job->last_code) || slice_equal(filter->code, job->dead_code);
 }
 

@@ -20,6 +20,7 @@ enum query {
     QUERY_SCAN_DEAD,
     QUERY_SCAN_WAITING,
     QUERY_SCAN_RUNNING,
+    QUERY_SCAN_ID,
     QUERY_EVENTS,
     QUERY_EVENTS_OLD, /* prepared in place of the other, by who looks from outside */
     QUERY_EVENT,
@@ -36,6 +37,8 @@ enum query {
 #define SQL_STATE_NOW                                                                                                       \
     "CASE WHEN EXISTS (SELECT 1 FROM lease e WHERE e.seq = j.seq) THEN " SQL_STATE_RUNNING " ELSE j.state END"
 #define SQL_SCAN_COLUMNS "SELECT j.seq, " SQL_STATE_NOW ", j.last_code, j.dead_code, l.destination, l.tenant FROM "
+#define SQL_SCAN_ID_COLUMNS                                                                                                 \
+    "SELECT j.seq, " SQL_STATE_NOW ", j.last_code, j.dead_code, l.destination, l.tenant, j.id, j.key FROM "
 #define SQL_FIND                                                                                                            \
     "SELECT j.seq, j.id, l.tenant, coalesce(e.event, j.last_event) FROM job j CROSS JOIN lane l ON l.id = j.lane"           \
     " LEFT JOIN lease e ON e.seq = j.seq WHERE "
@@ -69,6 +72,10 @@ static const char *const query_texts[QUERY_COUNT] = {
                          " WHERE j.state = " SQL_STATE_WAITING " AND j.seq < ?1 ORDER BY j.seq DESC LIMIT ?2",
     [QUERY_SCAN_RUNNING] = SQL_SCAN_COLUMNS "lease e CROSS JOIN job j ON j.seq = e.seq CROSS JOIN lane l ON l.id = j.lane"
                                             " WHERE e.seq < ?1 ORDER BY e.seq DESC LIMIT ?2",
+    [QUERY_SCAN_ID] =
+        SQL_SCAN_ID_COLUMNS "job j CROSS JOIN lane l ON l.id = j.lane WHERE j.seq = ?5 AND j.key = 0 UNION ALL "
+        SQL_SCAN_ID_COLUMNS "job j INDEXED BY job_key CROSS JOIN lane l ON l.id = j.lane"
+                            " WHERE j.key <> 0 AND j.key BETWEEN ?1 AND ?3 AND (j.key, j.seq) > (?1, ?4) LIMIT ?2",
     [QUERY_EVENTS] = SQL_EVENT_COLUMNS "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
     [QUERY_EVENTS_OLD] = SQL_EVENT_COLUMNS_OLD "WHERE v.number > ?1 ORDER BY v.number LIMIT ?2",
     [QUERY_EVENT] = SQL_EVENT_COLUMNS "WHERE v.number = ?1",
@@ -348,13 +355,69 @@ static enum status scan(const struct reading *reading, const struct job_filter *
     return status;
 }
 
+/*
+ * The place of a job among those of one id, by key and seq: its tenant's bits of the key, and its number. What was made here
+ * has no key, and comes first.
+ */
+enum { ID_SEQ_BITS = 63 - JOB_KEY_TENANT_BITS };
+
+static int64_t id_place(int64_t key, int64_t seq)
+{
+    assert(seq > 0 && seq < INT64_C(1) << ID_SEQ_BITS);
+    return key == 0 ? 1 : (key & ((1 << JOB_KEY_TENANT_BITS) - 1)) << ID_SEQ_BITS | seq;
+}
+
+/* From and to which key those of the filter's id lie; after a page, from the last one's on. */
+static void bind_id(sqlite3_stmt *query, const struct job_filter *filter)
+{
+    assert(filter->id.len > 0);
+    uint64_t key = job_key(filter->tenant, filter->id), number;
+    uint64_t tenants = (UINT64_C(1) << JOB_KEY_TENANT_BITS) - 1;
+    bool one = filter->tenant.len > 0 || job_id_number(filter->id, &number);
+    int64_t place = filter->before_seq;
+    int64_t from = (int64_t)(one ? key : (key & ~tenants) | (uint64_t)place >> ID_SEQ_BITS);
+    sqlite3_bind_int64(query, 1, from);
+    sqlite3_bind_int64(query, 3, (int64_t)(one ? key : key | tenants));
+    sqlite3_bind_int64(query, 4, place & ((INT64_C(1) << ID_SEQ_BITS) - 1));
+    sqlite3_bind_int64(query, 5, place == 0 ? sqlite_id_seq(filter->id) : 0);
+}
+
+static enum status scan_id(const struct reading *reading, const struct job_filter *filter, size_t max, int64_t *ret_seqs,
+                           size_t *ret_count, int64_t *ret_next)
+{
+    assert(max <= STORE_PAGE_MAX);
+    sqlite3_stmt *query = reading->reader->queries[QUERY_SCAN_ID];
+    int looked_at = 0;
+    int64_t last = 0; /* that was taken, or is not wanted */
+    bool more, full = false;
+    bind_id(query, filter);
+    sqlite3_bind_int(query, 2, ROWS_LOOKED_AT_MAX);
+    enum status status = query_next(reading, QUERY_SCAN_ID, &more);
+    for (*ret_count = 0; status == STATUS_OK && more && !full;) {
+        int64_t seq = sqlite3_column_int64(query, 0);
+        bool wanted = slice_equal(sqlite_column_slice(query, 6), filter->id) && scan_matches(query, filter);
+        full = wanted && *ret_count == max;
+        if (full)
+            break;
+        if (wanted)
+            ret_seqs[(*ret_count)++] = seq;
+        last = id_place(sqlite3_column_int64(query, 7), seq);
+        looked_at++;
+        status = query_next(reading, QUERY_SCAN_ID, &more);
+    }
+    sqlite3_reset(query);
+    *ret_next = full || looked_at == ROWS_LOOKED_AT_MAX ? last : 0;
+    return status;
+}
+
 static enum status page_read(const struct reading *reading, const struct job_filter *filter, size_t max, bool with_payload,
                              struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq)
 {
     assert(reading->memory);
     int64_t seqs[STORE_PAGE_MAX], next = 0;
     size_t count = 0;
-    enum status status = scan(reading, filter, page_size(max), seqs, &count, &next);
+    enum status status = filter->id.len > 0 ? scan_id(reading, filter, page_size(max), seqs, &count, &next)
+                                            : scan(reading, filter, page_size(max), seqs, &count, &next);
     if (status != STATUS_OK)
         return status;
     struct job *jobs = arena_alloc_array(reading->memory, count, sizeof *jobs);

@@ -85,6 +85,12 @@ static const char *const migrations[] = {
     " WITHOUT ROWID;",
     /* A lease of the daemon's own has no owner: its token tells which run of the daemon took it. */
     "UPDATE lease SET owner = '' WHERE owner = 'engine';",
+    /* All jobs of one id lie together in the index, whosever they are: see job_key. */
+    "DROP INDEX job_key; DROP INDEX archive_key;"
+    "UPDATE job SET key = insist_key((SELECT l.tenant FROM lane l WHERE l.id = job.lane), id) WHERE key <> 0;"
+    "UPDATE archive SET key = coalesce((SELECT insist_key(l.tenant, v.job) FROM event v JOIN lane l ON l.id = v.lane"
+    " WHERE v.number = archive.event), key);"
+    "CREATE INDEX job_key ON job (key) WHERE key <> 0; CREATE INDEX archive_key ON archive (key);",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };
@@ -148,6 +154,18 @@ enum status sqlite_schema_configure(sqlite3 *db, bool sync_always, struct error 
     if (status == STATUS_OK && pages == 0)
         status = sqlite_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err);
     return status == STATUS_OK ? wal_switch_on(db, err) : status;
+}
+
+/* insist_key(tenant, id): what job_key says. */
+static void key_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct slice names[2];
+    for (int i = 0; i < 2; i++) {
+        const char *text = (const char *)sqlite3_value_text(values[i]);
+        names[i] = (struct slice){ text ? text : "", text ? (size_t)sqlite3_value_bytes(values[i]) : 0 };
+    }
+    sqlite3_result_int64(context, (int64_t)job_key(names[0], names[1]));
 }
 
 static enum status migrate_step(sqlite3 *db, const char *sql, int version, struct error *err)
@@ -214,6 +232,11 @@ enum status sqlite_schema_migrate_by(sqlite3 *db, const char *const *steps, int 
                          "the store was made by a newer insist: it has schema version %lld, this program knows up to %d; use a newer "
                          "program, or a backup from before",
                          (long long)version, count);
+    if (version == count)
+        return STATUS_OK;
+    int result = sqlite3_create_function(db, "insist_key", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, key_of, NULL, NULL);
+    if (result != SQLITE_OK)
+        return sqlite_failure(db, result, "prepare", err);
     for (int step = (int)version; step < count && status == STATUS_OK; step++)
         status = migrate_step(db, steps[step], step, err);
     return status;
