@@ -63,7 +63,7 @@ const struct command *command_find(struct slice name);
 /* Prints the page of that command: usage, options, examples. */
 int help_print(const struct command *command);
 
-/* The whole program: options, dispatch, messages. */
+/* Runs the whole program: options, dispatch, messages. */
 int cli_main(int argc, char **argv);
 
 /* How stores are opened; src/main.c has the list. */

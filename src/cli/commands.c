@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 
-/* In the order of the list. */
+/* They are in the order of the list. */
 const struct command commands[] = {
     { "serve", "the daemon", command_serve },
     { "demo", "a daemon with traffic, an outage and a recovery, to look at", command_demo },

@@ -123,7 +123,7 @@ static int day_parse(struct slice text)
     return -1;
 }
 
-/* "Sun", "Mon-Fri", "Sat-Mon". */
+/* They are written as "Sun", "Mon-Fri", "Sat-Mon". */
 static bool day_range_parse(struct slice text, unsigned *days)
 {
     size_t dash = slice_find(text, '-');

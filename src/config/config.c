@@ -322,7 +322,7 @@ void destinations_apply(struct settings *settings, const struct node *node, UNUS
         destination_apply(settings, child, &config->destinations[config->destination_count++]);
 }
 
-/* What needs the whole file. */
+/* Does what needs the whole file. */
 static void file_finish(struct settings *settings, const struct node *root)
 {
     struct config *config = settings->root;

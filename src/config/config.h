@@ -83,7 +83,7 @@ struct smtp_config {
     enum starttls starttls;
 };
 
-/* A program a job. */
+/* A program is started for each job. */
 struct exec_config {
     struct text_list argv; /* the first is an absolute path */
     struct pair_list environment;

@@ -45,7 +45,7 @@ static bool scheme_fits(enum transport_kind transport, const char *url)
     return false;
 }
 
-/* False when nothing tells it. */
+/* It is false where nothing says so. */
 static bool transport_derive(const struct destination_draft *draft, enum transport_kind *ret_transport)
 {
     if (draft->transport != TRANSPORT_UNSAID)

@@ -33,11 +33,11 @@ struct settings loading_settings(struct loading *loading, const char *file, stru
 const struct destination_draft *preset_draft(struct loading *loading, struct slice name, struct slice folder,
                                              struct place place);
 
-/* Rows of the file itself. */
+/* These are the rows of the file itself. */
 extern const struct section file_section;
-/* SETTING_SPECIAL of `destinations`. */
+/* Reads the SETTING_SPECIAL of `destinations`. */
 void destinations_apply(struct settings *settings, const struct node *node, void *field);
-/* Allowed, but probably not meant. */
+/* Warns of what is allowed, but probably not meant. */
 void loading_warn(struct loading *loading, struct place place, const char *text);
 
 /* ---- tiers of tenants: what gives many of them one weight ---- */
@@ -55,7 +55,7 @@ void tiers_finish(struct settings *settings, const struct node *root, struct map
 
 extern const struct section notify_section;
 
-/* SETTING_SPECIAL: a list into config->notify. */
+/* Reads a SETTING_SPECIAL: a list into config->notify. */
 void notify_apply(struct settings *settings, const struct node *node, void *field);
 
 /*

@@ -130,7 +130,7 @@ bool value_read(struct settings *settings, const struct setting *row, struct sli
                 struct value_problem *ret_why);
 /* "a duration such as 30s": what a value of the kind looks like. */
 void kind_describe(const struct setting *row, struct buffer *out);
-/* The word of the reference's column. */
+/* Gives the word of the reference's column. */
 const char *kind_name(enum setting_kind kind);
 
 #endif

@@ -411,7 +411,7 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
     return status == STATUS_OK ? engine_start(daemon->engine, daemon->reader, err) : status;
 }
 
-/* From the API's thread. */
+/* This is called in the API's thread. */
 static void on_alive(void *context)
 {
     struct daemon *daemon = context;

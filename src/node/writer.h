@@ -82,7 +82,7 @@ void notice_free(struct notice *notice);
 
 /* A batch with room for `ops_max` zeroed operations (count starts at 0); NULL when there is no memory. */
 struct batch *batch_new(size_t ops_max, size_t memory_bytes_max);
-/* Also frees the results. */
+/* The results are freed with it. */
 void batch_free(struct batch *batch);
 
 /* Counted since the start; read from any thread. */

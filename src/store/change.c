@@ -65,7 +65,7 @@ enum status change_claim(const struct op_claim *claim, instant now, int64_t toke
 
 /* ---- OP_SETTLE, OP_EXTEND ---- */
 
-/* EVENT_TYPE_NONE: no job is settled so. */
+/* It is EVENT_TYPE_NONE where no job is settled so. */
 static enum event_type settle_event_type(enum job_event event)
 {
     switch (event) {

@@ -22,7 +22,7 @@ struct store_space {
 
 /* So cheap that it may be asked each second, from any thread. Of a store that does not know, nothing is known. */
 enum status store_space(struct store *store, struct store_space *ret_space, struct error *err) MUST_CHECK;
-/* What is free; -1: not known. */
+/* Says what is free; -1 where that is not known. */
 int64_t store_free_bytes(struct store *store);
 
 struct store_facts {

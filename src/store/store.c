@@ -23,7 +23,7 @@ static const unsigned char base32_values[256] = {
     ['R'] = 25, ['S'] = 26, ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
 };
 
-/* NULL: none. */
+/* It is NULL where there is none. */
 static const struct store_backend *find_backend(const struct store_backend *const *backends, struct slice address)
 {
     assert(backends);

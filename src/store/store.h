@@ -252,7 +252,7 @@ struct op_save {
     struct slice value; /* JSON */
 };
 
-/* Spaces. */
+/* These are the spaces that others share. */
 #define SPACE_DESTINATION SLICE("destination")
 #define SPACE_RATE SLICE("rate") /* until when a limiter is paid for */
 
@@ -388,7 +388,7 @@ struct destination_total {
     size_t largest_count;
 };
 
-/* Where there is no store yet. */
+/* What is done where there is no store yet. */
 enum store_make {
     STORE_MAKE, /* with its folders */
     STORE_MAKE_IN_EMPTY_FOLDER, /* that is there; anywhere else a path may be mistaken: STATUS_INVALID */
@@ -454,13 +454,13 @@ struct store_ops {
     /* Closes and frees; all readers are closed before. */
     void (*close)(struct store *store);
     /*
-     * One transaction at time `now`. Results live in `memory`. On failure, but for STATUS_AWAY, nothing happened.
-     * STATUS_FENCED: its session has ended, and none of what it asks for will be done before another one has begun.
+     * Does all of it in one transaction at time `now`. Results live in `memory`. On failure, but for STATUS_AWAY, nothing
+     * happened. STATUS_FENCED: its session has ended, and none of what it asks for will be done before another has begun.
      */
     enum status (*apply)(struct store *store, instant now, struct store_op *ops, size_t count, struct arena *memory,
                          struct error *err);
     /*
-     * What became of a transaction that was answered STATUS_AWAY, before there is another: it is asked until it is not
+     * Says what became of a transaction that was answered STATUS_AWAY, before there is another: it is asked until it is not
      * STATUS_AWAY again. Applied: the operations have the results that `apply` left in them, and count. Not applied: it
      * never will be. NULL: the store is never away.
      */
@@ -485,13 +485,13 @@ struct store_ops {
     enum status (*fence)(struct store *store, int64_t session, int64_t beat, instant now, struct error *err);
     /* Makes everything applied so far durable; for sync_always = false. */
     enum status (*sync)(struct store *store, struct error *err);
-    /* What the store does by itself, each second, in the thread that writes. NULL: nothing. */
+    /* Does what the store does by itself, each second, in the thread that writes. NULL: it does nothing. */
     enum status (*tend)(struct store *store, instant now, struct error *err);
-    /* The newest event, for who writes; NULL: nothing outlives the process. */
+    /* Gives the newest event to who writes. NULL: nothing outlives the process. */
     struct trail_head (*head)(struct store *store);
-    /* What time it is, the same for all who use the store; from any thread, without waiting. NULL: the machine's clock. */
+    /* Says what time it is, the same for all who use the store, in any thread, at once. NULL: the machine's clock. */
     instant (*clock)(struct store *store);
-    /* For who looks after the store, by the functions of inspect.h; NULL: not with this store. */
+    /* These are for who looks after the store, by the functions of inspect.h. NULL: it cannot do that. */
     enum status (*space)(struct store *store, struct store_space *ret_space, struct error *err);
     enum status (*facts)(struct store *store, struct store_facts *ret_facts, struct error *err);
     enum status (*check)(struct store *store, struct error *err);
@@ -501,53 +501,54 @@ struct store_ops {
     enum status (*reader)(struct store *store, struct store_reader **ret_reader, struct error *err);
 
     void (*reader_close)(struct store_reader *reader);
-    /* STATUS_NOT_FOUND. */
+    /* Reads a job by its name. STATUS_NOT_FOUND: there is none. */
     enum status (*reader_job)(struct store_reader *reader, struct slice tenant, struct slice id, bool with_payload,
                               struct arena *memory, struct job *ret_job, struct error *err);
-    /* The same by the store's own number, which a lease names. STATUS_NOT_FOUND. */
+    /* Does the same by the store's own number, which a lease names. */
     enum status (*reader_job_seq)(struct store_reader *reader, int64_t seq, bool with_payload, struct arena *memory,
                                   struct job *ret_job, struct error *err);
     /*
-     * Newest first, without payload unless asked. *ret_next_seq is the next page's cursor, 0 at the end. A page may
-     * hold fewer than `max` although more follow: the rows looked at are bounded too.
+     * Reads jobs, newest first, without payload unless asked. *ret_next_seq is the next page's cursor, 0 at the end. A page
+     * may hold fewer than `max` although more follow: the rows looked at are bounded too.
      */
     enum status (*reader_jobs)(struct store_reader *reader, const struct job_filter *filter, size_t max, bool with_payload,
                                struct arena *memory, struct job **ret_jobs, size_t *ret_count, int64_t *ret_next_seq,
                                struct error *err);
-    /* Events after `after`, oldest first. */
+    /* Reads events after `after`, oldest first. */
     enum status (*reader_events)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                  struct event **ret_events, size_t *ret_count, struct error *err);
-    /* The newest `max` events of one name, oldest first; also of jobs that are deleted. */
+    /* Reads the newest `max` events of one name, oldest first; also of jobs that are deleted. */
     enum status (*reader_history)(struct store_reader *reader, struct slice tenant, struct slice id, size_t max,
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
-    /* All lanes that have or had jobs, in order of id, from `after` on. */
+    /* Reads all lanes that have or had jobs, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
-    /* One lane by its names; by an index, whatever the number of lanes. STATUS_NOT_FOUND. */
+    /* Finds one lane by its names, by an index, whatever the number of lanes. STATUS_NOT_FOUND: there is none. */
     enum status (*reader_lane)(struct store_reader *reader, struct slice destination, struct slice tenant,
                                struct arena *memory, struct lane *ret_lane, struct error *err);
     /*
-     * Every destination that has or had jobs, in order of name, each with up to `largest_max` of its lanes. The writer
-     * keeps these, so no lane is walked. They count committed batches, and perhaps later ones than a page of lanes shows.
+     * Reads every destination that has or had jobs, in order of name, each with up to `largest_max` of its lanes. The
+     * writer keeps these, so no lane is walked. They count committed batches, perhaps later ones than a page of lanes shows.
      */
     enum status (*reader_totals)(struct store_reader *reader, size_t largest_max, struct arena *memory,
                                  struct destination_total **ret_totals, size_t *ret_count, struct error *err);
     /*
-     * How many ready jobs of the lane are claimed before one of that place: counts up to `max`, STORE_PAGE_MAX at most, and
-     * reads no more, so that it costs the same in any lane. The job itself need not be ready, nor be there.
+     * Says how many ready jobs of the lane are claimed before one of that place: it counts up to `max`,
+     * STORE_PAGE_MAX at most, and reads no more, so that it costs the same in any lane. The job itself need not be ready,
+     * nor be there.
      */
     enum status (*reader_ahead)(struct store_reader *reader, int64_t lane, int64_t rank, int64_t seq, size_t max,
                                 size_t *ret_count, struct error *err);
-    /* What OP_SAVE and OP_DESTINATION keep. STATUS_NOT_FOUND. */
+    /* Reads what OP_SAVE and OP_DESTINATION save. STATUS_NOT_FOUND: nothing was saved by that name. */
     enum status (*reader_saved)(struct store_reader *reader, struct slice space, struct slice name, struct arena *memory,
                                struct slice *ret_value, struct error *err);
-    /* A page of a space, from the last name to the first; only names before `before`, where that is not empty. */
+    /* Reads a page of a space, from the last name to the first; only names before `before`, where that is not empty. */
     enum status (*reader_saved_list)(struct store_reader *reader, struct slice space, struct slice before, size_t max,
                                     struct arena *memory, struct saved **ret_saved, size_t *ret_count, struct error *err);
-    /* All sessions that live, and those that ended and have leases left, by number. NULL: the store is for one node. */
+    /* Reads all sessions that live, and those that ended and have leases left, by number. NULL: it is for one node. */
     enum status (*reader_sessions)(struct store_reader *reader, struct arena *memory, struct session **ret_sessions,
                                    size_t *ret_count, struct error *err);
-    /* Every destination that has or had an owner, in order of name. NULL likewise. */
+    /* Reads every destination that has or had an owner, in order of name. NULL likewise. */
     enum status (*reader_shards)(struct store_reader *reader, struct arena *memory, struct shard **ret_shards,
                                  size_t *ret_count, struct error *err);
 };
@@ -610,7 +611,7 @@ int64_t pending_share(const struct store_settings *settings, int64_t tenants);
 void lane_counts_add(struct lane_counts *sum, const struct lane_counts *more);
 
 const char *event_type_name(enum event_type type);
-/* EVENT_TYPE_NONE: none has that name. */
+/* It is EVENT_TYPE_NONE where none has that name. */
 enum event_type event_type_from_name(struct slice name);
 
 /* Chains an event without a key to the one before: fills event->hash. */

@@ -42,7 +42,7 @@ void totals_unlock(struct totals *totals)
     pthread_mutex_unlock(&totals->mutex);
 }
 
-/* Under the lock. NULL: no memory. */
+/* The lock is held. It is NULL where there is no memory. */
 static struct total *total_get(struct totals *totals, struct slice destination)
 {
     assert(destination.len > 0);

@@ -32,19 +32,19 @@ struct totals {
 };
 
 enum status totals_init(struct totals *totals) MUST_CHECK;
-/* Not of the lanes. */
+/* The lanes are not released with it. */
 void totals_release(struct totals *totals);
 /* Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is published. */
 enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane) MUST_CHECK;
 /* The lane goes. What it has ever completed and cancelled stays in its destination's counts; it has no jobs. */
 void totals_leave(struct totals *totals, struct totals_lane *lane);
 
-/* Around all that one commit tells. */
+/* They are called around all that one commit publishes. */
 void totals_lock(struct totals *totals);
 void totals_unlock(struct totals *totals);
 void totals_tell(struct totals_lane *lane, const struct lane_counts *counts);
 
-/* For store_ops.reader_totals. STATUS_NO_MEMORY. */
+/* This is for store_ops.reader_totals. It may be STATUS_NO_MEMORY. */
 enum status totals_read(struct totals *totals, size_t largest_max, struct arena *memory,
                         struct destination_total **ret_totals, size_t *ret_count) MUST_CHECK;
 

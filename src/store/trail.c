@@ -40,7 +40,7 @@ static void digest_bytes(struct gathered *gathered, const void *bytes, size_t le
     }
 }
 
-/* The lowest byte first. */
+/* The lowest byte comes first. */
 static void digest_number(struct gathered *gathered, int64_t value)
 {
     uint64_t word = htole64((uint64_t)value);

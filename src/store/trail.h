@@ -39,7 +39,7 @@ enum status trail_head_parse(struct slice text, struct trail_head *ret_head, str
 /* What a saved head carries so that it cannot be made without the key. */
 void trail_head_mark(const struct trail_key *key, const struct trail_head *head, unsigned char ret_mark[EVENT_HASH_BYTES]);
 
-/* 64 hexadecimal digits. */
+/* The text has 64 hexadecimal digits. */
 bool trail_hash_parse(struct slice text, unsigned char ret_hash[EVENT_HASH_BYTES]) MUST_CHECK;
 
 /* The data of the event that a store begins with when its trail does not end where it should. */

@@ -22,7 +22,7 @@ void ask(struct call *call, struct slice destination, ask_run *run, void (*then)
  * has taken already: that must not fail any more, and another owner hears of it from the store.
  */
 void ask_here(struct call *call, ask_run *run, void (*then)(struct call *call));
-/* From any thread. */
+/* Brings the call back to the API's thread; it may be called in any thread. */
 void ask_return(struct call *call);
 /* Whether this process owns it. */
 bool ask_is_here(const struct call *call, struct slice destination);

@@ -46,10 +46,10 @@ json_t *body_object(struct call *call, const char *const *names);
 /* Answers with what is wrong with the body, and where. */
 void body_problem(struct call *call, struct problem *problem);
 
-/* A whole number; absent: `otherwise`. */
+/* The member is a whole number; where it is absent, `otherwise` is taken. */
 bool body_int(struct call *call, const json_t *body, const char *name, int64_t otherwise, int64_t min, int64_t max,
               int64_t *ret_value);
-/* A member that must be there. */
+/* The member must be there. */
 bool body_bool(struct call *call, const json_t *body, const char *name, bool *ret_value);
 /* A string without control characters, copied into the call's memory; absent: empty. */
 bool body_text(struct call *call, const json_t *body, const char *name, size_t len_max, struct slice *ret_text);

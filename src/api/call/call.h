@@ -96,7 +96,7 @@ bool call_tenant(struct call *call, struct slice asked, struct slice *ret_tenant
 
 /* Sends a JSON body; `body` is released. */
 void call_json(struct call *call, int status, struct buffer *body);
-/* Any body; `body` is released. */
+/* Sends any body; `body` is released. */
 void call_send(struct call *call, int status, const char *content_type, struct buffer *body);
 /*
  * An answer of type application/problem+json: `type` is a stable word, the text says what to do. 429 and 503 carry
@@ -151,13 +151,13 @@ void call_client_left(struct call *call);
 /* Ends the call without an answer: nobody is there any more. */
 void call_drop(struct call *call);
 
-/* pieces.c: the beginning of an answer. */
+/* Writes the beginning of an answer: its head. */
 void call_begin_answer(struct call *call, int status, const char *content_type, int64_t length, struct buffer *out);
-/* `status` 0: nobody was there to be answered. */
+/* Counts the call; a `status` of 0 says that nobody was there to be answered. */
 void call_measured(const struct call *call, int status);
 void call_free(struct call *call);
 
-/* A buffer for an answer. */
+/* Gives a buffer for an answer. */
 struct buffer call_buffer(void);
 
 #endif

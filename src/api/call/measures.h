@@ -36,7 +36,7 @@ enum refusal {
 
 enum { REQUEST_STATUSES_MAX = 18 }; /* 0: all others; the last: the client had gone */
 
-/* Of one destination. */
+/* What was added for one destination. */
 struct insert_measure {
     int64_t accepted, duplicates;
 };
@@ -53,7 +53,7 @@ extern const struct histogram_bounds measured_request;
 void request_measures_init(struct request_measures *measures, uint64_t seed);
 void request_measures_release(struct request_measures *measures);
 
-/* `status` 0: the client had gone. */
+/* A `status` of 0 says that the client had gone. */
 void request_measured(struct request_measures *measures, const struct route *route, int status, int64_t took_ns);
 /* What the store made of an insert. */
 void insert_measured(struct request_measures *measures, const struct store_op *op);

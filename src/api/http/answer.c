@@ -38,7 +38,7 @@ static const char *title_of(int status)
     return "Error";
 }
 
-/* Written once a second. */
+/* The header is written once a second. */
 static const char *date_of(struct http_server *server)
 {
     struct timeval now;

@@ -33,7 +33,7 @@ void answer_head_write(struct http_server *server, const struct answer_form *for
 
 /* `line` and `column`, where it is known. */
 void json_member_place(struct json_writer *json, struct text_place place);
-/* An answer of type application/problem+json. */
+/* Writes a body of type application/problem+json. */
 void problem_write(struct buffer *out, int status, const char *type, struct text_place place, const char *detail);
 
 #endif

@@ -35,7 +35,7 @@ const char *scope_name(unsigned scope)
     return "";
 }
 
-/* False: not a scope's name. */
+/* It is false where that is no scope's name. */
 static bool scope_from_name(struct slice name, unsigned *ret_scopes)
 {
     for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)

@@ -7,7 +7,7 @@
 
 #include "base/slice.h"
 
-/* Begins as all zero. */
+/* It begins as all zeros. */
 struct http_chunks {
     unsigned state;
     unsigned digits;

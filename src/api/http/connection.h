@@ -44,7 +44,7 @@ struct client_request {
     size_t body_max;
 };
 
-/* How fast it is. */
+/* How fast the client is. */
 struct client_pace {
     int64_t since_ms; /* the state, or the piece that is written, began */
     size_t moved;     /* bytes since then */

@@ -62,7 +62,7 @@ void door_forget(struct client *client)
     client->server->door.count--;
 }
 
-/* False: everybody is being answered. */
+/* It is false where everybody is being answered. */
 static bool send_one_away(struct http_server *server)
 {
     struct client *client = server->door.oldest;

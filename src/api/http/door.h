@@ -28,7 +28,7 @@ struct door {
 
 /* Binds the address and listens; the text of a failure says what to do. */
 enum status door_open(struct http_server *server, struct error *err) MUST_CHECK;
-/* After limits have changed. */
+/* To be called after limits have changed. */
 void door_measure(struct http_server *server);
 /* Takes no more; those who are in stay. */
 void door_shut(struct http_server *server);

@@ -342,7 +342,7 @@ static struct elements elements_of(const struct call *call)
     return (struct elements){ .rest = text, .lines = lines };
 }
 
-/* False: no memory. */
+/* It is false where there is no memory. */
 static bool read_many(struct call *call, size_t count)
 {
     struct elements elements = elements_of(call);

@@ -19,7 +19,7 @@ struct job_view {
 
 /* Members only, so that the caller can add his own to the object. */
 void job_json_members(struct json_writer *json, const struct job *job, const struct job_view *view);
-/* The whole object. */
+/* Writes the whole object. */
 void job_json_write(struct json_writer *json, const struct job *job, const struct job_view *view);
 
 /* One line of the dead letters' export, in the schema of the e-mail document, with its line end. */

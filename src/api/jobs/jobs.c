@@ -31,7 +31,7 @@ static const char *held_by_of(const struct call *call, const struct job *job)
     return held_by && strcmp(held_by, gate_hold_name(HOLD_CONCURRENCY)) != 0 ? held_by : NULL;
 }
 
-/* False: answered already. */
+/* It is false where the call was answered. */
 static bool read_payload_wish(struct call *call, bool *ret_wanted)
 {
     struct slice value = call_query(call, "payload");

@@ -170,7 +170,7 @@ static void write_leased(struct json_writer *json, const struct job *job, const 
     json_object_end(json);
 }
 
-/* As many as an answer takes. */
+/* Writes as many as an answer takes. */
 static void write_taken(struct call *call)
 {
     struct taking *taking = call->context;
@@ -230,7 +230,7 @@ static void answer_taken(struct call *call)
     call_json(call, 200, &taking->body);
 }
 
-/* In the engine's thread. */
+/* This runs in the engine's thread. */
 static void on_leased(struct lease_request *request, enum status status, const struct job *jobs, size_t count)
 {
     struct taking *taking = (struct taking *)request;
@@ -606,7 +606,7 @@ static void decide_leased(struct call *call)
         ask(call, nack->job.destination, decide_nack, after_decision);
 }
 
-/* Seconds, whole or not. */
+/* They are seconds, whole or not. */
 static bool read_retry_after(struct call *call, const json_t *body, int64_t *ret_ms)
 {
     const json_t *value = member_get(body, "retry_after");

@@ -96,7 +96,7 @@ static bool is_late(const struct outlook *outlook, instant now)
     return outlook->place.known && instant_add(now, outlook->place.allowed_ms) > outlook->deadline;
 }
 
-/* By how much it is late. */
+/* Says by how much it is late. */
 static int64_t late_ms(const struct outlook *outlook, instant now)
 {
     return instant_add(now, outlook->place.allowed_ms) - outlook->deadline;

@@ -25,7 +25,7 @@ enum status dead_ages_new(uint64_t seed, struct dead_ages **ret_ages, struct err
 void dead_ages_free(struct dead_ages *ages); /* accepts NULL */
 /* Reads the next page. A failure ends the pass and keeps what is known. */
 enum status dead_ages_look(struct dead_ages *ages, struct store_reader *reader, instant now, struct error *err) MUST_CHECK;
-/* There are none. */
+/* Notes that there are none. */
 void dead_ages_none(struct dead_ages *ages);
 /* NULL: it has none. Valid until the next look. */
 const struct histogram *dead_ages_of(const struct dead_ages *ages, struct slice destination);

@@ -15,7 +15,7 @@ struct event_filter {
 /* From the query: job, tenant, destination, type (one or several with commas). False: answered already. */
 bool event_filter_read(struct call *call, struct event_filter *ret_filter);
 bool event_filter_takes(const struct event_filter *filter, const struct event *event);
-/* One object. */
+/* Writes one object. */
 void event_write(struct json_writer *json, const struct event *event);
 
 /* Whether there are events behind that number. */

@@ -96,7 +96,7 @@ enum status metrics_gather(struct call *call, struct store_reader *reader, struc
 /* What the engine said, put to its place. In the engine's thread. */
 enum status metrics_attach(struct call *call, struct metrics_scene *scene, struct engine *engine) MUST_CHECK;
 
-/* metrics_process.c; NAN: not known. */
+/* These are in metrics_process.c; NAN says that it is not known. */
 double metrics_process_cpu(const struct metrics_scene *scene);
 double metrics_process_resident(const struct metrics_scene *scene);
 double metrics_process_virtual(const struct metrics_scene *scene);

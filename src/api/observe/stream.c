@@ -237,7 +237,7 @@ void event_streams_end(struct api *api, const char *reason)
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
-/* False: answered already. */
+/* It is false where the call was answered. */
 static bool read_after(struct call *call, struct follower *follower)
 {
     struct slice last = call_header(call, SLICE("Last-Event-ID"));
@@ -288,7 +288,7 @@ static void count_own(struct call *call, void *context)
     own->count += slice_equal(call->who, own->who);
 }
 
-/* False: answered already. */
+/* It is false where the call was answered. */
 static bool may_follow(struct call *call)
 {
     const struct config *config = call->api->config;

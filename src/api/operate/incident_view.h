@@ -22,7 +22,7 @@ struct incident_view {
 /* Leaves what a token that acts for one tenant may know of it; see call/confined.h. */
 void incident_confine(struct incident_view *view);
 
-/* "contingency", "recovering", "restored". */
+/* Gives "contingency", "recovering" or "restored". */
 const char *incident_state_name(const struct incident_view *view);
 /* From the first sign to its end, or until now; a clock that was set back gives 0. */
 int64_t incident_lasted_ms(const struct incident_view *view);
@@ -31,12 +31,12 @@ int64_t incident_processed(const struct incident_view *view);
 
 /* Half a sentence, for people: "too many sends failed and the breaker opened". */
 const char *cause_words(enum cause cause, enum mode mode);
-/* "server errors"; NULL for CRITERION_NONE. */
+/* Gives such as "server errors"; NULL for CRITERION_NONE. */
 const char *criterion_words(enum criterion criterion);
 
 /* For people: "1h10m31s", without parts that matter to nobody. */
 void append_span(struct buffer *out, int64_t ms);
-/* As "2025-01-12 10:40:00Z". */
+/* Writes it as "2025-01-12 10:40:00Z". */
 void append_moment(struct buffer *out, instant at);
 
 /* What happened, in a few plain sentences. */

@@ -148,7 +148,7 @@ static enum status read_lessons(struct call *call, struct store_reader *reader, 
     return error_set(err, STATUS_NO_MEMORY, "no memory for the answer");
 }
 
-/* The one that the path names. */
+/* Reads the one that the path names. */
 struct one_incident {
     struct incident_view view;
     void (*found)(struct call *call);

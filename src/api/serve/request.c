@@ -93,7 +93,7 @@ static bool has_control(struct slice text)
     return false;
 }
 
-/* False: answered already. */
+/* It is false where the call was answered. */
 static bool address_is_clean(struct call *call)
 {
     struct slice query = call->head.query;

@@ -42,7 +42,7 @@ static bool path_matches(struct call *call, const char *pattern, struct slice pa
     return true;
 }
 
-/* `call` NULL: without its parameters. */
+/* Where `call` is NULL, parameters are not taken. */
 const struct route *route_find(struct call *call, const char *method, struct slice path)
 {
     for (const struct route *route = api_routes; route->method; route++)

@@ -28,7 +28,7 @@ static void member_hex(struct json_writer *json, const char *name, const unsigne
     json_member_text(json, name, text);
 }
 
-/* The lines. */
+/* These write the lines. */
 static void audit_line_begin(struct buffer *out, const struct trail_head *anchor)
 {
     struct json_writer json = json_writer(out);
@@ -96,7 +96,7 @@ static bool bytes_of(const json_t *object, const char *name, unsigned char *ret_
     return true;
 }
 
-/* Borrows from the object. */
+/* The event borrows from the object. */
 static bool event_of(const json_t *object, struct event *ret_event)
 {
     struct slice state = text_of(object, "state");

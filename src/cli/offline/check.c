@@ -91,7 +91,7 @@ static void warn_of_port(const struct config *config)
     freeaddrinfo(found);
 }
 
-/* Allowed, but probably not meant. */
+/* These are allowed, but probably not meant. */
 static void warn(const struct config *config)
 {
     for (size_t i = 0; i < config->warnings.count; i++)

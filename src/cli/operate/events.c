@@ -166,7 +166,7 @@ static int64_t id_at(const json_t *object, const char *name)
     return text && slice_to_int64(slice_from(text), &id) ? id : 0;
 }
 
-/* One page of events after `after`. */
+/* Asks for one page of events after `after`. */
 static int ask(struct events *events, int64_t after, int64_t limit, bool filtered, struct reply *ret_reply,
                json_t **ret_page)
 {

@@ -18,7 +18,7 @@ static void pause_ms(int ms)
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
 }
 
-/* In the new process: never returns. */
+/* This runs in the new process, and never returns. */
 static void become(const char *out, const char *log, const char *const *arguments, pid_t parent)
 {
     char *argv[CHILD_ARGUMENTS_MAX + 2] = { strdup("insist") };

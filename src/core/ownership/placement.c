@@ -33,7 +33,7 @@ static size_t pinned_to(const struct plan *plan, const struct shard_seen *shard)
     return NODES_MAX;
 }
 
-/* Of those with room the one that it prefers. Equal hashes are told apart by the order of names. */
+/* Of those with room the one that it prefers. Equal hashes are distinguished by the order of names. */
 static size_t preferred(const struct plan *plan, const struct shard_seen *shard)
 {
     size_t best = NODES_MAX;

@@ -28,7 +28,7 @@ struct names {
 void names_init(struct names *names);
 void names_release(struct names *names);
 
-/* NULL when it is not there. */
+/* It is NULL when it is not there. */
 struct names_link *names_find(const struct names *names, struct slice first, struct slice second);
 /* The pair must not be in the table. */
 void names_add(struct names *names, struct names_link *link);

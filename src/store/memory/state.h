@@ -124,14 +124,14 @@ struct memory_numbers {
     size_t trimmed;                       /* events at the front that the commit frees */
 };
 
-/* A node's handle. */
+/* Each node has a handle. */
 struct memory_node {
     struct store store; /* first */
     struct memory_store *memory;
     char *name, *url; /* the name is empty: it has the store for itself */
 };
 
-/* What they share. */
+/* What the handles share. */
 struct memory_store {
     pthread_mutex_t mutex;
     size_t nodes; /* handles */
@@ -210,7 +210,7 @@ void memory_event_salt(struct event *event);
 /* What an event says is the one before of its job: an id that is used again starts anew. */
 int64_t memory_event_previous(enum event_type type, int64_t before);
 
-/* Lookups; NULL when there is none. */
+/* These look up; NULL says that there is none. */
 struct memory_name *memory_name_find(const struct memory_store *store, struct slice tenant, struct slice id);
 struct memory_job *memory_job_find(const struct memory_store *store, int64_t seq);
 struct memory_event *memory_event_find(const struct memory_store *store, int64_t number);

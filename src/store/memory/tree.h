@@ -24,7 +24,7 @@ void tree_add(struct tree *tree, struct tree_node *node, int64_t key, int64_t ti
 /* The node must be in this tree. */
 void tree_remove(struct tree *tree, struct tree_node *node);
 
-/* NULL when there is none. */
+/* It is NULL when there is none. */
 struct tree_node *tree_find(const struct tree *tree, int64_t key, int64_t tie);
 struct tree_node *tree_first(const struct tree *tree);
 struct tree_node *tree_after(const struct tree *tree, int64_t key, int64_t tie);

@@ -7,7 +7,7 @@
 #include "store/sqlite/row.h"
 
 bool sqlite_digest_possible(size_t len);
-/* Of a new job. */
+/* Makes the digest of a new job. */
 void sqlite_digest_make(const struct op_insert *insert, struct sqlite_row *row);
 /* Whether the row, read with its payload, is not what it was when it was written. */
 bool sqlite_digest_differs(const struct sqlite_row *row);

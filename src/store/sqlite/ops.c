@@ -62,7 +62,7 @@ static enum status id_make(struct sqlite_batch *batch, struct slice *ret_id)
     return STATUS_OK;
 }
 
-/* The texts are the caller's. */
+/* Its texts are the caller's. */
 static enum status payload_insert(struct sqlite_batch *batch, int64_t seq, const struct op_insert *insert)
 {
     assert(seq > 0);

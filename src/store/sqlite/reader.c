@@ -48,7 +48,7 @@ enum query {
     " FROM event v LEFT JOIN lane l ON l.id = v.lane "
 #define SQL_LANE_COLUMNS                                                                                                    \
     "SELECT id, destination, tenant, pending, running, waiting, completed, dead, cancelled, ready FROM lane "
-/* Of stores before SCHEMA_WITH_HEADS. */
+/* This is for stores before SCHEMA_WITH_HEADS. */
 #define SQL_EVENT_COLUMNS_OLD                                                                                               \
     "SELECT v.number, v.at, v.type, v.state, v.attempt, coalesce(l.destination, v.destination), l.tenant, v.job, v.data,"   \
     " v.previous, v.hash, 0, NULL, NULL, v.lane IS NOT NULL AND v.destination <> ''"                                        \

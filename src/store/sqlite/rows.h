@@ -28,7 +28,7 @@ struct sqlite_value {
 enum rows_table_name { ROWS_JOB, ROWS_PAYLOAD, ROWS_READY, ROWS_TIMER, ROWS_LEASE, ROWS_EVENT, ROWS_COUNT };
 enum { ROWS_ALL = (1 << ROWS_COUNT) - 1 };
 
-/* New rows of one table. */
+/* The new rows of one table wait here. */
 struct sqlite_rows {
     int columns;
     size_t count, capacity;

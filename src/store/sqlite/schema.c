@@ -190,7 +190,7 @@ static enum status migrate_step(sqlite3 *db, const char *sql, int version, struc
                      why);
 }
 
-/* 0 for an empty database. */
+/* An empty database has version 0. */
 static enum status version_read(sqlite3 *db, int64_t *ret_version, struct error *err)
 {
     int64_t application, tables;

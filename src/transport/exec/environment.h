@@ -1,5 +1,5 @@
 /*
- * environment.h - what a program is told about its job besides the payload.
+ * environment.h - what a program learns of its job besides the payload.
  */
 #ifndef TRANSPORT_EXEC_ENVIRONMENT_H
 #define TRANSPORT_EXEC_ENVIRONMENT_H

@@ -505,7 +505,7 @@ static void exec_abort(struct transport *transport, struct send *send)
 
 static void exec_forget(struct transport *transport)
 {
-    (void)transport; /* nothing is kept of a destination */
+    (void)transport; /* nothing is remembered of a destination */
 }
 
 /* Those that are being ended have SIGKILL; one that hangs in the kernel is left to it. */

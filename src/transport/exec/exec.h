@@ -14,7 +14,7 @@ enum { EXEC_DESCRIPTORS = 5 }; /* that a program under way takes of ours */
 enum status exec_transport_new(struct event_base *loop, size_t processes_max, struct transport **ret_transport,
                                struct error *err) MUST_CHECK;
 
-/* STATUS_UNSUPPORTED: the program cannot be run, as far as can be told before; `err` names destination and setting. */
+/* STATUS_UNSUPPORTED: the program cannot be run, as far as can be seen before; `err` names destination and setting. */
 enum status exec_settings_check(const struct destination_config *destination, struct error *err) MUST_CHECK;
 
 #endif

@@ -126,8 +126,8 @@ static void child(const struct process_order *order, const struct pipes *pipes, 
 {
     bool set = descriptors_set(pipes);
     int reason = set ? become(order, parent) : errno;
-    ssize_t told = write(set ? FAILURE : pipes->failure[1], &reason, sizeof reason);
-    _exit(told == sizeof reason ? NOT_BEGUN_CODE : NOT_BEGUN_CODE - 1);
+    ssize_t written = write(set ? FAILURE : pipes->failure[1], &reason, sizeof reason);
+    _exit(written == sizeof reason ? NOT_BEGUN_CODE : NOT_BEGUN_CODE - 1);
 }
 
 /* ---- In the daemon. ---- */

@@ -34,7 +34,7 @@ enum process_end {
 
 /*
  * STATUS_FULL or STATUS_NO_MEMORY: there is no descriptor, process or memory for it. A program that cannot be begun, say
- * because it is not there, is told at its end.
+ * because it is not there, is reported at its end.
  */
 enum status process_start(const struct process_order *order, struct process *ret_process, struct error *err) MUST_CHECK;
 

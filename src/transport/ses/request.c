@@ -29,7 +29,7 @@ static void unstuff(struct slice data, struct buffer *out)
     }
 }
 
-/* The recipients of the envelope, who all are told in one list: the headers say who is in copy. */
+/* The recipients of the envelope, who are all named in one list: the headers say who is in copy. */
 static void email_write(const struct smtp_source *source, const struct smtp_message *message, struct slice text,
                         struct buffer *out)
 {
