@@ -227,6 +227,24 @@ struct notify_config {
     const char *destination; /* where its jobs go: of a webhook NOTIFY_PREFIX and its name */
 };
 
+enum on_terminal {
+    ON_TERMINAL_ERROR, /* a BPMN error with the documents' code */
+    ON_TERMINAL_INCIDENT,
+};
+
+/* A Camunda whose jobs are decisions. */
+struct camunda_config {
+    const char *name;
+    int64_t engine; /* 7 or 8 */
+    const char *url;
+    struct pair_list types; /* of job, or topic, to policy */
+    int64_t jobs_max;       /* at once */
+    int64_t timeout_ms;     /* for how long a job is locked */
+    enum on_terminal on_terminal;
+    struct text_list tenants;
+    const char *username, *password, *token;
+};
+
 /* Names of destinations that begin so are those of webhooks. */
 #define NOTIFY_PREFIX "notify."
 
@@ -268,6 +286,8 @@ struct config {
     const char *audit_key;   /* a secret; NULL: none */
     struct notify_config *notify;
     size_t notify_count;
+    struct camunda_config *camunda;
+    size_t camunda_count;
     struct tier_config *tiers;
     size_t tier_count;
     struct destination_config *destinations; /* as written */
@@ -278,7 +298,7 @@ struct config {
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 
-enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000, NOTIFY_MAX = 64 };
+enum { CONFIG_BYTES_MAX = 4 << 20, DESTINATIONS_MAX = 10000, NOTIFY_MAX = 64, CAMUNDA_MAX = 16 };
 
 /*
  * Reads and checks a file. On failure `problems` has one line a problem, "file:line:column: what is

@@ -51,6 +51,15 @@ void tiers_apply(struct settings *settings, const struct node *node, void *field
  */
 void tiers_finish(struct settings *settings, const struct node *root, struct map *by_tenant);
 
+/* ---- Camundas that ask for decisions ---- */
+
+extern const struct section camunda_section;
+
+/* SETTING_SPECIAL: a list into config->camunda. */
+void camunda_apply(struct settings *settings, const struct node *node, void *field);
+/* What needs the whole file: whether the policies are there. */
+void camunda_finish(struct settings *settings, const struct node *root, const struct map *by_name);
+
 /* ---- who hears of alerts: the entries, and the destinations that webhooks become ---- */
 
 extern const struct section notify_section;

@@ -110,48 +110,30 @@ static void notify_check(struct settings *settings, const struct notify_config *
         problem_add(settings->problems, place, "the name of an item of notify has at most %d bytes", NOTIFY_NAME_BYTES_MAX);
 }
 
-static bool is_named_twice(const struct config *config, const struct notify_config *notify)
+static bool is_named_twice(const struct notify_config *items, const struct notify_config *notify)
 {
-    for (const struct notify_config *other = config->notify; notify->name && other < notify; other++)
+    for (const struct notify_config *other = items; notify->name && other < notify; other++)
         if (other->name && strcmp(other->name, notify->name) == 0)
             return true;
     return false;
 }
 
+static void item_check(struct settings *settings, const void *items, size_t index, struct place place)
+{
+    const struct notify_config *notify = (const struct notify_config *)items + index;
+    notify_check(settings, notify, place);
+    if (is_named_twice(items, notify))
+        problem_add(settings->problems, place, "two items of notify are called \"%s\"", notify->name);
+}
+
 void notify_apply(struct settings *settings, const struct node *node, UNUSED void *field)
 {
+    static const struct item_list list = { &notify_section, "name: ops, webhook: https://...", sizeof(struct notify_config),
+                                           NOTIFY_MAX, item_check };
     struct config *config = settings->root;
-    if (node->kind != NODE_SEQUENCE) {
-        if (!node_is_null(node))
-            problem_add(settings->problems, settings_place(settings, node),
-                        "notify must be a list such as [{ name: ops, webhook: https://... }], not %s", node_kind_name(node));
-        return;
-    }
-    if (node->count > NOTIFY_MAX) {
-        problem_add(settings->problems, settings_place(settings, node), "notify has %zu items; the limit is %d", node->count,
-                    NOTIFY_MAX);
-        return;
-    }
-    config->notify_count = 0;
-    config->notify = settings_alloc(settings, node->count + 1, sizeof *config->notify);
-    for (const struct node *item = node->first; item && config->notify && !settings_over(settings); item = item->next) {
-        struct notify_config *notify = &config->notify[config->notify_count++];
-        struct settings own = *settings;
-        if (item->kind != NODE_MAPPING) {
-            problem_add(settings->problems, settings_place(settings, item),
-                        "an item of notify must be settings such as { name: ops, webhook: https://... }, not %s",
-                        node_kind_name(item));
-            continue;
-        }
-        own.placed = NULL;
-        settings_default(&own, &notify_section, notify);
-        settings_apply(&own, &notify_section, item, notify);
-        notify_check(&own, notify, settings_place(settings, item));
-        if (is_named_twice(config, notify))
-            problem_add(settings->problems, settings_place(settings, item), "two items of notify are called \"%s\"",
-                        notify->name);
-        settings->failed = settings->failed || own.failed;
-    }
+    void *items = config->notify;
+    settings_items(settings, &list, node, &items, &config->notify_count);
+    config->notify = items;
 }
 
 static void through_check(struct settings *settings, const struct notify_config *notify, const struct map *by_name,

@@ -464,3 +464,37 @@ void settings_default(struct settings *settings, const struct section *section, 
         }
     }
 }
+
+void settings_items(struct settings *settings, const struct item_list *list, const struct node *node, void **ret_items,
+                    size_t *ret_count)
+{
+    const char *name = list->section->name;
+    *ret_count = 0;
+    if (node->kind != NODE_SEQUENCE) {
+        if (!node_is_null(node))
+            problem_add(settings->problems, settings_place(settings, node), "%s must be a list such as [{ %s }], not %s",
+                        name, list->example, node_kind_name(node));
+        return;
+    }
+    if (node->count > list->max) {
+        problem_add(settings->problems, settings_place(settings, node), "%s has %zu items; the limit is %zu", name,
+                    node->count, list->max);
+        return;
+    }
+    char *items = settings_alloc(settings, node->count + 1, list->size);
+    *ret_items = items;
+    for (const struct node *item = node->first; item && items && !settings_over(settings); item = item->next) {
+        struct settings own = *settings;
+        void *base = items + (*ret_count)++ * list->size;
+        if (item->kind != NODE_MAPPING) {
+            problem_add(settings->problems, settings_place(settings, item),
+                        "an item of %s must be settings such as { %s }, not %s", name, list->example, node_kind_name(item));
+            continue;
+        }
+        own.placed = NULL;
+        settings_default(&own, list->section, base);
+        settings_apply(&own, list->section, item, base);
+        list->check(&own, items, *ret_count - 1, settings_place(settings, item));
+        settings->failed = settings->failed || own.failed;
+    }
+}

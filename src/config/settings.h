@@ -133,4 +133,17 @@ void kind_describe(const struct setting *row, struct buffer *out);
 /* Gives the word of the reference's column. */
 const char *kind_name(enum setting_kind kind);
 
+/*
+ * A list of mappings, each by the rows of `section`, into an array of its own: *ret_items has *ret_count of `size` bytes.
+ * `check` looks at the items one by one, with those before it. `example` is what an item looks like.
+ */
+struct item_list {
+    const struct section *section;
+    const char *example;
+    size_t size, max;
+    void (*check)(struct settings *settings, const void *items, size_t index, struct place place);
+};
+void settings_items(struct settings *settings, const struct item_list *list, const struct node *node, void **ret_items,
+                    size_t *ret_count);
+
 #endif

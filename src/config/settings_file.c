@@ -65,6 +65,8 @@ static const struct setting file_rows[] = {
     { "audit", SETTING_SECTION, 0, .meaning = "The trail of events.", .section = &audit_section },
     { "notify", SETTING_SPECIAL, AT(notify), .meaning = "Who is told about alerts.", .section = &notify_section,
       .special = notify_apply },
+    { "camunda", SETTING_SPECIAL, AT(camunda), .meaning = "Camundas whose processes ask for decisions.",
+      .section = &camunda_section, .special = camunda_apply },
     { "tiers", SETTING_SPECIAL, AT(tiers),
       .meaning =
           "Tenants in tiers, as `{ gold: [acme, globex] }`. A destination gives a tier its weight in fairness.weights.",

@@ -6,6 +6,8 @@
 #include "daemon/supervisor.h"
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
+#include "engine/measures.h"
+#include "guests/camunda.h"
 #include "store/inspect.h"
 #include "transport/exec/exec.h"
 #include "transport/http/http.h"
@@ -53,6 +55,7 @@ struct daemon {
     instant drain_until; /* INSTANT_NONE: not draining */
     struct error failure; /* of the store; STATUS_OK: none */
     struct supervisor supervisor;
+    struct camunda *camunda;
 };
 
 static instant daemon_now(void *context)
@@ -164,6 +167,44 @@ static void on_failure(void *context, const struct error *error)
     mailbox_post(daemon->mailbox, &failed->message, MESSAGE_FAILURE, run_failure);
 }
 
+/* --- guests ------------------------------------------------------------------------------------ */
+
+struct decided_message {
+    struct message message; /* first */
+    struct daemon *daemon;
+    struct decision decision;
+    int64_t took_ns;
+    char policy[]; /* of its own: a reload may come between */
+};
+
+static void run_decided(struct message *message)
+{
+    struct decided_message *decided = message_of(message, MESSAGE_DECIDED);
+    engine_decided(decided->daemon->engine, slice_from(decided->policy), &decided->decision, decided->took_ns);
+    free(decided);
+}
+
+/* From a guest's thread. A figure that there is no memory for is not worth a failure. */
+static void on_decided(void *context, const char *policy, const struct decision *decision, int64_t took_ns)
+{
+    struct daemon *daemon = context;
+    size_t len = strlen(policy);
+    struct decided_message *decided = calloc(1, sizeof *decided + len + 1);
+    if (!decided)
+        return;
+    *decided = (struct decided_message){ .daemon = daemon, .decision = *decision, .took_ns = took_ns };
+    memcpy(decided->policy, policy, len + 1);
+    mailbox_post(daemon->mailbox, &decided->message, MESSAGE_DECIDED, run_decided);
+}
+
+static enum status open_guests(struct daemon *daemon, struct config *config, struct camunda **ret_camunda, struct error *err)
+{
+    const struct camunda_settings settings = {
+        .config = config, .writer = daemon->writer, .now = daemon_now, .on_decided = on_decided, .context = daemon
+    };
+    return camunda_start(&settings, ret_camunda, err);
+}
+
 /* --- signals ----------------------------------------------------------------------------------- */
 
 static void abort_sends(struct daemon *daemon)
@@ -226,11 +267,17 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
         status = api_prepare(daemon->api, config, &order, err);
     if (status != STATUS_OK)
         return status;
-    status = engine_reload(daemon->engine, config, err);
+    struct camunda *camunda = NULL;
+    status = open_guests(daemon, config, &camunda, err);
+    if (status == STATUS_OK)
+        status = engine_reload(daemon->engine, config, err);
     if (status != STATUS_OK) {
+        camunda_stop(camunda);
         api_forget(order);
         return status;
     }
+    camunda_follow(camunda, daemon->camunda);
+    daemon->camunda = camunda;
     for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         if (daemon->transports[i])
             daemon->transports[i]->ops->forget(daemon->transports[i]);
@@ -447,6 +494,8 @@ static void stop_work(struct daemon *daemon)
     prober_abort(daemon->prober);
     abort_sends(daemon);
     writer_wait_no_more(daemon->writer);
+    camunda_stop(daemon->camunda);
+    daemon->camunda = NULL;
     if (daemon->api)
         api_stop(daemon->api);
     bool late = false;
@@ -543,6 +592,8 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
         status = open_engine(&daemon, err);
     if (status == STATUS_OK)
         status = open_api(&daemon, err);
+    if (status == STATUS_OK)
+        status = open_guests(&daemon, daemon.config, &daemon.camunda, err);
     if (status == STATUS_OK) {
         daemon_let_reload(); /* its handler is there */
         supervisor_ready(&daemon.supervisor);

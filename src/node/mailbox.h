@@ -25,6 +25,7 @@ enum message_kind {
     MESSAGE_ANSWER,             /* the same on its way back */
     MESSAGE_PULSE,              /* from the API to the engine's thread and back */
     MESSAGE_ORDER,              /* struct api_order, to the API's thread */
+    MESSAGE_DECIDED,            /* a decision of a guest, to the engine's thread */
     MESSAGE_TEST,               /* of a test */
 };
 

@@ -1,0 +1,427 @@
+#include "guests/camunda.h"
+
+#include "api/jobs/decisions.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/errors/redact.h"
+#include "guests/camunda_calls.h"
+#include "guests/wire.h"
+#include "lib/decision_json.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WAIT_MS = 10 * 1000,        /* for jobs, in one question */
+    ANSWER_MS = 10 * 1000,      /* that Camunda may take for an answer */
+    AGAIN_FIRST_MS = 200,       /* after an answer that was not taken, or a question that failed; then twice as long */
+    AGAIN_MAX_MS = 30 * 1000,
+    TEXT_BYTES_MAX = 2000,      /* of an error's message */
+    ANSWER_BYTES_LOGGED = 500,  /* of an answer that was not expected */
+    RETRIES_WHEN_UNTOLD = 3,    /* of an external task that never failed */
+    STORE_AGAIN_MS = 10 * 1000, /* when the decision could not be put on record */
+};
+
+/* One type of job of one Camunda. */
+struct worker {
+    struct camunda *camunda;
+    const struct camunda_config *config;
+    const char *type, *policy;
+    struct decisions *decisions;
+    struct wire *wire;
+    struct mailbox *mailbox; /* where the writer answers */
+    bool recorded;           /* it has */
+    pthread_t thread;
+    bool started;
+    _Atomic bool ended;
+    bool away; /* it was said that Camunda does not answer */
+};
+
+struct camunda {
+    struct camunda_settings settings;
+    struct worker *workers;
+    size_t count;
+    struct camunda *previous; /* of before a reload, told to stop; NULL: none, or it has ended */
+};
+
+/* What one job is answered with. */
+struct reply {
+    struct camunda_answer answer;
+    char text[TEXT_BYTES_MAX + 1];
+    struct buffer url, event;
+    struct exchange exchange;
+    bool done;
+};
+
+/* --- deciding ------------------------------------------------------------------------------------------ */
+
+static void fail(struct reply *reply, int64_t retries, int64_t retry_ms)
+{
+    reply->answer.end = CAMUNDA_FAILURE;
+    reply->answer.retries = retries > 0 ? retries : 0;
+    reply->answer.retry_ms = retries > 0 ? retry_ms : 0;
+    reply->answer.text = reply->text;
+}
+
+static void set_text(struct reply *reply, struct slice text)
+{
+    struct buffer masked;
+    buffer_init(&masked, TEXT_BYTES_MAX);
+    redact(&masked, text, TEXT_BYTES_MAX);
+    struct slice slice = buffer_slice(&masked);
+    memcpy(reply->text, slice.data ? slice.data : "", slice.len);
+    reply->text[slice.len] = '\0';
+    buffer_release(&masked);
+}
+
+/* S0-119, S0-120, C-28: what is not tried again ends the job, by an error of the process or an incident. */
+static void take_decision(const struct worker *worker, struct reply *reply)
+{
+    json_t *decision = reply->answer.decision;
+    const char *error = json_string_value(json_object_get(decision, "originalError"));
+    reply->answer.code = json_string_value(json_object_get(decision, "errorCode"));
+    if (json_is_true(json_object_get(decision, "shouldRetry"))) {
+        reply->answer.end = CAMUNDA_COMPLETE;
+        return;
+    }
+    set_text(reply, slice_from(error ? error : ""));
+    reply->answer.text = reply->text;
+    if (worker->config->on_terminal == ON_TERMINAL_INCIDENT || !reply->answer.code)
+        fail(reply, 0, 0);
+    else
+        reply->answer.end = CAMUNDA_ERROR;
+}
+
+/* A question that is not valid is the process's mistake: an incident shows it to a person. */
+static void refuse(struct reply *reply)
+{
+    json_t *said = reply->answer.decision;
+    const char *error = json_string_value(json_object_get(said, "error")),
+               *detail = json_string_value(json_object_get(said, "detail"));
+    struct buffer text;
+    buffer_init(&text, TEXT_BYTES_MAX);
+    buffer_printf(&text, "%s: %s", error ? error : "INVALID_JSON", detail ? detail : "the variables cannot be read");
+    set_text(reply, buffer_slice(&text));
+    buffer_release(&text);
+    json_decref(said);
+    reply->answer.decision = NULL;
+    fail(reply, 0, 0);
+}
+
+static void decide_job(struct worker *worker, const struct camunda_job *job, struct reply *reply)
+{
+    const struct camunda_settings *settings = &worker->camunda->settings;
+    struct buffer out;
+    struct decided decided = { .by = slice_from(worker->config->name), .event = &reply->event };
+    buffer_init(&out, DECISION_ANSWER_BYTES_MAX);
+    int64_t began = clock_ticks_ns();
+    bool valid = decisions_answer(worker->decisions, job->question, settings->now(settings->context), &decided, &out);
+    int64_t took_ns = clock_ticks_ns() - began;
+    struct slice text = buffer_slice(&out);
+    reply->answer.decision = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
+    buffer_release(&out);
+    if (!valid) {
+        refuse(reply);
+        return;
+    }
+    settings->on_decided(settings->context, decided.policy, &decided.decision, took_ns);
+    take_decision(worker, reply);
+}
+
+/* --- on record ----------------------------------------------------------------------------------------- */
+
+static void on_recorded(struct batch *batch)
+{
+    struct worker *worker = batch->context;
+    worker->recorded = true;
+}
+
+/* The events of all of them in one transaction; false: they are not in the trail. */
+static bool record(struct worker *worker, struct reply *replies, size_t count)
+{
+    struct batch *batch = batch_new(count, SIZE_MAX / 4);
+    if (!batch)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (replies[i].event.len > 0)
+            batch->ops[batch->count++] = (struct store_op){ .kind = OP_NOTE, .data = buffer_slice(&replies[i].event) };
+    bool done = batch->count == 0;
+    if (!done) {
+        batch->reply_to = worker->mailbox;
+        batch->done = on_recorded;
+        batch->context = worker;
+        worker->recorded = false;
+        writer_submit(worker->camunda->settings.writer, batch);
+        while (!worker->recorded) { /* the writer answers everything that it was given */
+            mailbox_wait(worker->mailbox, -1);
+            mailbox_drain(worker->mailbox);
+        }
+        done = batch->status == STATUS_OK;
+        for (size_t i = 0; done && i < batch->count; i++)
+            done = batch->ops[i].status == STATUS_OK;
+    }
+    batch_free(batch);
+    return done;
+}
+
+/* The decisions hold for nothing then: Camunda gives the jobs out again. */
+static void take_back(const struct camunda_job *jobs, struct reply *replies, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (replies[i].event.len == 0)
+            continue;
+        json_decref(replies[i].answer.decision);
+        replies[i].answer.decision = NULL;
+        set_text(&replies[i], SLICE("insist cannot write the decision to its store for now"));
+        fail(&replies[i], (jobs[i].retries < 0 ? RETRIES_WHEN_UNTOLD : jobs[i].retries) - 1, STORE_AGAIN_MS);
+    }
+}
+
+/* --- answering ----------------------------------------------------------------------------------------- */
+
+static struct slice head_of(const struct buffer *answer)
+{
+    struct slice text = buffer_slice(answer);
+    return (struct slice){ text.data, text.len < ANSWER_BYTES_LOGGED ? text.len : ANSWER_BYTES_LOGGED };
+}
+
+static void take_verdicts(struct worker *worker, struct reply *replies, const size_t *open, struct exchange *exchanges,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct reply *reply = &replies[open[i]];
+        enum camunda_verdict verdict = camunda_verdict(exchanges[i].status);
+        reply->done = verdict != CAMUNDA_AGAIN;
+        if (verdict == CAMUNDA_GONE)
+            log_event(LOG_INFO, "camunda_job_gone", FIELD_CSTR("camunda", worker->config->name),
+                      FIELD_CSTR("url", reply->url.data), FIELD_INT("status", exchanges[i].status),
+                      FIELD_TEXT("answer", head_of(&exchanges[i].answer)));
+        reply->exchange = exchanges[i];
+    }
+}
+
+/* Until all are taken, or their lock has ended: then Camunda gives them out again. */
+static void answer_all(struct worker *worker, struct reply *replies, size_t count, int64_t until_ns)
+{
+    size_t *open = calloc(count, sizeof *open);
+    struct exchange *exchanges = calloc(count, sizeof *exchanges);
+    int64_t wait_ms = AGAIN_FIRST_MS;
+    for (bool first = true; open && exchanges;
+         first = false, wait_ms = wait_ms < AGAIN_MAX_MS / 2 ? wait_ms * 2 : AGAIN_MAX_MS) {
+        size_t left = 0;
+        for (size_t i = 0; i < count; i++)
+            if (!replies[i].done) {
+                exchanges[left] = replies[i].exchange;
+                open[left++] = i;
+            }
+        if (left == 0 || (!first && (clock_ticks_ns() >= until_ns || !wire_sleep(worker->wire, wait_ms))))
+            break;
+        wire_run(worker->wire, exchanges, left, ANSWER_MS);
+        take_verdicts(worker, replies, open, exchanges, left);
+    }
+    size_t lost = 0;
+    for (size_t i = 0; i < count; i++)
+        lost += !replies[i].done;
+    if (lost > 0)
+        log_event(LOG_WARN, "camunda_not_answered", FIELD_CSTR("camunda", worker->config->name),
+                  FIELD_INT("jobs", (int64_t)lost),
+                  FIELD_CSTR("advice", "their lock has ended; Camunda gives them out again"));
+    free(open);
+    free(exchanges);
+}
+
+static void handle(struct worker *worker, const struct camunda_job *jobs, size_t count, int64_t until_ns)
+{
+    struct reply *replies = calloc(count, sizeof *replies);
+    if (!replies)
+        return; /* given out again when the lock ends */
+    for (size_t i = 0; i < count; i++) {
+        buffer_init(&replies[i].url, 4096);
+        buffer_init(&replies[i].event, EVENT_DATA_BYTES_MAX);
+        buffer_init(&replies[i].exchange.body, DECISION_ANSWER_BYTES_MAX);
+        buffer_init(&replies[i].exchange.answer, WIRE_ANSWER_BYTES_MAX);
+        decide_job(worker, &jobs[i], &replies[i]);
+    }
+    if (!record(worker, replies, count))
+        take_back(jobs, replies, count);
+    for (size_t i = 0; i < count; i++) {
+        camunda_answer(worker->config, &jobs[i], &replies[i].answer, &replies[i].url, &replies[i].exchange.body);
+        replies[i].exchange.url = replies[i].url.data;
+        replies[i].done =
+            buffer_status(&replies[i].exchange.body) != STATUS_OK || buffer_status(&replies[i].url) != STATUS_OK;
+    }
+    answer_all(worker, replies, count, until_ns);
+    for (size_t i = 0; i < count; i++) {
+        json_decref(replies[i].answer.decision);
+        buffer_release(&replies[i].url);
+        buffer_release(&replies[i].event);
+        buffer_release(&replies[i].exchange.body);
+        buffer_release(&replies[i].exchange.answer);
+    }
+    free(replies);
+}
+
+/* --- fetching ------------------------------------------------------------------------------------------ */
+
+static void tell_away(struct worker *worker, const struct exchange *exchange, const char *reason)
+{
+    if (!worker->away)
+        log_event(LOG_WARN, "camunda_away", FIELD_CSTR("camunda", worker->config->name), FIELD_CSTR("type", worker->type),
+                  FIELD_INT("status", exchange->status), FIELD_CSTR("reason", reason));
+    worker->away = true;
+}
+
+/* One question for jobs, and their answers. False: there were none, because something is wrong. */
+static bool fetch_and_handle(struct worker *worker, struct exchange *exchange, struct camunda_job *jobs)
+{
+    struct arena memory;
+    size_t count = 0;
+    arena_init(&memory, SIZE_MAX / 4);
+    wire_run(worker->wire, exchange, 1, WAIT_MS + ANSWER_MS);
+    int64_t until_ns = clock_ticks_ns() + worker->config->timeout_ms * 1000000;
+    bool answered = exchange->status == 200;
+    bool understood = answered && camunda_fetched(worker->config, worker->policy, buffer_slice(&exchange->answer), &memory,
+                                                  jobs, (size_t)worker->config->jobs_max, &count);
+    if (!understood && !wire_stopped(worker->wire))
+        tell_away(worker, exchange,
+                  answered               ? "what it says are no jobs"
+                  : exchange->failure[0] ? exchange->failure
+                                         : "it refuses");
+    if (understood && worker->away)
+        log_event(LOG_INFO, "camunda_back", FIELD_CSTR("camunda", worker->config->name), FIELD_CSTR("type", worker->type));
+    worker->away = worker->away && !understood;
+    if (count > 0)
+        handle(worker, jobs, count, until_ns);
+    arena_release(&memory);
+    return understood;
+}
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    struct camunda_job *jobs = calloc((size_t)worker->config->jobs_max, sizeof *jobs);
+    struct buffer url;
+    struct exchange exchange = { 0 };
+    buffer_init(&url, 4096);
+    buffer_init(&exchange.body, 64 * 1024);
+    buffer_init(&exchange.answer, WIRE_ANSWER_BYTES_MAX);
+    camunda_fetch(worker->config, worker->type, WAIT_MS, &url, &exchange.body);
+    exchange.url = url.data;
+    bool ready = jobs && buffer_status(&url) == STATUS_OK && buffer_status(&exchange.body) == STATUS_OK;
+    if (!ready)
+        log_event(LOG_ERROR, "camunda_away", FIELD_CSTR("camunda", worker->config->name), FIELD_CSTR("type", worker->type),
+                  FIELD_CSTR("reason", "no memory"));
+    for (int64_t wait_ms = AGAIN_FIRST_MS; ready && !wire_stopped(worker->wire);) {
+        if (fetch_and_handle(worker, &exchange, jobs)) {
+            wait_ms = AGAIN_FIRST_MS;
+            continue;
+        }
+        wire_sleep(worker->wire, wait_ms);
+        wait_ms = wait_ms < AGAIN_MAX_MS / 2 ? wait_ms * 2 : AGAIN_MAX_MS;
+    }
+    buffer_release(&url);
+    buffer_release(&exchange.body);
+    buffer_release(&exchange.answer);
+    free(jobs);
+    worker->ended = true;
+    return NULL;
+}
+
+/* --- start and end ------------------------------------------------------------------------------------- */
+
+static enum status worker_start(struct worker *worker, struct error *err)
+{
+    const struct wire_settings settings = { worker->config->username, worker->config->password, worker->config->token };
+    worker->decisions = decisions_new(worker->camunda->settings.config);
+    enum status status = worker->decisions ? wire_new(&settings, &worker->wire, err)
+                                           : error_set(err, STATUS_NO_MEMORY, "no memory for decisions");
+    if (status == STATUS_OK)
+        status = mailbox_new(&worker->mailbox, err);
+    if (status == STATUS_OK && pthread_create(&worker->thread, NULL, work, worker) != 0)
+        status = error_set(err, STATUS_NO_MEMORY, "cannot start a thread for camunda %s", worker->config->name);
+    worker->started = status == STATUS_OK;
+    return status;
+}
+
+enum status camunda_start(const struct camunda_settings *settings, struct camunda **ret_camunda, struct error *err)
+{
+    const struct config *config = settings->config;
+    size_t count = 0;
+    *ret_camunda = NULL;
+    for (size_t i = 0; i < config->camunda_count; i++)
+        count += config->camunda[i].types.count;
+    struct camunda *camunda = calloc(1, sizeof *camunda);
+    struct worker *workers = calloc(count + 1, sizeof *workers);
+    if (!camunda || !workers) {
+        free(camunda);
+        free(workers);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for camunda");
+    }
+    *camunda = (struct camunda){ .settings = *settings, .workers = workers };
+    config_ref(camunda->settings.config);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < config->camunda_count; i++)
+        for (size_t j = 0; status == STATUS_OK && j < config->camunda[i].types.count; j++) {
+            struct worker *worker = &workers[camunda->count++];
+            *worker = (struct worker){ .camunda = camunda,
+                                       .config = &config->camunda[i],
+                                       .type = config->camunda[i].types.items[j].name,
+                                       .policy = config->camunda[i].types.items[j].value };
+            status = worker_start(worker, err);
+        }
+    assert(camunda->count <= count);
+    if (status == STATUS_OK)
+        *ret_camunda = camunda;
+    else
+        camunda_stop(camunda);
+    return status;
+}
+
+static void tell_to_stop(struct camunda *camunda)
+{
+    for (size_t i = 0; i < camunda->count; i++)
+        if (camunda->workers[i].wire)
+            wire_stop(camunda->workers[i].wire);
+}
+
+static bool has_ended(const struct camunda *camunda)
+{
+    for (size_t i = 0; i < camunda->count; i++)
+        if (camunda->workers[i].started && !camunda->workers[i].ended)
+            return false;
+    return !camunda->previous || has_ended(camunda->previous);
+}
+
+void camunda_follow(struct camunda *camunda, struct camunda *previous)
+{
+    if (previous)
+        tell_to_stop(previous);
+    if (previous && has_ended(previous)) {
+        camunda_stop(previous);
+        previous = NULL;
+    }
+    assert(!camunda->previous);
+    camunda->previous = previous;
+}
+
+void camunda_stop(struct camunda *camunda)
+{
+    if (!camunda)
+        return;
+    tell_to_stop(camunda);
+    for (size_t i = 0; i < camunda->count; i++) {
+        struct worker *worker = &camunda->workers[i];
+        if (worker->started)
+            pthread_join(worker->thread, NULL);
+        wire_free(worker->wire);
+        mailbox_free(worker->mailbox);
+        decisions_free(worker->decisions);
+    }
+    camunda_stop(camunda->previous);
+    config_unref(camunda->settings.config);
+    free(camunda->workers);
+    free(camunda);
+}
