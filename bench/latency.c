@@ -5,7 +5,8 @@
  *
  * Client and receiver are one process with one clock. Jobs go one by one: post, wait for the acknowledgement and for the
  * request that delivers the job, answer it, rest, go on. A job may arrive before its acknowledgement does; that counts
- * as 0 and is told apart. Prints one JSON object.
+ * as 0 and is told apart. Prints one JSON object. A program that acknowledges sooner has a longer way from there on, so
+ * the time from the request on is told beside it.
  */
 #include "common.h"
 
@@ -27,7 +28,7 @@ struct latency {
     struct peer *peers[PEERS_MAX];
     nfds_t fd_count;
     struct peer api;
-    int64_t acknowledged_us, arrived_us; /* of the job under way, 0 is not yet */
+    int64_t asked_us, acknowledged_us, arrived_us; /* of the job under way, 0 is not yet */
     bool delivered;
 };
 
@@ -138,6 +139,7 @@ static int64_t job_time(struct latency *latency)
                        body, latency->destination, payload);
     latency->acknowledged_us = latency->arrived_us = 0;
     latency->delivered = false;
+    latency->asked_us = clock_us();
     if (send(latency->fds[0].fd, request, (size_t)len, MSG_NOSIGNAL) != len)
         die("send: %s", strerror(errno));
     while (!latency->acknowledged_us || !latency->delivered)
@@ -192,20 +194,24 @@ int main(int argc, char **argv)
     static struct latency latency = { .jobs = 1000, .pause_ms = 2, .destination = "latency" };
     options_read(&latency, argc, argv);
     sockets_open(&latency);
-    int64_t *times = allocate((size_t)latency.jobs, sizeof *times);
+    int64_t *times = allocate((size_t)latency.jobs, sizeof *times), *wholes = allocate((size_t)latency.jobs, sizeof *wholes);
     long early = 0;
     for (long i = 0; i < latency.jobs; i++) {
         int64_t time = job_time(&latency);
         early += time < 0;
         times[i] = time < 0 ? 0 : time;
+        wholes[i] = latency.arrived_us - latency.asked_us;
         rest(&latency);
     }
     size_t count = (size_t)latency.jobs;
     qsort(times, count, sizeof *times, int64_compare);
-    printf("{\"jobs\":%ld,\"before_acknowledgement\":%ld,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n", latency.jobs,
+    qsort(wholes, count, sizeof *wholes, int64_compare);
+    printf("{\"jobs\":%ld,\"before_acknowledgement\":%ld,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f,"
+           "\"whole_p50_ms\":%.3f}\n", latency.jobs,
            early, (double)percentile(times, count, 0.5) / 1e3, (double)percentile(times, count, 0.99) / 1e3,
-           (double)percentile(times, count, 1.0) / 1e3);
+           (double)percentile(times, count, 1.0) / 1e3, (double)percentile(wholes, count, 0.5) / 1e3);
     free(times);
+    free(wholes);
     while (latency.fd_count > FIRST_PEER)
         peer_close(&latency, latency.fd_count - 1);
     close(latency.fds[0].fd);
