@@ -43,7 +43,8 @@ struct writer {
     int64_t ask_wait_ms;
     instant synced_at;
     bool unsynced;
-    int64_t tended_ns, head_reported_ns; /* clock_ticks_ns */
+    int64_t tended_ns; /* clock_ticks_ns */
+    instant head_reported_at;
     int64_t ahead_reported_ms;           /* of the process's clock to the system's */
     _Atomic int64_t transactions, operations;
     _Atomic instant progressed_at;
@@ -413,11 +414,18 @@ static void tell_head(struct writer *writer)
     if (!store->ops->head || writer->failure.status != STATUS_OK || writer->in_doubt)
         return;
     struct trail_head head = store->ops->head(store);
-    writer->head_reported_ns = clock_ticks_ns();
+    writer->head_reported_at = writer->settings.now(writer->settings.context);
     if (head.number == 0)
         return;
     trail_head_format(&head, text);
     log_event(LOG_INFO, "trail_head", FIELD_CSTR("expect", text));
+}
+
+static void tell_head_daily(struct writer *writer)
+{
+    instant now = writer->settings.now(writer->settings.context);
+    if (now - writer->head_reported_at >= DAY_MS || now < writer->head_reported_at)
+        tell_head(writer);
 }
 
 /* The process goes on by its own clock; who reads times of other machines beside ours must hear it. */
@@ -461,8 +469,6 @@ static void tend_if_due(struct writer *writer)
         tell_clock(writer, now);
     else if (status != STATUS_AWAY || failure_is_final(writer, status))
         fail_for_good(writer, &error);
-    if (now_ns - writer->head_reported_ns >= (int64_t)DAY_MS * 1000000)
-        tell_head(writer);
 }
 
 static void *writer_main(void *context)
@@ -483,6 +489,7 @@ static void *writer_main(void *context)
             commit_group(writer);
         sync_if_due(writer, false);
         tend_if_due(writer);
+        tell_head_daily(writer);
     }
     if (writer->in_doubt)
         ask_if_due(writer);

@@ -3,8 +3,10 @@
  */
 #include "node/writer.h"
 
+#include "base/log.h"
 #include "store/memory/memory.h"
 #include "support/check.h"
+#include "support/said.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -89,6 +91,18 @@ static enum status door_outcome(struct store *store, bool *ret_applied, struct e
 
 static const struct store_ops door_ops = { .name = "door", .apply = door_apply, .sync = door_sync, .outcome = door_outcome };
 static const struct store_ops mute_ops = { .name = "mute", .apply = door_apply, .sync = door_sync };
+
+/* The trail ends where the last transaction did. */
+static struct trail_head door_head(struct store *store)
+{
+    struct door *door = (struct door *)store;
+    pthread_mutex_lock(&door->lock);
+    struct trail_head head = { .number = door->applies };
+    pthread_mutex_unlock(&door->lock);
+    return head;
+}
+
+static const struct store_ops headed_ops = { .name = "headed", .apply = door_apply, .sync = door_sync, .head = door_head };
 
 /* Until the store was asked so often what became of a transaction. */
 static void door_wait_asked(struct door *door, int times)
@@ -545,6 +559,36 @@ static void every_second_is_synced(void **state)
     scene_end(&scene);
 }
 
+/* Whoever keeps the log elsewhere can compare the trail with it: once a day, and at the end. */
+static void the_end_of_the_trail_is_told_daily(void **state)
+{
+    enum { DAYS = 3 };
+    struct scene scene;
+    int told = 0;
+    (void)state;
+    log_set_level(LOG_INFO);
+    said_begin();
+    scene_begin_on(&scene, true, &headed_ops);
+    writer_submit(scene.writer, inserts(&scene, 1));
+    await_answers(&scene, 1);
+    for (int day = 1; day <= DAYS; day++) {
+        atomic_fetch_add(&scene.now, DAY_MS);
+        writer_submit(scene.writer, inserts(&scene, 1));
+        await_answers(&scene, 2 * day);
+        writer_submit(scene.writer, inserts(&scene, 1)); /* what was due is said by then */
+        await_answers(&scene, 2 * day + 1);
+        atomic_fetch_add(&scene.now, day < DAYS ? 0 : DAY_MS - 1);
+    }
+    writer_submit(scene.writer, inserts(&scene, 1));
+    await_answers(&scene, 2 * DAYS + 2);
+    scene_end(&scene);
+    char *said = said_end();
+    for (char *at = said; (at = strstr(at, "\"event\":\"trail_head\"")); at++)
+        told++;
+    check(told == DAYS + 1, "told %d times: %s", told, said);
+    check(strstr(said, "\"expect\":\"8:00000000"), "%s", said);
+}
+
 /* Nothing arrives after the last batch: it is synced all the same. Takes a second of real time. */
 static void an_idle_writer_syncs_too(void **state)
 {
@@ -733,6 +777,7 @@ int main(void)
         cmocka_unit_test(a_store_that_says_so_has_failed),
         cmocka_unit_test(a_sync_of_a_store_that_is_away_is_tried_again),
         cmocka_unit_test(every_second_is_synced),
+        cmocka_unit_test(the_end_of_the_trail_is_told_daily),
         cmocka_unit_test(an_idle_writer_syncs_too),
         cmocka_unit_test(a_failed_sync_is_never_tried_again),
         cmocka_unit_test(the_end_answers_all),
