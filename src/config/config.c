@@ -339,6 +339,10 @@ static void file_finish(struct settings *settings, const struct node *root)
         problem_add(settings->problems, settings_place_of(settings, &config->listen, whole),
                     "listening beyond loopback needs auth.tokens_file; or listen on 127.0.0.1");
     camunda_finish(settings, root, &loaded->by_name);
+    struct place store = settings_place_of(settings, &config->store, whole);
+    struct place tokens = settings_place_of(settings, &config->tokens_file, whole);
+    config->store_at = (struct config_place){ store.line, store.column };
+    config->tokens_file_at = (struct config_place){ tokens.line, tokens.column };
     notify_finish(settings, root, &loaded->by_name);
 }
 

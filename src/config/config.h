@@ -157,6 +157,11 @@ struct contingency_config {
 };
 
 /* Where jobs go. Everything a preset can give. */
+/* Where something stands in the file, for what is found out about it later; line 0: nowhere. */
+struct config_place {
+    size_t line, column;
+};
+
 struct destination_config {
     const char *name;
     const char *preset; /* NULL: none */
@@ -209,6 +214,9 @@ struct destination_config {
     struct alerts_config alerts;
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
     bool internal; /* made from an entry of notify: it raises no alerts, and clients may not add to it */
+    struct {
+        struct config_place self, url, fallback_url, health_url, verify_url, poll_url, tls_ca, tls_cert, tls_key;
+    } at; /* self where a value came from a preset */
 };
 
 /* Whom to tell of which alerts. */
@@ -295,6 +303,7 @@ struct config {
     struct destination_config *internal; /* made from the webhooks of notify */
     size_t internal_count;
     const struct secret *secrets; /* what references brought in: see config_hide */
+    struct config_place store_at, tokens_file_at;
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
 

@@ -451,6 +451,26 @@ static void classifier_finish(const struct finish *finish, struct classifier_poo
     arena_release(&local);
 }
 
+static struct config_place place_of(const struct finish *finish, const void *field)
+{
+    struct place place = settings_place_of(finish->settings, field, finish->place);
+    return (struct config_place){ place.line, place.column };
+}
+
+static void places_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    config->at.self = (struct config_place){ finish->place.line, finish->place.column };
+    config->at.url = place_of(finish, &config->url);
+    config->at.fallback_url = place_of(finish, &config->fallback_url);
+    config->at.health_url = place_of(finish, &config->health.url);
+    config->at.verify_url = place_of(finish, &config->verify.url);
+    config->at.poll_url = place_of(finish, &config->poll.url);
+    config->at.tls_ca = place_of(finish, &config->tls.ca);
+    config->at.tls_cert = place_of(finish, &config->tls.cert);
+    config->at.tls_key = place_of(finish, &config->tls.key);
+}
+
 void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,
                         struct classifier_pool *pool)
 {
@@ -472,4 +492,5 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     windows_finish(&finish);
     id_pattern_finish(&finish, pool);
     classifier_finish(&finish, pool);
+    places_finish(&finish);
 }

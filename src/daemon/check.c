@@ -26,14 +26,18 @@ struct checking {
     size_t count;
 };
 
-static void tell(struct checking *checking, const char *format, ...) PRINTF_LIKE(2, 3);
-static void tell(struct checking *checking, const char *format, ...)
+static void tell(struct checking *checking, struct config_place at, const char *format, ...) PRINTF_LIKE(3, 4);
+static void tell(struct checking *checking, struct config_place at, const char *format, ...)
 {
     char text[PROBLEM_BYTES_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    buffer_append_text(checking->out, checking->config->path ? checking->config->path : "built-in defaults");
+    if (at.line > 0)
+        buffer_printf(checking->out, ":%zu:%zu", at.line, at.column);
+    buffer_append_text(checking->out, ": ");
     if (checking->destination)
         buffer_printf(checking->out, "destination \"%s\": ", checking->destination->name);
     config_hide(checking->config, text, checking->out);
@@ -81,42 +85,43 @@ static void check_addresses(struct checking *checking)
     const struct destination_config *destination = checking->destination;
     const struct {
         const char *name, *url;
+        struct config_place at;
     } urls[] = {
-        { "url", destination->url },
-        { "fallback.url", destination->fallback_url },
-        { "health.url", destination->health.url },
-        { "verify.url", destination->verify.url },
-        { "poll.url", destination->poll.url },
+        { "url", destination->url, destination->at.url },
+        { "fallback.url", destination->fallback_url, destination->at.fallback_url },
+        { "health.url", destination->health.url, destination->at.health_url },
+        { "verify.url", destination->verify.url, destination->at.verify_url },
+        { "poll.url", destination->poll.url, destination->at.poll_url },
     };
     char host[HOST_BYTES_MAX];
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++)
         if (urls[i].url && !destination->allow_private && !destination->proxy && host_of(urls[i].url, host) &&
             host_is_private(host))
-            tell(checking,
+            tell(checking, urls[i].at,
                  "%s is at %s, a private address, to which nothing is sent; set allow_private: true if it is meant",
                  urls[i].name, host);
 }
 
 /* ---- certificates ---- */
 
-static FILE *open_reported(struct checking *checking, const char *name, const char *path)
+static FILE *open_reported(struct checking *checking, struct config_place at, const char *name, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        tell(checking, "%s: %s: %s", name, path, strerror(errno));
+        tell(checking, at, "%s: %s: %s", name, path, strerror(errno));
     return file;
 }
 
 /* The first certificate in the file, which must have one. NULL: it has not, which is reported. */
-static X509 *certificate_read(struct checking *checking, const char *name, const char *path)
+static X509 *certificate_read(struct checking *checking, struct config_place at, const char *name, const char *path)
 {
-    FILE *file = open_reported(checking, name, path);
+    FILE *file = open_reported(checking, at, name, path);
     if (!file)
         return NULL;
     X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
     fclose(file);
     if (!certificate)
-        tell(checking, "%s: %s has no certificate in PEM form", name, path);
+        tell(checking, at, "%s: %s has no certificate in PEM form", name, path);
     return certificate;
 }
 
@@ -126,26 +131,27 @@ static int no_passphrase(UNUSED char *buffer, UNUSED int size, UNUSED int writin
     return -1;
 }
 
-static EVP_PKEY *key_read(struct checking *checking, const char *path)
+static EVP_PKEY *key_read(struct checking *checking, struct config_place at, const char *path)
 {
-    FILE *file = open_reported(checking, "tls.key", path);
+    FILE *file = open_reported(checking, at, "tls.key", path);
     if (!file)
         return NULL;
     EVP_PKEY *key = PEM_read_PrivateKey(file, NULL, no_passphrase, NULL);
     fclose(file);
     if (!key)
-        tell(checking, "tls.key: %s has no key in PEM form that can be read without a passphrase", path);
+        tell(checking, at, "tls.key: %s has no key in PEM form that can be read without a passphrase", path);
     return key;
 }
 
 static void check_tls(struct checking *checking)
 {
-    const struct tls_config *tls = &checking->destination->tls;
-    X509 *authority = tls->ca ? certificate_read(checking, "tls.ca", tls->ca) : NULL;
-    X509 *certificate = tls->cert ? certificate_read(checking, "tls.cert", tls->cert) : NULL;
-    EVP_PKEY *key = tls->key ? key_read(checking, tls->key) : NULL;
+    const struct destination_config *destination = checking->destination;
+    const struct tls_config *tls = &destination->tls;
+    X509 *authority = tls->ca ? certificate_read(checking, destination->at.tls_ca, "tls.ca", tls->ca) : NULL;
+    X509 *certificate = tls->cert ? certificate_read(checking, destination->at.tls_cert, "tls.cert", tls->cert) : NULL;
+    EVP_PKEY *key = tls->key ? key_read(checking, destination->at.tls_key, tls->key) : NULL;
     if (certificate && key && X509_check_private_key(certificate, key) != 1)
-        tell(checking, "tls.key: %s is not the key of the certificate %s", tls->key, tls->cert);
+        tell(checking, destination->at.tls_key, "tls.key: %s is not the key of the certificate %s", tls->key, tls->cert);
     X509_free(authority);
     X509_free(certificate);
     EVP_PKEY_free(key);
@@ -162,9 +168,9 @@ static void check_destination(struct checking *checking, const struct destinatio
     check_tls(checking);
     checking->destination = NULL; /* the next has its name in its message */
     if (destination->transport == TRANSPORT_HTTP && http_settings_check(destination, &error) != STATUS_OK)
-        tell(checking, "%s", error.text);
+        tell(checking, destination->at.self, "%s", error.text);
     if (destination->transport == TRANSPORT_EXEC && exec_settings_check(destination, &error) != STATUS_OK)
-        tell(checking, "%s", error.text);
+        tell(checking, destination->at.self, "%s", error.text);
 }
 
 static void check_tokens(struct checking *checking)
@@ -172,7 +178,7 @@ static void check_tokens(struct checking *checking)
     struct tokens *tokens = NULL;
     struct error error;
     if (checking->config->tokens_file && tokens_load(checking->config->tokens_file, &tokens, &error) != STATUS_OK)
-        tell(checking, "auth.tokens_file: %s", error.text);
+        tell(checking, checking->config->tokens_file_at, "auth.tokens_file: %s", error.text);
     tokens_free(tokens);
 }
 
@@ -184,7 +190,7 @@ size_t daemon_problems(const struct config *config, const struct store_backend *
         check_destination(&checking, config_destination_at(config, i));
     check_tokens(&checking);
     if (store_address_check(backends, slice_from(config->store), &error) != STATUS_OK)
-        tell(&checking, "%s", error.text);
+        tell(&checking, config->store_at, "%s", error.text);
     return checking.count;
 }
 

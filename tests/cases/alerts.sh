@@ -51,12 +51,16 @@ check "the file is valid, and a webhook is no destination of the user's" ended 0
 start
 ask alerts
 check "nothing stands" ended 0
+ask doctor -c "$work/insist.yaml"
+check "and the doctor says so" ended 0 'ok    alerts         there is none'
 
 # ---- contingency ----
 ask dest contingency claims --reason 'they called'
 check "contingency is entered" ended 0 'claims: contingency'
 check "the webhook is told, signed" until_true told_once alert.raised contingency
 check "it stands" until_true listed standing 'they called'
+ask doctor -c "$work/insist.yaml"
+check "the doctor does not say that all is well" ended 0 'warn  alerts         1 that nobody has acknowledged, 1 of them critical; 0 dead letters' ', 1 warning,'
 ask alerts --severity critical -o json
 check "as JSON" ended 0 '"alert":"contingency"' '"severity":"critical"' '"state":"standing"' '"destination":"claims"' '"incident":"2'
 ask alerts --severity warning
@@ -84,6 +88,8 @@ ask add claims --id B-1 --data 'never this claim' # judged, and alone: no outage
 check "a job dies" until_true sh -c "'$insist' job B-1 -o json | grep -q '\"state\":\"dead\"'"
 check "and that is told" until_true told_once alert.raised max_retries_exceeded
 check "it stands" until_true listed standing 'used up its retries'
+ask doctor -c "$work/insist.yaml"
+check "the doctor does not call that well either" ended 0 'warn  alerts' 'nobody has acknowledged' '1 dead letter:'
 id=$("$insist" alerts --alert max_retries_exceeded -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["alerts"][0]["id"])')
 ask alerts ack
 check "which one must be said" ended 2 'name the alert'
@@ -91,6 +97,8 @@ ask alerts ack "$id" --note 'told billing'
 check "somebody knows" ended 0 "$id: cleared, acknowledged"
 ask alerts
 check "so it stands no more" sh -c "! grep -q max_retries '$work/out'"
+ask doctor -c "$work/insist.yaml"
+check "nor does the doctor warn of it" ended 0 'ok    alerts'
 ask alerts ack "$id"
 check "and cannot be acknowledged again" ended 1 'no alert'
 ask events -o json --limit 1000

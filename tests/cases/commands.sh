@@ -96,12 +96,12 @@ check "an address of IPv6 as it stands in a URL" ended 0 'listens on [::1]:7878'
 while IFS='|' read -r name more said; do
     printf 'store: "memory:"\ndestinations: { a: { %s } }\n' "$more" >"$work/refused.yaml"
     ask check -c "$work/refused.yaml"
-    check "check finds what cannot be sent with: $name" ended 2 "refused.yaml: destination \"a\": $said" 'is not valid'
+    check "check finds what cannot be sent with: $name" ended 2 "refused.yaml:2:" ": destination \"a\": $said" 'is not valid'
     check "and nothing else is said: $name" test "$(wc -l <"$work/err")" = 2
     ask serve -c "$work/refused.yaml"
-    check "nothing starts with it: $name" ended 2 "insist: destination \"a\": $said"
+    check "nothing starts with it: $name" ended 2 "insist: $work/refused.yaml:2:" ": destination \"a\": $said"
     ask --server http://127.0.0.1:1 doctor -c "$work/refused.yaml"
-    check "the doctor finds it: $name" ended 1 "fail  configuration  $work/refused.yaml: destination \"a\": $said"
+    check "the doctor finds it: $name" ended 1 "fail  configuration  $work/refused.yaml:2:" ": destination \"a\": $said"
 done <<'END'
 an XPath|url: "https://a/", error_code: ["xpath://["]|error_code "xpath://[" is no XPath
 a prefix|url: "https://a/", reference: ["xpath://soap:x"]|reference "xpath://soap:x" is no XPath
@@ -112,7 +112,9 @@ a certificate|url: "https://a/", tls: { ca: /nowhere/ca.pem }|tls.ca: /nowhere/c
 END
 printf 'destinations: { a: { url: "https://a/", tls: { ca: /nowhere/a, cert: /nowhere/b, key: /nowhere/c } } }\nauth: { tokens_file: /nowhere/d }\n' >"$work/refused.yaml"
 ask check -c "$work/refused.yaml"
-check "check opens what the file refers to, and names all that is not there" ended 2 'tls.ca: /nowhere/a' 'tls.cert: /nowhere/b' 'tls.key: /nowhere/c' 'auth.tokens_file: /nowhere/d' 'is not valid'
+check "check opens what the file refers to, and names all that is not there" ended 2 'refused.yaml:1:52: destination "a": tls.ca: /nowhere/a' \
+    'refused.yaml:1:70: destination "a": tls.cert: /nowhere/b' 'refused.yaml:1:87: destination "a": tls.key: /nowhere/c' \
+    'refused.yaml:2:22: auth.tokens_file: /nowhere/d' 'is not valid'
 printf 'destinations: { a: { url: "https://a:99999/" } }\n' >"$work/refused.yaml"
 ask check -c "$work/refused.yaml"
 check "a port that there cannot be" ended 2 'refused.yaml:1:27: url has a value that does not fit; its port must be a number from 1 to 65535'

@@ -156,7 +156,7 @@ static void files_are_opened(void **state)
     expect_said(TLS_OF, files.client, certificate_key(files.client), "");
     expect_said(TLS_OF, files.client, certificate_key(files.server), "is not the key of the certificate");
     expect_said(TLS_OF, files.client, files.client, "has no key in PEM form");
-    expect_said(TLS_OF, files.client, "/nowhere/k.pem", "destination \"x\": tls.key: /nowhere/k.pem: No such file or directory");
+    expect_said(TLS_OF, files.client, "/nowhere/k.pem", ": destination \"x\": tls.key: /nowhere/k.pem: No such file or directory");
     expect_said("auth: { tokens_file: '%s%s' }\n", "/nowhere/t.yaml", "", "auth.tokens_file: /nowhere/t.yaml: No such file");
     expect_said("auth: { tokens_file: '%s%s' }\n", files.ca, "", "auth.tokens_file: ");
     certificates_remove(&files);
@@ -176,7 +176,21 @@ static void private_addresses_need_a_word(void **state)
         expect_said("destinations: { x: { url: '%s'%s } }\n", fine[i], "", "");
     expect_said("destinations: { x: { url: 'https://a.example/', health: { url: '%s%s' } } }\n", "http://127.0.0.1/", "",
                 "health.url is at 127.0.0.1");
-    expect_said("notify: [ { name: ops, webhook: '%s%s' } ]\n", "http://127.0.0.1/", "", "destination \"notify.ops\": url is at");
+    expect_said("notify: [ { name: ops, webhook: '%s%s' } ]\n", "http://127.0.0.1/", "", "f:1:9: destination \"notify.ops\": url is at");
+}
+
+/* Where to look in the file; what a preset or nobody gave stands where the destination does. */
+static void problems_have_their_place(void **state)
+{
+    (void)state;
+    expect_said("destinations:\n  x:\n    url: '%s%s'\n", "http://127.0.0.1/", "", "f:3:10: destination \"x\": url is at 127.0.0.1");
+    expect_said("destinations:\n  x:\n    url: 'https://a.example/'\n    fallback: { url: '%s%s' }\n    contingency: { enabled: true }\n",
+                "http://127.0.0.1/", "", "f:4:22: destination \"x\": fallback.url is at");
+    expect_said("destinations:\n  x:\n    url: 'https://a.example/'\n    tls:\n      ca: '%s%s'\n", "/nowhere/c", "",
+                "f:5:11: destination \"x\": tls.ca: /nowhere/c: No such file");
+    expect_said("auth:\n  tokens_file: '%s%s'\n", "/nowhere/t", "", "f:2:16: auth.tokens_file: /nowhere/t: No such file");
+    expect_said("destinations:\n  x:\n    url: 'https://a.example/'\n    headers: { %s%s: '5' }\n", "Content-Length", "",
+                "f:2:3: destination \"x\": headers: Content-Length cannot be set");
 }
 
 /* ---- what plain destinations begin with ---- */
@@ -214,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_message_quotes_the_reference_itself),
         cmocka_unit_test(files_are_opened),
         cmocka_unit_test(private_addresses_need_a_word),
+        cmocka_unit_test(problems_have_their_place),
         cmocka_unit_test(without_rules_those_of_the_transport_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,16 +54,13 @@ static void append_summary(const struct cli *cli, const struct config *config, s
 }
 
 /* What the file refers to: all that is wrong with it, one line each. */
-static enum status look_around(const struct config *config, const char *path)
+static enum status look_around(const struct config *config)
 {
     struct buffer problems;
     buffer_init(&problems, CLI_OUTPUT_BYTES_MAX);
     size_t count = daemon_problems(config, store_backends, &problems);
-    for (struct slice rest = buffer_slice(&problems); rest.len > 0;) {
-        size_t end = slice_find(rest, '\n');
-        fprintf(stderr, "%s: %.*s\n", path, (int)end, rest.data);
-        rest = slice_from_offset(rest, end < rest.len ? end + 1 : end);
-    }
+    struct slice text = buffer_slice(&problems);
+    fprintf(stderr, "%.*s", SLICE_ARG(text));
     buffer_release(&problems);
     return count > 0 ? STATUS_INVALID : STATUS_OK;
 }
@@ -106,7 +103,7 @@ static int check(const struct cli *cli, const char *path, struct buffer *out)
     struct config *config = NULL;
     enum status status = configuration_read(path, &config);
     if (status == STATUS_OK)
-        status = look_around(config, path ? path : "built-in defaults");
+        status = look_around(config);
     int code = EXIT_DONE;
     if (status == STATUS_OK) {
         warn(config);

@@ -65,8 +65,7 @@ static struct config *check_configuration(struct doctor *doctor, const char *giv
     if (status == STATUS_OK) {
         struct error error;
         if (daemon_check(config, store_backends, &error) != STATUS_OK)
-            doctor_tell(doctor, FINDING_FAIL, "configuration", "%s: %s; the daemon does not start with it",
-                        path ? path : "built-in defaults", error.text);
+            doctor_tell(doctor, FINDING_FAIL, "configuration", "%s; the daemon does not start with it", error.text);
         else
             doctor_tell(doctor, FINDING_OK, "configuration", "%s: %zu destination%s", path ? path : "built-in defaults",
                         config->destination_count, config->destination_count == 1 ? "" : "s");
@@ -98,6 +97,32 @@ static int get(struct client *client, const char *path, json_t **ret_json, struc
     return status;
 }
 
+/* An installation may be sound while what it does is not: then it is not to look as if all were well. */
+static void check_alerts(struct doctor *doctor, struct client *client, const json_t *stats)
+{
+    json_t *critical = NULL;
+    struct error err;
+    const json_t *alerts = json_object_get(stats, "alerts");
+    json_int_t open = json_integer_value(json_object_get(alerts, "unacknowledged"));
+    json_int_t dead = json_integer_value(json_object_get(json_object_get(stats, "totals"), "dead"));
+    size_t worst = 0, at;
+    json_t *alert;
+    if (!alerts)
+        return; /* not for the eyes of who asks */
+    if (open == 0) {
+        doctor_tell(doctor, FINDING_OK, "alerts", "there is none that nobody has acknowledged");
+        return;
+    }
+    get(client, "/v1/alerts?severity=critical&limit=500", &critical, &err);
+    json_array_foreach(json_object_get(critical, "alerts"), at, alert)
+        worst += !json_object_get(alert, "acknowledged");
+    doctor_tell(doctor, FINDING_WARN, "alerts",
+                "%" JSON_INTEGER_FORMAT " that nobody has acknowledged, %zu of them critical; %" JSON_INTEGER_FORMAT
+                " dead letter%s: look at them with insist alerts and insist dead",
+                open, worst, dead, dead == 1 ? "" : "s");
+    json_decref(critical);
+}
+
 static void check_version(struct doctor *doctor, struct client *client)
 {
     json_t *stats = NULL;
@@ -114,6 +139,7 @@ static void check_version(struct doctor *doctor, struct client *client)
     else
         doctor_tell(doctor, FINDING_WARN, "version",
                     "the daemon is %s, this command is %s; restart the daemon after an upgrade", version, INSIST_VERSION);
+    check_alerts(doctor, client, stats);
     json_decref(stats);
 }
 
