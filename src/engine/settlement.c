@@ -202,7 +202,7 @@ static void event_data(const struct settlement_input *input, const struct decisi
         json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
         if (decision->rule.len > 0)
             json_member_string(&json, "rule", utf8_cut(decision->rule, EVENT_CODE_BYTES_MAX));
-        json_member_bool(&json, "shouldRetry", verdict_resends(decision->verdict));
+        json_member_bool(&json, "shouldRetry", decision_resends(decision) || decision->verdict == VERDICT_BLOCK);
         json_member_int(&json, "retryCount", decision->retry_count);
         json_member_int(&json, "maxRetries", input->destination->policy.retry.retries_max);
         json_member_string(&json, "retryReason", decision_reason(&input->destination->policy, decision, reason));

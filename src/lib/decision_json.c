@@ -69,7 +69,7 @@ static void write_next(struct json_writer *json, const struct policy *policy, st
                        const struct decision *decision)
 {
     char reason[DECISION_REASON_BYTES_MAX];
-    json_member_bool(json, "shouldRetry", verdict_resends(decision->verdict));
+    json_member_bool(json, "shouldRetry", decision_resends(decision));
     json_member_int(json, "retryCount", decision->retry_count);
     json_member_int(json, "maxRetries", policy->retry.retries_max);
     json_member_int(json, "backoffMinutes", (decision->delay_ms + MINUTE_MS / 2) / MINUTE_MS);
@@ -100,7 +100,7 @@ void decision_json_write(const struct policy *policy, struct slice error, const 
 {
     struct json_writer json = json_writer(out);
     json_object_begin(&json);
-    if (verdict_goes_on(decision->verdict))
+    if (decision->next_at != INSTANT_NONE)
         write_next(&json, policy, error, decision);
     else
         write_end(&json, policy, error, decision);

@@ -76,6 +76,13 @@ struct slice decision_reason(const struct policy *policy, const struct decision 
                        "%s, waits without spending a retry, %" PRId64 " of %" PRId64 " used",
                        throttled ? "Too many requests" : "Destination unavailable", decision->retry_count, retries_max);
         break;
+    case VERDICT_BLOCK:
+        if (decision->next_at == INSTANT_NONE)
+            return slice_from(stop_reason(decision));
+        len = snprintf(text, DECISION_REASON_BYTES_MAX,
+                       "Refused, held and sent again without spending a retry, %" PRId64 " of %" PRId64 " used",
+                       decision->retry_count, retries_max);
+        break;
     case VERDICT_VERIFY:
         len = snprintf(text, DECISION_REASON_BYTES_MAX, "%s, verify before sending again",
                        decision->outcome == OUTCOME_DUPLICATE ? "Destination may have it already" : "Answer lost");

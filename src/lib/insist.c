@@ -312,7 +312,7 @@ int insist_decide(const struct insist_policy *policy, const struct insist_questi
         .action = (int32_t)decision.verdict,
         .outcome = (int32_t)decision.outcome,
         .known = decision.known,
-        .should_retry = verdict_resends(decision.verdict),
+        .should_retry = decision_resends(&decision),
         .retry_count = decision.retry_count,
         .retries_max = policy->policy->retry.retries_max,
         .delay_ms = decision.delay_ms,

@@ -226,7 +226,14 @@ static void blocking_nacks_hold_the_destination(void **state)
         take(fixture, lease);
         struct reply reply = with_lease(fixture, "/v1/leases/nack", "{\"lease\":\"%s\",\"error\":\"PASSWORD is wrong\"}", lease);
         assert_int_equal(reply.status, 200);
-        assert_true(json_is_false(reply_at(&reply, "shouldRetry")));
+        assert_true(json_is_true(reply_at(&reply, "shouldRetry"))); /* it is held, and sent again: nothing is spent */
+        assert_null(reply_at(&reply, "errorCode"));
+        assert_string_equal(reply_text(&reply, "action"), "block");
+        assert_int_equal(reply_int(&reply, "retryCount"), 0);
+        assert_int_equal(reply_int(&reply, "backoffMs"), MINUTE_MS);
+        assert_non_null(reply_at(&reply, "nextRetryTime"));
+        const char *why = reply_text(&reply, "retryReason");
+        check(strcmp(why, "Refused, held and sent again without spending a retry, 0 of 1 used") == 0, "%s", why);
         reply_release(&reply);
     }
     struct reply reply = http_do(fixture, "GET", "/v1/destinations/yard", NULL);

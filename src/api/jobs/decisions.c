@@ -49,7 +49,7 @@ static void write_event(const struct policy *policy, const struct decide_request
     json_member_int(&json, "retryCount", decision->retry_count);
     json_member_int(&json, "maxRetries", policy->retry.retries_max);
     json_member_text(&json, "errorClassification", outcome_label(decision->outcome, decision->known));
-    json_member_bool(&json, "shouldRetry", verdict_resends(decision->verdict));
+    json_member_bool(&json, "shouldRetry", decision_resends(decision));
     json_member_string(&json, "retryReason", decision_reason(policy, decision, reason));
     if (code)
         json_member_text(&json, "errorCode", code);

@@ -33,9 +33,10 @@ bool verdict_goes_on(enum verdict verdict)
     return verdicts[verdict].goes_on;
 }
 
-bool verdict_resends(enum verdict verdict)
+bool decision_resends(const struct decision *decision)
 {
-    return verdict_goes_on(verdict) && verdict != VERDICT_POLL;
+    assert(!verdict_goes_on(decision->verdict) || decision->next_at != INSTANT_NONE);
+    return decision->next_at != INSTANT_NONE && decision->verdict != VERDICT_POLL;
 }
 
 static enum decide_problem request_check(const struct policy *policy, const struct decide_request *request)

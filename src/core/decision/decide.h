@@ -80,7 +80,10 @@ enum decide_problem decide(const struct policy *policy, const struct decide_requ
 const char *verdict_name(enum verdict verdict);
 /* Whether something follows: a try, or a question. */
 bool verdict_goes_on(enum verdict verdict);
-/* Whether it may be sent again, which is `shouldRetry`: what was accepted is only asked about. */
-bool verdict_resends(enum verdict verdict);
+/*
+ * Whether it is sent again, which is `shouldRetry`: what was accepted is only asked about, and what was refused is sent
+ * where there is a queue that holds it, which then says when.
+ */
+bool decision_resends(const struct decision *decision);
 
 #endif
