@@ -1,7 +1,7 @@
 /*
  * No job and no tenant keeps an outage going: with every preset, and bad jobs of every kind at the head of the queue, what
  * is good is delivered soon after the destination is back, and what is bad is sent as often as its policy says and once
- * more. Each case is played with ten ids, since the id decides how long a job waits.
+ * more. Each case is played with ten ids, since the id decides how long a job waits: a destination each, in one world.
  */
 #include "support/check.h"
 #include "support/engine_fixture.h"
@@ -12,15 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { JOBS = 40, IDS = 10, IDS_OF_MANY = 2, TENANTS = 5 };
+enum { JOBS = 40, IDS = 10, TENANTS = 5 };
 
 /* ---- the presets ---- */
 
 struct preset {
-    const char *name, *yaml;
+    const char *name, *settings;
     const char *down_code, *bad_code, *wait_code;
-    int sends;           /* of one job, by its policy, */
-    int64_t cap_ms;      /* and its longest wait */
+    int sends;           /* of one job, by its policy */
     int64_t outage_ms;
     int64_t look_ms;     /* longest interval between looks, */
     int64_t spread_ms;   /* and how long the way back takes from there: its ramp, its rate, its cycles */
@@ -28,16 +27,29 @@ struct preset {
 };
 
 #define HTTP "url: 'https://a.example/'"
+#define MAIL "url: 'smtp://mail.example:25'"
+/* Times of a preset that take hours are divided by one number: ticks cost something, also in virtual time. */
 static const struct preset presets[] = {
-    { "tiss", "destinations: { d: { preset: tiss, " HTTP " } }\n", "http:503", "http:500", "curl:2", 6, 240 * MINUTE_MS, HOUR_MS,
-      10 * MINUTE_MS, MINUTE_MS, false },
-    { "email", "destinations: { d: { preset: email, url: 'smtp://mail.example:25', concurrency: 5 } }\n", "curl:7", "smtp:451",
-      "curl:2", 5, MINUTE_MS, 20 * MINUTE_MS, 5 * MINUTE_MS, 3 * MINUTE_MS, false },
-    { "sifen", "destinations: { d: { preset: sifen, " HTTP ", verify: { url: 'https://a.example/v' }, poll: { url: 'https://a.example/p' },"
-      " health: { url: 'https://a.example/h' }, tls: { cert: c, key: k } } }\n", "http:503", "http:500", "sifen:0162", 4, HOUR_MS, HOUR_MS,
+    /* by 10 */
+    { "tiss", "preset: tiss, " HTTP ", retry: { base: 30s, cap: 24m, floor: 30s, max_elapsed: 24m, retry_after_max: 24m, throttle_min: 30s },"
+      " breaker: { window: 2m, open: 6s, open_max: 1m }, job_ttl: 144m", "http:503", "http:500", "curl:2", 6, 6 * MINUTE_MS, MINUTE_MS,
+      6 * SECOND_MS, false },
+    { "email", "preset: email, " MAIL ", concurrency: 5", "curl:7", "smtp:451", "curl:2", 5, 20 * MINUTE_MS, 5 * MINUTE_MS, 3 * MINUTE_MS,
+      false },
+    { "sifen", "preset: sifen, " HTTP ", verify: { url: 'https://a.example/v' }, poll: { url: 'https://a.example/p' },"
+      " health: { url: 'https://a.example/h' }, tls: { cert: c, key: k }", "http:503", "http:500", "sifen:0162", 4, HOUR_MS,
       5 * MINUTE_MS, MINUTE_MS, true },
-    { "provisioning", "destinations: { d: { preset: provisioning, " HTTP " } }\n", "http:503", "http:500", "curl:2", 10, 10 * MINUTE_MS, HOUR_MS,
-      10 * MINUTE_MS, 3 * MINUTE_MS, false },
+    /* by 6 */
+    { "provisioning", "preset: provisioning, " HTTP ", retry: { base: 5s, cap: 100s, retry_after_max: 100s }, cycle: { every: 10s },"
+      " breaker: { window: 10s, open: 5s, open_max: 50s }, contingency: { stable: 10s, check: 10s }", "http:503", "http:500", "curl:2", 10,
+      10 * MINUTE_MS, 100 * SECOND_MS, 30 * SECOND_MS, false },
+    /* Without breaker and contingency nobody looks: each job has its own next time. The first two by 10, then by 60. */
+    { "http", "preset: http, " HTTP ", retry: { base: 500ms, cap: 6m, floor: 100ms, retry_after_max: 6m, throttle_min: 100ms }", "http:503",
+      "http:500", "curl:2", 16, 2 * MINUTE_MS, 0, 6 * SECOND_MS, false },
+    { "smtp", "preset: smtp, " MAIL ", retry: { base: 500ms, cap: 6m, floor: 100ms, retry_after_max: 6m, throttle_min: 100ms }", "curl:7",
+      "smtp:451", "curl:2", 16, 2 * MINUTE_MS, 0, 6 * SECOND_MS, false },
+    { "email-relay", "preset: email-relay, " MAIL ", job_ttl: 2h, retry: { base: 10s, cap: 3m, floor: 5s, max_elapsed: 2h, retry_after_max: 3m,"
+      " throttle_min: 5s }", "curl:7", "smtp:451", "curl:2", 43, MINUTE_MS, 0, 6 * SECOND_MS, false },
 };
 
 /* ---- who is bad ---- */
@@ -68,12 +80,12 @@ struct story {
     const struct preset *preset;
     enum kind kind;
     instant back_at;
-    struct {
+    struct story_job {
         bool bad;
         char tenant[4], id[32];
         int64_t sends;
         instant due_at, done_at; /* at the return; delivered */
-    } jobs[JOBS];
+    } jobs[IDS][JOBS];
 };
 
 static size_t job_number(const struct send *send)
@@ -81,17 +93,28 @@ static size_t job_number(const struct send *send)
     return (size_t)strtoul(send->job->id.data, NULL, 10);
 }
 
+static const char *destination_name(int id)
+{
+    static char name[8];
+    snprintf(name, sizeof name, "d%d", id);
+    return name;
+}
+
 static int64_t story_answers(struct world *world, const struct send *send, struct answer *answer)
 {
     struct story *story = world->context;
     size_t number = job_number(send);
-    bool down = world->now < story->back_at, bad = story->jobs[number].bad;
-    bool held = strcmp(status_of(world).mode, "normal") != 0 || strcmp(status_of(world).breaker, "closed") != 0;
-    story->jobs[number].sends += !(down && held); /* as long as it is away, looks cost nothing */
-    if (!down && !bad) {
+    if (number >= JOBS)
+        return delivers(world, send, answer); /* it came long after the return */
+    struct story_job *job = &story->jobs[atoi(send->destination->name + 1)][number];
+    struct destination_status status = engine_destination(world->engine, send->job->destination);
+    bool down = world->now < story->back_at;
+    bool held = strcmp(status.mode, "normal") != 0 || strcmp(status.breaker, "closed") != 0;
+    job->sends += !(down && held); /* as long as it is away, looks cost nothing */
+    if (!down && !job->bad) {
         answer->outcome = OUTCOME_DELIVERED;
         answer->query = QUERY_DELIVERED;
-        story->jobs[number].done_at = world->now;
+        job->done_at = world->now;
         return 50;
     }
     answer->query = QUERY_ABSENT;
@@ -110,65 +133,100 @@ static int64_t story_health(struct world *world, const struct probe *probe, stru
     return 5;
 }
 
-static void story_begin(struct story *story, struct world *world, const struct preset *preset, enum kind kind, int id)
+static void story_begin(struct story *story, struct world *world, const struct preset *preset, enum kind kind)
 {
+    char yaml[8192];
+    size_t len = (size_t)snprintf(yaml, sizeof yaml, "destinations:\n");
     *story = (struct story){ .preset = preset, .kind = kind, .back_at = began + preset->outage_ms };
     *world = (struct world){ .destination = story_answers, .health = preset->has_health ? story_health : NULL, .context = story };
-    world_begin(world, preset->yaml, began);
+    for (int id = 0; id < IDS; id++)
+        len += (size_t)snprintf(yaml + len, sizeof yaml - len, "  %s: { %s }\n", destination_name(id), preset->settings);
+    world_begin(world, yaml, began);
     for (int i = 0; i < JOBS; i++) {
-        int tenant = kind == ONE_TENANT ? 0 : i % TENANTS;
-        story->jobs[i].bad = is_bad(kind, i, tenant);
-        snprintf(story->jobs[i].tenant, sizeof story->jobs[i].tenant, "t%d", tenant);
-        snprintf(story->jobs[i].id, sizeof story->jobs[i].id, "%d-%s-%d", i, "CLM", id * 7919 + i);
-        world_add(world, "d", story->jobs[i].tenant, story->jobs[i].id, "x");
+        for (int id = 0; id < IDS; id++) {
+            struct story_job *job = &story->jobs[id][i];
+            int tenant = kind == ONE_TENANT ? 0 : i % TENANTS;
+            job->bad = is_bad(kind, i, tenant);
+            snprintf(job->tenant, sizeof job->tenant, "t%d", tenant);
+            snprintf(job->id, sizeof job->id, "%d-%d-CLM-%d", i, id, id * 7919 + i);
+            world_add(world, destination_name(id), job->tenant, job->id, "x");
+        }
         world_run_for(world, 10); /* the first is the oldest */
     }
 }
 
 static void note_due(struct story *story, struct world *world)
 {
-    for (int i = 0; i < JOBS; i++) {
-        struct job job = world_job(world, story->jobs[i].tenant, story->jobs[i].id);
-        story->jobs[i].due_at = job.state == STATE_WAITING && job.run_at > story->back_at ? job.run_at : story->back_at;
+    for (int i = 0; i < IDS * JOBS; i++) {
+        struct story_job *told = &story->jobs[i / JOBS][i % JOBS];
+        struct job job = world_job(world, told->tenant, told->id);
+        told->due_at = job.state == STATE_WAITING && job.run_at > story->back_at ? job.run_at : story->back_at;
         if (job.state == STATE_DEAD)
-            story->jobs[i].due_at = INSTANT_MAX; /* as the documents say, before the outage was noticed */
+            told->due_at = INSTANT_MAX; /* as the documents say, before the outage was noticed */
     }
 }
 
-/* One that is told to wait when all others have been served is alone: its waits spend nothing, and grow. */
-static int64_t most_sends(const struct story *story)
+static void check_story(const struct story *story, int id, instant now)
 {
     const struct preset *preset = story->preset;
-    int64_t alone = (6 * HOUR_MS) / (preset->cap_ms - preset->cap_ms / 5) + 6;
-    return preset->sends + 1 + (story->kind == WAITS ? alone : 0);
-}
-
-static void check_story(const struct story *story, const struct preset *preset, int id, instant now)
-{
     const char *name = kinds[story->kind];
     for (int i = 0; i < JOBS; i++) {
-        if (story->jobs[i].bad)
-            check(story->jobs[i].sends <= most_sends(story), "%s, %s, id %d: job %d was sent %" PRId64 " times", preset->name, name, id,
-                  i, story->jobs[i].sends);
-        if (story->jobs[i].bad || story->jobs[i].due_at == INSTANT_MAX)
+        const struct story_job *job = &story->jobs[id][i];
+        if (job->bad)
+            check(job->sends <= preset->sends + 1, "%s, %s, id %d: job %d was sent %" PRId64 " times", preset->name, name, id, i, job->sends);
+        if (job->bad || job->due_at == INSTANT_MAX)
             continue;
         instant after_looks = story->back_at + 2 * preset->look_ms;
-        instant latest = (story->jobs[i].due_at > after_looks ? story->jobs[i].due_at : after_looks) + preset->spread_ms;
-        instant done_at = story->jobs[i].done_at != 0 ? story->jobs[i].done_at : now;
+        instant latest = (job->due_at > after_looks ? job->due_at : after_looks) + preset->spread_ms;
+        instant done_at = job->done_at != 0 ? job->done_at : now;
         check(done_at <= latest, "%s, %s, id %d: job %d %s %" PRId64 " s after the return, %" PRId64 " s too late", preset->name, name, id, i,
-              story->jobs[i].done_at ? "done" : "not even", (done_at - story->back_at) / 1000, (done_at - latest) / 1000);
+              job->done_at ? "done" : "not even", (done_at - story->back_at) / 1000, (done_at - latest) / 1000);
     }
 }
 
-/* Bad ones alone are looked at ever more seldom, but each look uses one up. */
-static int64_t left_in_the_end(struct world *world, enum kind kind)
+/*
+ * One that is told to wait is to blame only if others are served meanwhile: so there is another after each of its sends.
+ * False: it is over.
+ */
+static bool add_another(struct world *world, const struct story *story, int id, int64_t *seen, instant *next)
 {
-    struct lane_counts counts = world_counts(world, "d");
-    for (int i = 0; i < 40 && kind != WAITS && counts.waiting + counts.pending > 0; i++) {
-        world_run_for(world, 12 * HOUR_MS);
-        counts = world_counts(world, "d");
+    char name[32];
+    struct job job = world_job(world, story->jobs[id][0].tenant, story->jobs[id][0].id);
+    if (job.state == STATE_DEAD)
+        return false;
+    if (job.state == STATE_WAITING && job.attempts > *seen) {
+        snprintf(name, sizeof name, "%d-%d", JOBS + (int)job.attempts, id);
+        world_add(world, destination_name(id), "t1", name, "x");
+        *seen = job.attempts;
     }
-    return kind == WAITS ? 0 : counts.waiting + counts.pending;
+    instant at = job.state == STATE_WAITING && job.run_at > world->now ? job.run_at : world->now + 500;
+    *next = at < *next ? at : *next;
+    return true;
+}
+
+static void run_with_others(struct world *world, const struct story *story)
+{
+    int64_t seen[IDS];
+    bool open = true;
+    memset(seen, 0xff, sizeof seen); /* -1 */
+    for (int i = 0; i < 50000 && open; i++) {
+        instant next = INSTANT_MAX;
+        open = false;
+        for (int id = 0; id < IDS; id++)
+            open = add_another(world, story, id, &seen[id], &next) || open;
+        if (open)
+            world_run_until(world, next);
+    }
+}
+
+static int64_t left(struct world *world)
+{
+    int64_t count = 0;
+    for (int id = 0; id < IDS; id++) {
+        struct lane_counts counts = world_counts(world, destination_name(id));
+        count += counts.waiting + counts.pending;
+    }
+    return count;
 }
 
 static void nobody_stops_the_others(void **state)
@@ -176,18 +234,73 @@ static void nobody_stops_the_others(void **state)
     (void)state;
     static struct story story;
     for (size_t p = 0; p < COUNT_OF(presets); p++)
-        for (enum kind kind = ONE; kind < KINDS; kind++)
-            for (int id = 0; id < (kind == ONE ? IDS : IDS_OF_MANY); id++) {
-                struct world world;
-                story_begin(&story, &world, &presets[p], kind, id);
-                world_run_until(&world, story.back_at);
-                note_due(&story, &world);
-                world_run_for(&world, 6 * HOUR_MS);
-                int64_t left = left_in_the_end(&world, kind);
-                check_story(&story, &presets[p], id, world.now);
-                check(left == 0, "%s, %s, id %d: %" PRId64 " are left", presets[p].name, kinds[kind], id, left);
-                world_end(&world);
-            }
+        for (enum kind kind = ONE; kind < KINDS; kind++) {
+            struct world world;
+            story_begin(&story, &world, &presets[p], kind);
+            world_run_until(&world, story.back_at + 200); /* what was under way then has failed by now */
+            note_due(&story, &world);
+            if (kind == WAITS)
+                run_with_others(&world, &story);
+            for (int i = 0; i < 20 * 24 * 2 && left(&world) > 0; i++) /* bad ones alone are looked at ever more seldom: each look uses one up */
+                world_run_for(&world, 30 * MINUTE_MS);
+            for (int id = 0; id < IDS; id++)
+                check_story(&story, id, world.now);
+            check(left(&world) == 0, "%s, %s: %" PRId64 " are left", presets[p].name, kinds[kind], left(&world));
+            world_end(&world);
+        }
+}
+
+/* ---- told to wait, and nobody else is there ---- */
+
+struct lonely {
+    const char *code;
+    size_t sends;
+    instant last_at;
+    int64_t shortest_ms; /* between two of the last three hours */
+};
+
+static int64_t tells_one_to_wait(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct lonely *lonely = world->context;
+    (void)send;
+    if (lonely->sends++ > 0 && world->now > began + 6 * HOUR_MS && world->now - lonely->last_at < lonely->shortest_ms)
+        lonely->shortest_ms = world->now - lonely->last_at;
+    lonely->last_at = world->now;
+    answer->code = slice_from(lonely->code);
+    answer->query = QUERY_ABSENT;
+    return 50;
+}
+
+/*
+ * A-20 C-69: whether the job is bad or the destination away cannot be known then. So it spends nothing, however often it is
+ * sent, which is no more often than its longest wait, or ten intervals between looks; and its deadline ends it.
+ */
+static void a_job_alone_that_is_told_to_wait_spends_nothing(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < COUNT_OF(presets); p++) {
+        struct lonely lonely = { .code = presets[p].wait_code, .shortest_ms = DAY_MS };
+        struct world world = { .destination = tells_one_to_wait, .context = &lonely };
+        char yaml[1024];
+        snprintf(yaml, sizeof yaml, "destinations: { d: { %s } }\n", presets[p].settings);
+        world_begin(&world, yaml, began);
+        const struct retry_policy *retry = &config_destination(world.config, SLICE("d"))->policy.retry;
+        const struct store_op op = { .kind = OP_INSERT,
+                                     .insert = { .destination = SLICE("d"), .tenant = SLICE("t0"), .id = SLICE("CLM-1"), .run_at = INSTANT_NONE,
+                                                 .deadline = began + 10 * HOUR_MS, .payload = SLICE("x") } };
+        world_apply(&world, &op);
+        world_run_until(&world, began + 9 * HOUR_MS);
+        struct job job = world_job(&world, "t0", "CLM-1");
+        int64_t seldom = (int64_t)((double)retry->cap_ms * (1 - retry->jitter));
+        check(job.state == STATE_WAITING && job.retry_count == 0, "%s: %s, %" PRId64 " retries", presets[p].name,
+              job_state_name(job.state), job.retry_count);
+        check(lonely.shortest_ms >= seldom || lonely.shortest_ms >= presets[p].look_ms, "%s: sent again after %" PRId64 " s",
+              presets[p].name, lonely.shortest_ms / 1000);
+        world_run_until(&world, began + 12 * HOUR_MS);
+        job = world_job(&world, "t0", "CLM-1");
+        check(job.state == STATE_DEAD && slice_equal(job.dead_code, SLICE("EXPIRED")), "%s: %s", presets[p].name, job_state_name(job.state));
+        world_end(&world);
+    }
 }
 
 static int64_t away_for_three_hours(struct world *world, const struct send *send, struct answer *answer)
@@ -340,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_stops_the_others),
+        cmocka_unit_test(a_job_alone_that_is_told_to_wait_spends_nothing),
         cmocka_unit_test(an_outage_exhausts_no_item),
         cmocka_unit_test(a_wish_is_the_tenants),
         cmocka_unit_test(a_wish_outlives_the_process),
