@@ -112,7 +112,7 @@ void dests_release(struct engine *engine)
         free(engine->dests->block.reason);
         free(engine->dests->block.alone_reason);
         free(engine->dests->mode_reason);
-        free(engine->dests->fallback_reason);
+        free(engine->dests->second.reason);
         incident_release(&engine->dests->incident);
         free(engine->dests->saved.text);
         free(engine->dests->name);
@@ -313,7 +313,7 @@ static void dest_restore(struct engine *engine, struct dest *dest, struct slice 
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
     lane_holds_read(engine, dest, root);
-    fallback_state_read(dest, root);
+    fallback_state_read(dest, root, engine_now(engine));
     json_decref(root);
 }
 

@@ -77,7 +77,10 @@ struct dest {
     struct cycles cycles;     /* what came of its runs, where it has some */
     struct pace pace;         /* what came of its attempts, minute by minute */
     struct auto_redrive redrive;
-    char *fallback_reason; /* why its second address is paused; NULL: it is not, or nobody knows */
+    struct {
+        char *reason; /* why it is held; NULL: it is not, or nobody knows */
+        int64_t lane; /* as dest_block's */
+    } second; /* address, whose block is its gate's */
     char *mode_reason; /* what the operator said who entered contingency; NULL: nothing */
     struct incident_state incident;
     struct dest_alerts alerts;

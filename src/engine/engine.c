@@ -317,8 +317,8 @@ struct destination_status engine_destination(const struct engine *engine, struct
         .tenants_paused = dest->holds.count,
         .next_since = next_since(&dest->measures),
         .pace = dest->pace,
-        .fallback_blocked = dest->fallback.paused,
-        .fallback_reason = dest->fallback.paused ? dest->fallback_reason : NULL,
+        .second = { .wanted = dest_diverts(dest), .held = block_holds(&dest->fallback.block), .reason = dest->second.reason,
+                    .since = dest->fallback.block.saved.since, .look_at = dest->fallback.block.saved.look_at },
     };
 }
 

@@ -105,8 +105,13 @@ struct destination_status {
     size_t tenants_paused;      /* held for themselves */
     instant next_since;         /* about when the job that is next began to wait, if one is ready; INSTANT_NONE: not known */
     struct pace pace;           /* attempts that succeeded and failed, since the engine started */
-    bool fallback_blocked;      /* the second address refused jobs: nothing goes there until it is resumed */
-    const char *fallback_reason; /* as pause_reason */
+    struct {
+        bool wanted; /* the first is away, so that jobs go there, */
+        bool held;   /* if it does not refuse them: then only looks do */
+        const char *reason;
+        instant since, look_at;
+    } second; /* address */
+    bool confined; /* less is told than is known, to somebody who may not hold it: see api/call/confined.h */
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 

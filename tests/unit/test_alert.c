@@ -236,7 +236,7 @@ static void summaries(void **state)
         { { .kind = ALERT_BLOCKED, .step = ALERT_RAISED, .destination = SLICE("d"), .value = 1 },
           "d: held until a look goes well or somebody resumes it" },
         { { .kind = ALERT_BLOCKED, .step = ALERT_RAISED, .destination = SLICE("d"), .value = ALERT_SECOND_ADDRESS },
-          "d: its second address is not used until somebody resumes it" },
+          "d: its second address is held until a look goes well or somebody resumes it" },
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_RAISED, .value = 0.815, .reason = SLICE("8 jobs wait") },
           "the store is 81% full (8 jobs wait)" },
         { { .kind = ALERT_STORE_FILLING, .step = ALERT_CLEARED, .lasted_ms = 60000, .reason = SLICE("8 jobs wait") },

@@ -187,9 +187,6 @@ static void what_cannot_be_sent(void **state)
     assert_int_equal(scene.destination.saved.look_at, START + MINUTES(2));
     refuse(&scene, 1, false, START + MINUTES(2)); /* it can, and is refused */
     assert_false(scene.destination.saved.unsent);
-    block_ends(&scene.destination);
-    block_hold(&scene.destination, START);
-    assert_true(block_holds(&scene.destination) && !scene.destination.saved.unsent);
 }
 
 static void what_is_kept(void **state)
@@ -213,11 +210,50 @@ static void a_second_address_counts_in_a_row(void **state)
     struct block block;
     (void)state;
     block_init(&block);
-    assert_false(block_counts(&block, 1));
-    assert_false(block_counts(&block, 1));
-    block_went_well(&block);
-    assert_false(block_counts(&block, 2));
-    assert_true(block_counts(&block, 3));
+    /* A letter is a job of that tenant, as above; a blank is one that goes well. */
+    static const struct { const char *name; bool only, own, unsent; const char *answers; bool held; } rows[] = {
+        { "one tenant", false, false, false, "AAAA", false },
+        { "another one", false, false, false, "AB", true },
+        { "with something good between", false, false, false, "A B", false },
+        { "refused again is no news", false, false, false, "Ab", false },
+        { "two jobs of an only tenant", true, false, false, "AA", true },
+        { "accounts of their own", false, true, false, "ABCD", false },
+        { "nothing can be sent", false, true, true, "a", true },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bool held = false;
+        block_init(&block);
+        for (const char *at = rows[i].answers; *at; at++) {
+            bool again = *at >= 'a';
+            const struct block_refusal refusal = { .job = at - rows[i].answers + 1, .tenant = *at - (again ? 'a' : 'A') + 1,
+                                                   .again = again, .unsent = rows[i].unsent, .only_tenant = rows[i].only,
+                                                   .own = rows[i].own };
+            if (*at == ' ')
+                block_went_well(&block);
+            else
+                held = block_second_refused(&block, &refusal, START);
+        }
+        check(held == rows[i].held && block_holds(&block) == held, "%s: %d", rows[i].name, held);
+    }
+}
+
+/* As the first: a minute, and twice as long each time; what is under way says nothing new. */
+static void a_second_address_is_looked_at(void **state)
+{
+    static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 64, 124, 184 };
+    const struct block_refusal refusal = { .job = 1, .tenant = 1 }, unsent = { .job = 1, .tenant = 1, .unsent = true };
+    struct block block;
+    (void)state;
+    block_init(&block);
+    assert_true(block_second_refused(&block, &unsent, START));
+    assert_false(block_second_refused(&block, &unsent, START + 10));
+    for (size_t i = 0; i < COUNT_OF(minutes); i++) {
+        assert_int_equal(block.saved.look_at, START + MINUTES(minutes[i]));
+        assert_true(block_looks(&block, START + MINUTES(minutes[i])));
+        assert_false(block_second_refused(&block, &refusal, START + MINUTES(minutes[i])));
+    }
+    assert_true(block_went_well(&block));
+    assert_int_equal(block.saved.needed, BLOCK_NEEDED); /* looks had confirmed it */
 }
 
 static void a_job_waits_longer_each_time(void **state)
@@ -295,6 +331,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_sent),
         cmocka_unit_test(what_is_kept),
         cmocka_unit_test(a_second_address_counts_in_a_row),
+        cmocka_unit_test(a_second_address_is_looked_at),
         cmocka_unit_test(a_job_waits_longer_each_time),
         cmocka_unit_test(what_an_answer_says),
     };

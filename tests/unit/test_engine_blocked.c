@@ -471,9 +471,10 @@ static void an_outage_that_refuses_us_ends(void **state)
 }
 
 /* So many tenants at once are the destination's matter, whoever's the accounts are. */
-static void too_many_tenants_are_the_destination(void **state)
+/* 256 tenants are written down as held; of all others each job is held by itself, and who is well is served. */
+static void too_many_tenants_stop_nobody(void **state)
 {
-    struct door door = { .all = true };
+    struct door door = { .tenants = "t" };
     struct world world = { .destination = guards, .context = &door };
     (void)state;
     world_begin(&world, TO(", concurrency: 10, blocked: tenant"), began);
@@ -483,11 +484,23 @@ static void too_many_tenants_are_the_destination(void **state)
         add(&world, tenant, 'a', 3);
     }
     world_run_for(&world, 50 * SECOND_MS);
-    assert_string_equal(status_of(&world).held_by, "blocked");
-    assert_int_equal(status_of(&world).tenants_paused, 0);
-    door.all = false;
-    world_run_for(&world, 3 * MINUTE_MS);
-    assert_int_equal(world_counts(&world, "d").completed, 900);
+    assert_null(status_of(&world).held_by);
+    assert_int_equal(status_of(&world).tenants_paused, 256);
+    add(&world, "good", 'g', 100);
+    world_run_for(&world, 10 * SECOND_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 100);
+    for (int i = 0; i < 300; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        struct job job = world_job(&world, tenant, "a2");
+        check(engine_lane_hold(world.engine, job.lane).blocked || job.last_class == OUTCOME_BLOCKED, "%s is neither", tenant);
+    }
+    world_crash(&world);
+    assert_int_equal(status_of(&world).tenants_paused, 256);
+    door.tenants = NULL;
+    world_run_for(&world, 5 * MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 1000);
+    assert_int_equal(world_counts(&world, "d").dead, 0);
     world_end(&world);
 }
 
@@ -621,8 +634,108 @@ static void one_tenant_closes_no_second_address(void **state)
         world_run_for(&world, SECOND_MS);
         add(&world, "C", 'c', 5);
         world_run_for(&world, 5 * SECOND_MS);
-        check(status_of(&world).fallback_blocked == rows[i].closed, "row %zu: %d", i, status_of(&world).fallback_blocked);
+        check(status_of(&world).second.held == rows[i].closed, "row %zu: %d", i, status_of(&world).second.held);
         check(world_job(&world, "C", "c4").state == (rows[i].closed ? STATE_PENDING : STATE_COMPLETED), "row %zu", i);
+        world_end(&world);
+    }
+}
+
+/* The first address is away all the time. */
+static int64_t second_guards(struct world *world, const struct send *send, struct answer *answer)
+{
+    if (send->use_fallback)
+        return guards(world, send, answer);
+    answer->code = SLICE("curl:7");
+    answer->text = SLICE("CONNECTION_ERROR");
+    return 20;
+}
+
+static void hold_second(struct world *world, struct door *door, const char *more)
+{
+    char yaml[400];
+    struct error error;
+    snprintf(yaml, sizeof yaml, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }%s"), more);
+    *world = (struct world){ .destination = second_guards, .context = door };
+    world_begin(world, yaml, began);
+    add(world, "A", 'a', 5);
+    add(world, "B", 'b', 5);
+    assert_int_equal(engine_enter_contingency(world->engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
+    world_run_for(world, SECOND_MS);
+    assert_true(status_of(world).second.held);
+}
+
+/* As the first is: one job after a minute, then ever less often, an hour at most; a good answer lets all go, whoever looks. */
+static void a_second_address_is_looked_at(void **state)
+{
+    static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 64, 124, 184 };
+    (void)state;
+    for (int always = 0; always < 2; always++) {
+        struct door door = { .all = true, .until = always ? 0 : began + 30 * MINUTE_MS };
+        struct world world;
+        hold_second(&world, &door, "");
+        int before = door.refused;
+        assert_in_range(before, 2, 4); /* a turn of one tenant's, and then the other's */
+        instant held_at = status_of(&world).second.since;
+        assert_int_equal(status_of(&world).second.look_at, held_at + MINUTE_MS);
+        assert_string_equal(status_of(&world).held_by, "contingency");
+        if (!always) {
+            world_run_until(&world, began + 33 * MINUTE_MS);
+            assert_false(status_of(&world).second.held);
+            assert_int_equal(reported(&world, "fallback_unblocked", NULL), 1);
+            assert_int_equal(world_counts(&world, "d").completed, 10);
+        } else {
+            world_run_until(&world, began + 5 * MINUTE_MS);
+            world_crash(&world); /* when to look next is kept */
+            world_run_until(&world, began + 190 * MINUTE_MS);
+            check(door.refused == before + (int)COUNT_OF(minutes), "%d refused", door.refused);
+            for (size_t i = 0; i < COUNT_OF(minutes); i++) {
+                int64_t at = door.refused_at[before + (int)i] - held_at - minutes[i] * MINUTE_MS;
+                check(at >= 0 && at < 6000, "look %zu came %lld ms after its time", i, (long long)at);
+            }
+            assert_int_equal(reported(&world, "fallback_blocked", NULL), 1);
+        }
+        world_end(&world);
+    }
+}
+
+/* Tenants look in turns: one that is refused there for its own sake does not keep the second address closed. */
+static void every_tenant_looks_at_the_second_address(void **state)
+{
+    struct door door = { .all = true };
+    struct world world;
+    (void)state;
+    hold_second(&world, &door, "");
+    door.all = false;
+    door.tenants = "A";
+    world_run_for(&world, 4 * MINUTE_MS); /* two looks */
+    assert_false(status_of(&world).second.held);
+    assert_int_equal(world_job(&world, "B", "b4").state, STATE_COMPLETED);
+    assert_int_equal(world_job(&world, "A", "a4").state, STATE_WAITING);
+    world_end(&world);
+}
+
+/* A reload, an operator, a newcomer where there was one tenant only. */
+static void what_hastens_a_look_at_the_second_address(void **state)
+{
+    (void)state;
+    for (int who = 0; who < 3; who++) {
+        struct door door = { .all = true };
+        struct error error;
+        struct world world = { .destination = second_guards, .context = &door };
+        world_begin(&world, TO(", concurrency: 1, contingency: { check: 1d }, fallback: { url: 'http://127.0.0.1:2/' }"), began);
+        add(&world, "A", 'a', 5);
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE("away"), &error), STATUS_OK);
+        world_run_for(&world, 40 * MINUTE_MS);
+        assert_true(status_of(&world).second.held);
+        door.all = false;
+        if (who == 0)
+            assert_int_equal(engine_reload(world.engine, world.config, &error), STATUS_OK);
+        else if (who == 1)
+            resume(&world);
+        else
+            add(&world, "B", 'b', 1);
+        world_run_for(&world, 10 * SECOND_MS);
+        check(!status_of(&world).second.held && world_job(&world, "A", "a4").state == STATE_COMPLETED, "way %d", who);
         world_end(&world);
     }
 }
@@ -646,12 +759,15 @@ int main(void)
         cmocka_unit_test(a_crash_between_two_refusals),
         cmocka_unit_test(a_reload_looks_at_once),
         cmocka_unit_test(an_outage_that_refuses_us_ends),
-        cmocka_unit_test(too_many_tenants_are_the_destination),
+        cmocka_unit_test(too_many_tenants_stop_nobody),
         cmocka_unit_test(an_operator_holds_a_refused_tenant),
         cmocka_unit_test(a_tenant_is_resumed_alone),
         cmocka_unit_test(what_older_versions_wrote),
         cmocka_unit_test(a_health_check_hastens_what_could_not_be_sent),
         cmocka_unit_test(one_tenant_closes_no_second_address),
+        cmocka_unit_test(a_second_address_is_looked_at),
+        cmocka_unit_test(every_tenant_looks_at_the_second_address),
+        cmocka_unit_test(what_hastens_a_look_at_the_second_address),
     };
     log_set_level(LOG_NONE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -559,7 +559,8 @@ static void refused_answers_hold_it(void **state)
     gate_init(&gate, &plain, START, START);
     struct gate_pass before = gate_take(&gate, 1, START);
     assert_true(gate_is_well(&gate, START) && gate_flows(&gate, START));
-    block_hold(&gate.block, START);
+    block_restore(&gate.block, &(struct block_saved){ .held = true, .since = START, .look_at = START + BLOCK_LOOK_MS,
+                                                      .needed = BLOCK_NEEDED });
     gate_tick(&gate, START);
     assert_true(outage_lasts(&gate.outage));
     assert_false(gate_is_well(&gate, START) || gate_flows(&gate, START) || gate_pass_stands(&gate, before, START));

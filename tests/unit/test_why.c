@@ -135,6 +135,71 @@ static void what_is_refused_is_said(void **state)
     }
 }
 
+#define SECOND .second = { .wanted = true, .held = true, .reason = "job k was refused at the second address: http:401", .look_at = NOW + 60000 }
+
+/* The second address would stand in, and refuses us; a word of another's job is not for everybody. */
+static void a_second_address_that_is_held_is_named(void **state)
+{
+    static const struct {
+        const char *name;
+        struct destination_status status;
+        const char *said, *not_said;
+    } rows[] = {
+        { "by whom", { STATUS, .mode = "contingency", .held_by = "contingency", .look_at = NOW + 9000, SECOND },
+          "; its second address is held (job k was refused at the second address: http:401)", "because it refuses" },
+        { "when it is looked at", { STATUS, .mode = "contingency", .held_by = "contingency", .look_at = NOW + 9000, SECOND },
+          "the next look is at 2025-01-12T10:40:09.000Z; one job is sent to look at the second address at 2025-01-12T10:41:00.000Z",
+          "token" },
+        { "what to do", { STATUS, .mode = "contingency", .held_by = "contingency", .look_at = NOW + 9000, SECOND },
+          "somebody can open it: insist dest resume d\"", "token" },
+        { "behind an open breaker", { STATUS, .mode = "normal", .held_by = "breaker", SECOND }, "second address is held", "token" },
+        { "the first refuses us, too", { STATUS, .mode = "paused", .held_by = "blocked", .look_at = NOW + 9000, SECOND },
+          "insist dest resume d; one job is sent to look at the second address", "token" },
+        { "it does not matter", { STATUS, .mode = "normal", .held_by = "rate", .second = { .held = true, .look_at = NOW + 60000 } },
+          "rate allows", "second" },
+        { "to somebody else",
+          { STATUS, .mode = "contingency", .held_by = "contingency", .look_at = NOW + 9000, .second = { .wanted = true, .held = true, .look_at = NOW + 60000 },
+            .confined = true },
+          "its second address is held because it refuses jobs, or nothing can be sent to it", "dest resume" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
+                                 .run_at = NOW, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &rows[i].status, NULL, NULL, NOW);
+        buffer_append_byte(&out, '\0');
+        check(strstr(out.data, rows[i].said) && !strstr(out.data, rows[i].not_said), "%s: %s", rows[i].name, out.data);
+        buffer_release(&out);
+    }
+}
+
+/* Whose token acts for one tenant may not hold and resume: it is told what it can do. */
+static void a_confined_token_is_told_what_it_may_do(void **state)
+{
+    static const struct destination_status rows[] = {
+        { STATUS, .mode = "paused", .held_by = "paused", .confined = true },
+        { STATUS, .mode = "paused", .held_by = "blocked", .look_at = NOW + 60000, .confined = true },
+        { STATUS, .mode = "contingency", .held_by = "contingency", .cause = "operator", .confined = true },
+        { STATUS, .mode = "normal", .confined = true },
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        const struct job job = { .id = SLICE("j"), .tenant = SLICE("t"), .destination = SLICE("d"), .state = STATE_PENDING,
+                                 .run_at = NOW, .updated_at = NOW - 9000, .expires_at = INSTANT_NONE };
+        struct destination_status status = rows[i / 2];
+        bool tenants = i / 2 + 1 == COUNT_OF(rows);
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        why_write(&out, &job, &pushed, &status, tenants ? (i % 2 ? &refused : &held) : NULL, NULL, NOW);
+        buffer_append_byte(&out, '\0');
+        check(!strstr(out.data, "insist dest") && strstr(out.data, "ask an operator") && strstr(out.data, "insist cancel 'j'"),
+              "%zu: %s", i, out.data);
+        buffer_release(&out);
+    }
+}
+
 /* Its tenant holds its share; unless something else holds it for longer, that is what is said. */
 static void a_share_in_use_is_said(void **state)
 {
@@ -213,6 +278,8 @@ static void a_tenants_name_is_one_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_second_address_that_is_held_is_named),
+        cmocka_unit_test(a_confined_token_is_told_what_it_may_do),
         cmocka_unit_test(what_holds_it_is_said),
         cmocka_unit_test(what_is_refused_is_said),
         cmocka_unit_test(a_share_in_use_is_said),

@@ -171,7 +171,7 @@ void check_forget(struct world *world, enum change change, int64_t by_ms)
         view->mode_before = engine_destination(world->engine, slice_from(dest_names[dest])).mode_since;
         view->probe_mono = -1;
         view->full_mono = -1;
-        view->block_look_mono = -1;
+        view->blocks[0].look_mono = view->blocks[1].look_mono = -1;
         if (restarted)
             view->under_way[0] = view->under_way[1] = 0;
     }
@@ -372,23 +372,36 @@ static void check_block_look(struct world *world, const struct flight *flight, i
 /* One job never holds the others: when all of them are held, several were refused with nothing good between. */
 static void check_blocked(struct world *world, int dest, const struct destination_status *status)
 {
-    struct dest_view *view = &world->dests[dest];
     const struct destination_config *config = world_dest(world, dest);
-    bool blocked = is_blocked(status);
-    if (blocked && !view->blocked && config && config->transport != TRANSPORT_PULL && view->refused_jobs < 2)
-        violated(world, INVARIANT_ATTEMPTS, "%s is held for %d refused job", dest_names[dest], view->refused_jobs);
-    view->blocked = blocked;
+    for (int second = 0; second < 2; second++) {
+        struct block_view *view = &world->dests[dest].blocks[second];
+        bool blocked = second ? status->second.held : is_blocked(status);
+        if (blocked && !view->blocked && config && config->transport != TRANSPORT_PULL && view->jobs < 2)
+            violated(world, INVARIANT_ATTEMPTS, "%s%s is held for %d refused job", dest_names[dest], second ? "'s second address" : "",
+                     view->jobs);
+        view->blocked = blocked;
+    }
 }
 
-static void note_refused(struct dest_view *view, int job, enum outcome outcome)
+static void note_refused(struct block_view *view, int job, enum outcome outcome)
 {
     bool good = outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED;
     if (good)
-        view->refused_jobs = 0;
+        view->jobs = 0;
     if (outcome != OUTCOME_BLOCKED)
         return;
-    view->refused_jobs += view->refused_jobs == 0 || view->refused_job != job;
-    view->refused_job = job;
+    view->jobs += view->jobs == 0 || view->job != job;
+    view->job = job;
+}
+
+/* Of an address that refuses us, while it does; a send to the other says nothing. */
+static void check_block_of(struct world *world, const struct flight *flight, int64_t *looked, bool held, bool sent_there,
+                           instant since)
+{
+    if (!held)
+        *looked = -1;
+    else if (sent_there)
+        check_block_look(world, flight, looked, since);
 }
 
 /* What is paused, or goes elsewhere: without any grace. */
@@ -398,23 +411,28 @@ static void check_holds(struct world *world, const struct flight *flight, const 
     struct lane_hold hold = engine_lane_hold(world->engine, flight->send->job->lane);
     if (is_paused(status))
         violated(world, INVARIANT_ATTEMPTS, "%s is paused, and a job is sent", name);
-    int64_t *looked = &world->dests[flight->shadow->dest].block_look_mono;
+    struct block_view *blocks = world->dests[flight->shadow->dest].blocks;
     int64_t *tenant_looked = &world->lanes[flight->send->job->lane].block_look_mono;
-    if (!is_blocked(status))
-        *looked = -1;
-    else if (!flight->send->use_fallback)
-        check_block_look(world, flight, looked, status->held_since);
-    if (!hold.blocked)
-        *tenant_looked = -1;
-    else if (!flight->send->use_fallback)
-        check_block_look(world, flight, tenant_looked, hold.since);
+    bool second = flight->send->use_fallback;
+    check_block_of(world, flight, &blocks[0].look_mono, is_blocked(status), !second, status->held_since);
+    check_block_of(world, flight, &blocks[1].look_mono, status->second.held, second, status->second.since);
+    check_block_of(world, flight, tenant_looked, hold.blocked, !second, hold.since);
     if (hold.held && !hold.blocked)
         violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and a job of it is sent", flight->shadow->tenant, name);
     bool broken = !flight->send->destination->contingency.enabled && strcmp(status->breaker, "open") == 0;
-    if (flight->send->use_fallback && ((!broken && !mode_is(status, "contingency")) || !flight->send->destination->fallback_url))
+    bool both = is_blocked(status) && status->second.wanted && status->second.held; /* its mode is that of the refusals then */
+    if (flight->send->use_fallback && ((!broken && !both && !mode_is(status, "contingency")) || !flight->send->destination->fallback_url))
         violated(world, INVARIANT_ATTEMPTS, "a job goes to the second address of %s, which is %s", name, status->mode);
     if (!flight->send->use_fallback && mode_is(status, "normal") && strcmp(status->breaker, "open") == 0)
         violated(world, INVARIANT_ATTEMPTS, "the breaker of %s is open, and a job is sent", name);
+}
+
+static void note_limit(const struct world *world, struct dest_view *view, const struct destination_status *status)
+{
+    if (status->limit.now < view->limit && world->mono - view->limit_mono <= grace_ms(world))
+        return;
+    view->limit = status->limit.now;
+    view->limit_mono = world->mono;
 }
 
 /* No more at once than the limit of concurrency says; what was claimed before it fell is excused. */
@@ -422,10 +440,7 @@ static void check_limit_now(struct world *world, const struct flight *flight, co
 {
     int dest = flight->shadow->dest;
     struct dest_view *view = &world->dests[dest];
-    if (status->limit.now >= view->limit || world->mono - view->limit_mono > grace_ms(world)) {
-        view->limit = status->limit.now;
-        view->limit_mono = world->mono;
-    }
+    note_limit(world, view, status);
     int64_t most = world->sabotage == SABOTAGE_NO_ADAPTING ? 1 : view->limit;
     if (view->under_way[0] > most)
         violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and its limit is %" PRId64, dest_names[dest],
@@ -595,8 +610,9 @@ void check_answer(struct world *world, struct flight *flight)
     bool first = !flight->send->use_fallback, attempted = flight->answer.attempted;
     struct destination_status status = engine_destination(world->engine, slice_from(dest_names[shadow->dest]));
     check_blocked(world, shadow->dest, &status); /* by what was answered before this */
-    if (first && attempted && flight->send->job->step == STEP_SEND)
-        note_refused(view, (int)(shadow - world->jobs), outcome);
+    note_limit(world, view, &status);
+    if (attempted && flight->send->job->step == STEP_SEND)
+        note_refused(&view->blocks[!first], (int)(shadow - world->jobs), outcome);
     view->under_way[!first]--;
     turns_ended(world, flight->send->job->lane);
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */

@@ -314,6 +314,7 @@ void world_draw(struct world *world)
         receiver->capacity = once_in(world, 4) ? (int64_t)between(world, 1, 6) : 0;
         receiver->refused = once_in(world, 4) ? (enum refused_kind)between(world, REFUSED_JOBS, REFUSED_ALL) : REFUSED_NONE;
         receiver->refused_until = (int64_t)below(world, (size_t)(1 + world->lasts_ms));
+        receiver->second_refuses = once_in(world, 2);
     }
     if (world->narrow) {
         world->receivers[0] = (struct receiver){ .capacity = (int64_t)between(world, 2, 6) };

@@ -241,6 +241,7 @@ static void disturb_receiver(struct world *world)
         receiver->refused = (enum refused_kind)(REFUSED_JOBS + below(world, REFUSED_KINDS - REFUSED_JOBS));
         receiver->refused_tenant = (int)below(world, 3);
         receiver->refused_until = world->mono + (int64_t)below(world, (size_t)(1 + 5 * world->disturb_ms));
+        receiver->second_refuses = once_in(world, 2);
         break;
     default:
         receiver->down = receiver->flapping = false;

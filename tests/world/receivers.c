@@ -171,7 +171,7 @@ int64_t receive(struct world *world, struct flight *flight)
         answer_overload(world, flight);
     else if (flight->send->job->step != STEP_SEND)
         answer_question(world, flight, bad);
-    else if (!fallback && is_refused(world, receiver, flight))
+    else if ((!fallback || receiver->second_refuses) && is_refused(world, receiver, flight))
         answer_refused(world, flight);
     else if (bad)
         answer_badly(world, flight);

@@ -186,6 +186,7 @@ struct receiver {
     enum refused_kind { REFUSED_NONE, REFUSED_JOBS, REFUSED_TENANT, REFUSED_ALL, REFUSED_KINDS } refused; /* with 401 */
     int refused_tenant;
     int64_t refused_until; /* mono */
+    bool second_refuses;   /* likewise at its second address */
     int64_t at_once;
 };
 
@@ -211,9 +212,11 @@ struct dest_view {
     bool closed;            /* its breaker, when it was last looked at, */
     int64_t closed_mono;    /* since when */
     int64_t probe_mono;     /* last look while in contingency; -1: none that counts */
-    int refused_job, refused_jobs; /* the last that was refused with nothing good since, and how many there were in a row */
-    bool blocked;           /* was seen so */
-    int64_t block_look_mono; /* last look while blocked; -1: none that counts */
+    struct block_view {
+        int job, jobs;     /* the last that was refused with nothing good since, and how many there were in a row */
+        bool blocked;      /* was seen so */
+        int64_t look_mono; /* last look while blocked; -1: none that counts */
+    } blocks[2];           /* of the first address and the second */
 };
 
 struct lane_view {

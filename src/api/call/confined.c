@@ -13,6 +13,8 @@ void status_confine(struct destination_status *status)
         .look_at = status->look_at,
         .limit.rises_at = INSTANT_NONE,
         .next_since = INSTANT_NONE,
+        .second = { .wanted = status->second.wanted, .held = status->second.held, .look_at = status->second.look_at },
+        .confined = true,
     };
 }
 

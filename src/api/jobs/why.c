@@ -52,6 +52,54 @@ static void append_destination(struct why *why)
         buffer_printf(&why->reason, "destination %.*s", SLICE_ARG(name));
 }
 
+/* As one word for a shell, whatever it has in it. */
+static void append_quoted(struct buffer *out, struct slice text)
+{
+    buffer_append_byte(out, '\'');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] == '\'')
+            buffer_append_text(out, "'\\'");
+        buffer_append_byte(out, text.data[i]);
+    }
+    buffer_append_byte(out, '\'');
+}
+
+/* The order that ends it, of the command `dest`; or what is left to somebody who may not give it. */
+static void append_order(struct why *why, const char *order, const char *option, bool of_tenant)
+{
+    const struct job *job = why->job;
+    if (why->status->confined) {
+        buffer_append_text(&why->next, "; that takes a token that acts for all tenants, so ask an operator. If the job is "
+                                       "not to wait: insist cancel ");
+        append_quoted(&why->next, job->id);
+        return;
+    }
+    buffer_printf(&why->next, ": insist dest %s %.*s%s", order, SLICE_ARG(job->destination), option);
+    if (of_tenant) {
+        buffer_append_text(&why->next, " --tenant ");
+        append_quoted(&why->next, job->tenant);
+    }
+}
+
+/* The second address would stand in, but for refused answers. */
+static void say_second_held(struct why *why)
+{
+    if (!why->status->second.held || !why->status->second.wanted)
+        return;
+    buffer_append_text(&why->reason, "; its second address is held");
+    if (why->status->second.reason && *why->status->second.reason)
+        buffer_printf(&why->reason, " (%s)", why->status->second.reason);
+    else
+        buffer_append_text(&why->reason, " because it refuses jobs, or nothing can be sent to it");
+    buffer_append_text(&why->next, "; one job is sent to look at the second address");
+    if (why->status->second.look_at != INSTANT_NONE) {
+        buffer_append_text(&why->next, " at ");
+        append_time(&why->next, why->status->second.look_at);
+    }
+    buffer_append_text(&why->next, ", and a good answer opens it. When it is mended somebody can open it");
+    append_order(why, "resume", "", false);
+}
+
 /* Holds that end by themselves, and how. */
 static void say_held_by_gate(struct why *why)
 {
@@ -70,6 +118,7 @@ static void say_held_by_gate(struct why *why)
         append_destination(why);
         buffer_printf(&why->reason, " %s", sentences[i].reason);
         buffer_append_text(&why->next, sentences[i].next);
+        say_second_held(why);
         return;
     }
     bool operator = why->status->cause && strcmp(why->status->cause, "operator") == 0;
@@ -83,7 +132,9 @@ static void say_held_by_gate(struct why *why)
     if (why->status->pause_reason && *why->status->pause_reason)
         buffer_printf(&why->reason, ": %s", why->status->pause_reason);
     if (operator && !back)
-        buffer_printf(&why->next, "it goes on when somebody ends it: insist dest contingency %.*s --leave", SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when somebody ends it");
+    if (operator && !back)
+        append_order(why, "contingency", " --leave", false);
     else
         buffer_append_text(&why->next, back ? "it is sent when the step before it has gone well"
                                             : "it is sent when the destination is back, or to see whether it is");
@@ -91,6 +142,7 @@ static void say_held_by_gate(struct why *why)
         buffer_append_text(&why->next, "; the next look is at ");
         append_time(&why->next, why->status->look_at);
     }
+    say_second_held(why);
 }
 
 /* As ": 12 jobs of its tenant are before it, 3 tenants share the destination". */
@@ -116,29 +168,17 @@ static void append_expected(struct buffer *out, const struct why *why, const cha
     append_time(out, why->place->queue.at);
 }
 
-/* As one word for a shell, whatever it has in it. */
-static void append_quoted(struct buffer *out, struct slice text)
-{
-    buffer_append_byte(out, '\'');
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] == '\'')
-            buffer_append_text(out, "'\\'");
-        buffer_append_byte(out, text.data[i]);
-    }
-    buffer_append_byte(out, '\'');
-}
-
 /* What ends it, after what looks; then what to do. */
-static void say_block_ends(struct why *why, const char *who, instant look_at)
+static void say_block_ends(struct why *why, const char *who, instant look_at, bool of_tenant)
 {
-    struct slice name = why->job->destination;
     buffer_printf(&why->next, "%s is sent to look", who);
     if (look_at != INSTANT_NONE) {
         buffer_append_text(&why->next, " at ");
         append_time(&why->next, look_at);
     }
-    buffer_printf(&why->next, ", then ever less often, an hour apart at most; a good answer ends it. When it is mended:"
-                              " insist dest resume %.*s", SLICE_ARG(name));
+    buffer_append_text(&why->next, ", then ever less often, an hour apart at most; a good answer ends it. When it is mended "
+                                   "somebody can resume it");
+    append_order(why, "resume", "", of_tenant);
 }
 
 static void say_tenant_blocked(struct why *why)
@@ -147,9 +187,7 @@ static void say_tenant_blocked(struct why *why)
                   SLICE_ARG(why->job->tenant), SLICE_ARG(why->job->destination));
     if (why->lane->reason && *why->lane->reason)
         buffer_printf(&why->reason, " (%s)", why->lane->reason);
-    say_block_ends(why, "one of the tenant's jobs", why->lane->look_at);
-    buffer_append_text(&why->next, " --tenant ");
-    append_quoted(&why->next, why->job->tenant);
+    say_block_ends(why, "one of the tenant's jobs", why->lane->look_at, true);
 }
 
 static void say_destination_blocked(struct why *why)
@@ -159,7 +197,8 @@ static void say_destination_blocked(struct why *why)
         buffer_printf(&why->reason, " (%s)", why->status->pause_reason);
     else
         buffer_append_text(&why->reason, " because it refuses jobs, or nothing can be sent to it");
-    say_block_ends(why, "one job", why->status->look_at);
+    say_block_ends(why, "one job", why->status->look_at, false);
+    say_second_held(why);
 }
 
 static void say_job_blocked(struct why *why)
@@ -184,9 +223,8 @@ static void say_tenant_held(struct why *why)
     buffer_printf(&why->reason, "tenant %.*s is paused at destination %.*s", SLICE_ARG(tenant), SLICE_ARG(name));
     if (why->lane->reason && *why->lane->reason)
         buffer_printf(&why->reason, " (%s)", why->lane->reason);
-    buffer_printf(&why->next, "it goes on when somebody resumes the tenant: insist dest resume %.*s --tenant ",
-                  SLICE_ARG(name));
-    append_quoted(&why->next, tenant);
+    buffer_append_text(&why->next, "it goes on when somebody resumes the tenant");
+    append_order(why, "resume", "", true);
 }
 
 static void say_all_under_way(struct why *why)
@@ -238,8 +276,8 @@ static void say_held(struct why *why)
         buffer_printf(reason, "destination %.*s is paused", SLICE_ARG(name));
         if (why->status->pause_reason && *why->status->pause_reason)
             buffer_printf(reason, " (%s)", why->status->pause_reason);
-        buffer_printf(&why->next, "it goes on when somebody resumes the destination: insist dest resume %.*s",
-                      SLICE_ARG(name));
+        buffer_append_text(&why->next, "it goes on when somebody resumes the destination");
+        append_order(why, "resume", "", false);
     } else if (strcmp(why->held_by, "throttle") == 0) {
         append_destination(why);
         buffer_append_text(reason, " asked for a pause");

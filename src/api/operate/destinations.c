@@ -97,8 +97,10 @@ static void write_view(struct json_writer *json, const struct call *call, const 
 {
     if (status->fallback)
         json_member_bool(json, "fallback", true);
-    if (status->fallback_blocked)
-        json_member_text(json, "fallback_blocked", status->fallback_reason ? status->fallback_reason : "");
+    if (status->second.held) {
+        json_member_text(json, "fallback_blocked", status->second.reason ? status->second.reason : "");
+        json_member_instant(json, "fallback_look_at", status->second.look_at);
+    }
     if (status->pause_reason && *status->pause_reason)
         json_member_text(json, "pause_reason", status->pause_reason);
     if (config && config->transport != TRANSPORT_PULL) /* its workers decide */

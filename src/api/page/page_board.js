@@ -149,6 +149,7 @@ function drawState(row, destination) {
   const state = stateOf(destination);
   const parts = [state.since ? since(state.since) : "", state.why, state.until ? until(state.until) : ""];
   if (destination.fallback) parts.push("jobs go to its second address");
+  if (destination.fallback_blocked !== undefined) parts.push("its second address is held");
   if (destination.tenants_paused) parts.push(`${many(destination.tenants_paused, "tenant", "tenants")} paused`);
   set(row.why, parts.filter(Boolean).join("; "));
   if (row.word === state.word) return;

@@ -100,6 +100,18 @@ static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
     say(words, "to", text);
 }
 
+/* "held, so that only looks go there: job 17 was refused at the second address: http:401, ..." */
+static void say_second(const json_t *answer, json_t *words, struct buffer *text)
+{
+    if (json_is_true(json_object_get(answer, "fallback")))
+        buffer_append_text(text, "jobs go there while the first is away");
+    else if (json_object_get(answer, "fallback_blocked"))
+        buffer_append_text(text, "held, so that only looks go there");
+    append_member(answer, ": ", "fallback_blocked", SHOW_TEXT, text);
+    append_member(answer, "; the next look, if it is needed, at ", "fallback_look_at", SHOW_TIME, text);
+    say(words, "second", text);
+}
+
 static json_t *words_of(const json_t *answer)
 {
     struct buffer text;
@@ -109,6 +121,7 @@ static json_t *words_of(const json_t *answer)
     json_object_set(words, "description", json_object_get(answer, "description"));
     say_pace(answer, words, &text);
     say_mode(answer, words, &text);
+    say_second(answer, words, &text);
     say_jobs(answer, words, &text);
     json_object_set(words, "breaker", json_object_get(answer, "breaker"));
     if (json_is_false(json_object_get(answer, "configured")))
@@ -123,8 +136,9 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
         { "name", "name", SHOW_TEXT },       { "what it is", "description", SHOW_TEXT },
         { "sends to", "to", SHOW_TEXT },     { "configured", "configured", SHOW_TEXT },
         { "mode", "mode", SHOW_STATE },      { "held", "held", SHOW_TEXT },
-        { "jobs", "jobs", SHOW_TEXT },       { "at once", "sends", SHOW_TEXT },
-        { "last minute", "minute", SHOW_TEXT }, { "breaker", "breaker", SHOW_TEXT },
+        { "second address", "second", SHOW_TEXT }, { "jobs", "jobs", SHOW_TEXT },
+        { "at once", "sends", SHOW_TEXT },   { "last minute", "minute", SHOW_TEXT },
+        { "breaker", "breaker", SHOW_TEXT },
     };
     static const struct shown tenants[] = {
         { "PAUSED TENANT", "tenant", SHOW_TEXT },
@@ -138,6 +152,7 @@ static int show_one(const struct cli *cli, json_t *answer, struct buffer *out)
         "under_way", "concurrency", "concurrency_now", "concurrency_why", "concurrency_rises_at",
         "delivered_last_minute", "failed_last_minute", "delivered_by_minute",
         "failed_by_minute", "url", "transport", "preset", "breaker", "configured", "paused", "tenants_paused",
+        "fallback", "fallback_blocked", "fallback_look_at",
     };
     json_t *words = words_of(answer);
     json_t *paused = json_incref(json_object_get(answer, "paused"));

@@ -378,7 +378,7 @@ static void append_state(const struct alert_facts *facts, struct buffer *out)
         break;
     default:
         buffer_append_text(out, facts->kind == ALERT_BLOCKED && facts->value >= ALERT_SECOND_ADDRESS
-                                    ? "its second address is not used until somebody resumes it"
+                                    ? "its second address is held until a look goes well or somebody resumes it"
                                     : "held until a look goes well or somebody resumes it");
         break;
     }

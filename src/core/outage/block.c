@@ -55,11 +55,6 @@ static void hold(struct block *block, bool unsent, instant now)
     block->saved.unsent = unsent;
 }
 
-void block_hold(struct block *block, instant now)
-{
-    hold(block, false, now);
-}
-
 /* What was under way when it began says nothing new, and does not put off the first look. */
 static void refused_again(struct block *block, bool unsent, instant now)
 {
@@ -77,13 +72,6 @@ static void count(struct block *block, int64_t who)
     assert(who > 0);
     block->in_a_row += block->last != who;
     block->last = who;
-}
-
-bool block_counts(struct block *block, int64_t who)
-{
-    assert(block->saved.needed > 0);
-    count(block, who);
-    return block->in_a_row >= block->saved.needed;
 }
 
 enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,
@@ -121,6 +109,24 @@ enum block_scope block_refused(struct block *destination, struct block *tenant, 
         return BLOCK_JOB;
     hold(tenant, false, now);
     return BLOCK_TENANT;
+}
+
+bool block_second_refused(struct block *second, const struct block_refusal *refusal, instant now)
+{
+    assert(second->saved.needed > 0 && refusal->job > 0);
+    if (block_holds(second)) {
+        refused_again(second, refusal->unsent, now);
+        return false;
+    }
+    if (!refusal->unsent) {
+        if (refusal->again || refusal->own)
+            return false;
+        count(second, refusal->only_tenant ? refusal->job : refusal->tenant);
+        if (second->in_a_row < second->saved.needed)
+            return false;
+    }
+    hold(second, refusal->unsent, now);
+    return true;
 }
 
 bool block_went_well(struct block *block)

@@ -69,10 +69,8 @@ void block_newcomer(struct block *destination, const struct block *tenant, insta
 /* An answer refused us. */
 enum block_scope block_refused(struct block *destination, struct block *tenant, const struct block_refusal *refusal,
                                instant now);
-/* It is held, whatever was counted. */
-void block_hold(struct block *block, instant now);
-/* The second address refused somebody: a tenant, or a job where there is one tenant only. Whether it is to be held. */
-bool block_counts(struct block *block, int64_t who);
+/* The second address did, which holds no tenants: whether it is held from now on. */
+bool block_second_refused(struct block *second, const struct block_refusal *refusal, instant now);
 /* An answer came that nobody gives to whom it refuses. True: it was held. */
 bool block_went_well(struct block *block);
 /* What it was held for is held otherwise, or is over; what is known of whom stays. */

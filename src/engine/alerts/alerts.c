@@ -213,9 +213,9 @@ static const struct lane_state *held_lane(const struct dest *dest, struct slice 
 static void read_blocks(struct engine *engine, struct dest *dest)
 {
     bool first = block_holds(&dest->gate.block);
-    double which = first ? 1 : dest->fallback.paused ? ALERT_SECOND_ADDRESS : 0;
+    double which = first ? 1 : block_holds(&dest->fallback.block) ? ALERT_SECOND_ADDRESS : 0;
     read_state(engine, dest, ALERT_BLOCKED, &(struct alert_reading){ .watched = true, .value = which, .limit = 1 },
-               first ? dest->block.reason : dest->fallback_reason);
+               first ? dest->block.reason : dest->second.reason);
     bool refused = dest->block.alone_until != INSTANT_NONE && engine_now(engine) < dest->block.alone_until;
     read_state(engine, dest, ALERT_JOB_BLOCKED, &(struct alert_reading){ .watched = true, .value = refused, .limit = 1 },
                dest->block.alone_reason);

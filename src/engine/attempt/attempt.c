@@ -121,7 +121,7 @@ static void heed(struct engine *engine, struct dest *dest, struct gate *gate, co
     else if (settlement->over && first)
         dest_let_in(engine, dest, lane_find(engine, job->lane));
     else if (settlement->over)
-        block_went_well(&dest->fallback.block);
+        fallback_let_in(engine, dest);
     if (settlement->dead)
         alerts_job_dead(engine, dest, job->tenant, slice_from(settlement->dead_code));
 }
@@ -308,7 +308,7 @@ static bool attempt_may_go(struct attempt *attempt, bool late)
     struct dest *dest = attempt->dest;
     struct gate *gate = attempt->gate;
     instant now = engine_now(attempt->engine);
-    bool diverted = gate == &dest->fallback && !dest_uses_fallback(dest); /* the first address is back, or the second gone */
+    bool diverted = gate == &dest->fallback && !dest_diverts(dest); /* the first address is back, or the second gone */
     if (!diverted && !late && gate_pass_stands(gate, attempt->pass, now))
         return true;
     gate_give_back(gate, attempt->pass, 1);
@@ -347,8 +347,6 @@ void attempt_begin(struct attempt *attempt, const struct claim *claim)
     /* The store was away, or the clock was set: a send of its whole timeout would be an orphan before its end. */
     if (!why && attempt->job.lease_until < instant_add(now, lane->dest->config->timeout_ms))
         why = "its lease would not last";
-    if (!why && attempt->gate == &lane->dest->fallback && lane->dest->fallback.paused)
-        why = "the second address is paused";
     if (!why && attempt->gate && !attempt_may_go(attempt, late))
         why = "the destination is held";
     if (!why && late)

@@ -163,20 +163,20 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
 }
 
 /* Likewise for jobs that are to see how the destination is. */
-static bool claim_looks(struct engine *engine, struct dest *dest, int64_t room, instant now)
+static bool claim_looks(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
 {
     struct lane_state *lane;
-    for (; room > 0 && (lane = look_next(engine, dest, now)); room--) {
+    for (; room > 0 && (lane = look_next(engine, dest, gate, now)); room--) {
         struct store_op *op = NULL;
         struct claim *claim;
         if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
-            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = &dest->gate, .at = now }, &claim);
+            op = claim_add(engine, &(struct claim){ .lane = lane, .gate = gate, .at = now }, &claim);
         if (!op)
             return false;
-        claim->pass = gate_take(&dest->gate, 1, now);
+        claim->pass = gate_take(gate, 1, now);
         op->claim = (struct op_claim){ .lane = lane->id, .bytes_max = CLAIM_BYTES_MAX,
                                        .lease_until = instant_add(now, dest->config->timeout_ms + LEASE_MARGIN_MS) };
-        look_take(lane, &op->claim, now);
+        look_take(lane, gate, &op->claim, now);
         rates_claimed(engine, lane, now);
     }
     return true;
@@ -195,8 +195,8 @@ static bool claim_through(struct engine *engine, struct dest *dest, struct gate 
     struct gate_answer answer = dest_ask(gate, &dest->rate.limiter, now);
     if (gate == (dest_uses_fallback(dest) ? &dest->fallback : &dest->gate))
         hold_met(dest, answer.hold, now);
-    if (gate == &dest->gate && gate_looks(gate))
-        return claim_looks(engine, dest, answer.room, now);
+    if (gate == &dest->gate ? gate_looks(gate) : block_holds(&gate->block))
+        return claim_looks(engine, dest, gate, answer.room, now);
     return claim_some(engine, dest, gate, answer.room, now);
 }
 
@@ -206,7 +206,7 @@ static bool claim_for(struct engine *engine, struct dest *dest, instant now)
     turns_unpark_due(&dest->queue.turns, now);
     return_order_begin(engine, dest);
     return claim_through(engine, dest, &dest->gate, now) &&
-           (!dest_uses_fallback(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
+           (!dest_diverts(dest) || claim_through(engine, dest, &dest->fallback, now)) &&
            claim_some(engine, dest, NULL, ahead_room(engine, dest, now), now);
 }
 

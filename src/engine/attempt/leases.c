@@ -255,12 +255,13 @@ static void claim_looks(struct engine *engine, struct dest *dest, const struct l
                         struct claims *claims, instant now)
 {
     struct lane_state *lane;
-    while (claims->taken < claims->wanted && claims->count < claims->max && (lane = look_next(engine, dest, now))) {
+    while (claims->taken < claims->wanted && claims->count < claims->max &&
+           (lane = look_next(engine, dest, &dest->gate, now))) {
         struct store_op *op = &claims->batch->ops[claims->batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .owner = request->worker,
                                        .lease_until = instant_add(now, request->lease_ms) };
-        look_take(lane, &op->claim, now);
+        look_take(lane, &dest->gate, &op->claim, now);
         rates_leased(claims->batch, lane, now);
         claims->count++;
         claims->taken++;

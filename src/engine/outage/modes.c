@@ -53,13 +53,18 @@ struct gate_rules fallback_rules_of(const struct destination_config *config)
                                 .contingency.answer_max_ms = config->timeout_ms + LEASE_MARGIN_MS };
 }
 
-bool dest_uses_fallback(const struct dest *dest)
+bool dest_diverts(const struct dest *dest)
 {
-    if (!dest->config || !dest->config->fallback_url || dest->gate.paused || dest->fallback.paused)
+    if (!dest->config || !dest->config->fallback_url || dest->gate.paused)
         return false;
     /* Where only an operator begins contingency, the breaker knows of outages; half open, it looks at the first address. */
     bool broken = !dest->config->contingency.enabled && dest->gate.breaker.saved.state == BREAKER_OPEN;
     return broken || dest->gate.contingency.saved.mode == MODE_CONTINGENCY;
+}
+
+bool dest_uses_fallback(const struct dest *dest)
+{
+    return dest_diverts(dest) && !block_holds(&dest->fallback.block);
 }
 
 static const char *or_empty(const char *text)
@@ -231,7 +236,7 @@ instant dest_next(const struct dest *dest, instant now)
     if (!dest->config)
         return INSTANT_NONE;
     instant next = gate_next(&dest->gate, now);
-    if (dest_uses_fallback(dest))
+    if (dest_diverts(dest))
         instant_hasten(&next, gate_next(&dest->fallback, now), now);
     if (turns_count(&dest->queue.turns) > 0) {
         struct rate_limiter rate = dest->rate.limiter;

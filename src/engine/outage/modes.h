@@ -16,9 +16,10 @@ struct dest;
 struct gate_rules gate_rules_of(const struct engine *engine, const struct destination_config *config);
 /* Those of its second address. */
 struct gate_rules fallback_rules_of(const struct destination_config *config);
-/* Whether jobs go to the second address now, because the first is in contingency. */
 /* How the limit of concurrency stands, for people. */
 struct limit_status limit_status(const struct concurrency *concurrency);
+/* Whether the second address is to stand in now, because the first is in contingency; and whether it takes jobs, too. */
+bool dest_diverts(const struct dest *dest);
 bool dest_uses_fallback(const struct dest *dest);
 /* One of its gates' answer, and the rate's; `rate` is the destination's own, or a copy where nothing may change. */
 struct gate_answer dest_ask(const struct gate *gate, struct rate_limiter *rate, instant now);

@@ -74,15 +74,13 @@ static void hold_dest(struct dest *dest, const struct job *job, const struct ans
     log_block("destination_blocked", dest, job, answer, &dest->gate.block, dest->block.reason);
 }
 
-/* So many tenants at once are no longer a matter of one tenant's credentials: then all of it is held. */
+/* Where no more tenants can be written down as held, this one's jobs are held each by itself: nobody else is to wait. */
 static void hold_tenant(struct lane_state *lane, const struct job *job, const struct answer *answer, struct slice reason,
                         instant now)
 {
     struct dest *dest = lane->dest;
     if (dest->holds.count == HELD_LANES_MAX) {
         block_ends(&lane->block);
-        block_hold(&dest->gate.block, now);
-        hold_dest(dest, job, answer, reason, now);
         return;
     }
     lane_hold_begin(lane, reason, now);
@@ -106,6 +104,13 @@ static bool was_refused(const struct job *job)
     return job->step == STEP_SEND && job->last_class == OUTCOME_BLOCKED && job->step_count > 0;
 }
 
+static struct block_refusal refusal_of(const struct dest *dest, const struct job *job, bool unsent)
+{
+    return (struct block_refusal){ .job = job->seq, .tenant = job->lane, .again = was_refused(job), .unsent = unsent,
+                                   .only_tenant = dest->queue.tenants <= 1,
+                                   .own = dest->config->blocked == BLOCKED_TENANT };
+}
+
 void dest_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer, bool unsent)
 {
     instant now = engine_now(engine);
@@ -113,9 +118,7 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     struct buffer reason;
     if (!lane || !dest->config || lane_held_by_hand(lane))
         return; /* the job is held */
-    const struct block_refusal refusal = { .job = job->seq, .tenant = lane->id, .again = was_refused(job),
-                                           .unsent = unsent, .only_tenant = dest->queue.tenants <= 1,
-                                           .own = dest->config->blocked == BLOCKED_TENANT };
+    const struct block_refusal refusal = refusal_of(dest, job, unsent);
     bool held = block_holds(&dest->gate.block) || block_holds(&lane->block);
     enum block_scope scope = block_refused(&dest->gate.block, &lane->block, &refusal, now);
     dest->saved.looked = dest->saved.looked || held; /* when to look next is to outlive a crash */
@@ -131,24 +134,21 @@ void dest_refused(struct engine *engine, struct dest *dest, const struct job *jo
     engine_wake(engine);
 }
 
-/* As at the first address: two tenants, or two jobs of an only one; and nobody where the accounts are the tenants' own. */
-static bool second_refuses_all(struct dest *dest, const struct job *job)
-{
-    if (!dest->config || dest->config->blocked == BLOCKED_TENANT || was_refused(job))
-        return false;
-    return block_counts(&dest->fallback.block, dest->queue.tenants <= 1 ? job->seq : job->lane);
-}
-
 void fallback_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                       bool unsent)
 {
     struct buffer reason;
-    if (!unsent && !second_refuses_all(dest, job))
+    if (!dest->config)
         return;
-    buffer_init(&reason, REASON_BYTES_MAX);
-    append_reason(&reason, job, answer, unsent, false);
-    fallback_block(engine, dest, buffer_slice(&reason));
-    buffer_release(&reason);
+    const struct block_refusal refusal = refusal_of(dest, job, unsent);
+    dest->saved.looked = dest->saved.looked || block_holds(&dest->fallback.block);
+    if (block_second_refused(&dest->fallback.block, &refusal, engine_now(engine))) {
+        buffer_init(&reason, REASON_BYTES_MAX);
+        append_reason(&reason, job, answer, unsent, false);
+        fallback_held(dest, buffer_slice(&reason), refusal.only_tenant ? job->lane : 0, engine_now(engine));
+        buffer_release(&reason);
+    }
+    engine_wake(engine);
 }
 
 /* ---- what ends it ---- */
@@ -181,6 +181,14 @@ void dest_let_in(struct engine *engine, struct dest *dest, struct lane_state *la
     }
 }
 
+void fallback_let_in(struct engine *engine, struct dest *dest)
+{
+    if (!block_went_well(&dest->fallback.block))
+        return;
+    fallback_ended(dest, "fallback_unblocked", engine_now(engine));
+    release_begin(engine, dest, 0);
+}
+
 bool blocks_resume(struct engine *engine, struct dest *dest)
 {
     bool held = block_holds(&dest->gate.block);
@@ -209,6 +217,7 @@ void blocks_hasten(struct engine *engine)
     instant now = engine_now(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
         block_hasten(&dest->gate.block, now);
+        block_hasten(&dest->fallback.block, now);
         for (struct lane_state *lane = dest->holds.first; lane; lane = lane->hold.next) {
             block_hasten(&lane->block, now);
             if (block_holds(&lane->block))

@@ -35,6 +35,8 @@ void fallback_refused(struct engine *engine, struct dest *dest, const struct job
                       bool unsent);
 /* An answer showed that the lane's tenant is let in; NULL: nobody knows whose it was. */
 void dest_let_in(struct engine *engine, struct dest *dest, struct lane_state *lane);
+/* Somebody is let in at the second address. */
+void fallback_let_in(struct engine *engine, struct dest *dest);
 /* By an operator: nothing is held any more for refused answers. Whether something was. */
 bool blocks_resume(struct engine *engine, struct dest *dest);
 /* The same of one lane, which is not held any more. */

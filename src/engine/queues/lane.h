@@ -48,7 +48,7 @@ struct lane_state {
     int64_t claiming; /* those being claimed */
     struct turn turn;
     struct share share; /* of its destination's slots */
-    instant looked_at; /* when one of its jobs was last sent to see how the destination is; INSTANT_NONE: never */
+    instant looked_at[2]; /* with a job of it, how the first address is, and the second; INSTANT_NONE: never */
     bool all_failed;   /* what was ready then has failed in this outage */
     struct block block; /* of its refused answers: when that holds, it is held for them and not by an operator */
     struct tenant_measure *measure; /* in its destination's measures; NULL: it is counted with the others */

@@ -168,18 +168,26 @@ void dest_ask_no_more(struct engine *engine, struct dest *dest)
     turns_unpark(&dest->queue.turns, &lane->turn);
 }
 
+/* What refused an only tenant may let another in. */
+static void not_only(struct block *block, int64_t *only, int64_t lane, instant now)
+{
+    if (*only == 0 || *only == lane)
+        return;
+    *only = 0;
+    block_hasten(block, now);
+}
+
 /* Somebody else has work now: what one tenant was told is that tenant's. */
 void dest_not_alone(struct engine *engine, struct lane_state *newcomer)
 {
     struct dest *dest = newcomer->dest;
     struct lane_state *asked = lane_find(engine, dest->holds.asked_lane);
     bool is_tenant = !slice_equal(slice_from(newcomer->tenant), NOTIFY_TENANT);
-    if (dest->block.lane != 0 && dest->block.lane != newcomer->id && is_tenant) {
-        dest->block.lane = 0;
-        block_hasten(&dest->gate.block, engine_now(engine));
-    }
-    if (is_tenant)
+    if (is_tenant) {
+        not_only(&dest->gate.block, &dest->block.lane, newcomer->id, engine_now(engine));
+        not_only(&dest->fallback.block, &dest->second.lane, newcomer->id, engine_now(engine));
         block_newcomer(&dest->gate.block, &newcomer->block, engine_now(engine));
+    }
     if (!dest->holds.asked_alone || asked == newcomer)
         return;
     dest->holds.asked_alone = false;

@@ -99,7 +99,7 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         rate_init(&lane->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
         lane->rate.saved = INSTANT_NONE;
         lane->idle_since = INSTANT_NONE;
-        lane->looked_at = INSTANT_NONE;
+        lane->looked_at[0] = lane->looked_at[1] = INSTANT_NONE;
         lane->asked.until = lane->asked.saved = INSTANT_NONE;
         block_init(&lane->block);
         lane_configure(lane, engine->config);

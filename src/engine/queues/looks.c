@@ -18,35 +18,41 @@ static bool may_look(struct lane_state *lane, bool takes_used, instant now)
            (takes_used || !lane->all_failed) && rate_ask(&lane->rate.limiter, now, 1).room > 0;
 }
 
-/* Of a destination that refuses us, one that it has not refused knows more. */
-static bool looks_before(const struct lane_state *lane, const struct lane_state *other)
+/* Of a destination that refuses us, one that it has not refused knows more; of its second address that is not known. */
+static bool looks_before(const struct lane_state *lane, const struct lane_state *other, bool second)
 {
     bool refused = lane->block.in_a_row > 0, other_refused = other->block.in_a_row > 0;
-    if (block_holds(&lane->dest->gate.block) && refused != other_refused)
+    if (!second && block_holds(&lane->dest->gate.block) && refused != other_refused)
         return other_refused;
-    return lane->looked_at < other->looked_at;
+    return lane->looked_at[second] < other->looked_at[second];
 }
 
-struct lane_state *look_next(const struct engine *engine, const struct dest *dest, instant now)
+/* A job that failed in the first address's outage may well go to the second. */
+static bool takes_used_ones(const struct dest *dest, const struct gate *gate, instant now)
+{
+    return gate == &dest->fallback || gate_takes_used(gate, now);
+}
+
+struct lane_state *look_next(const struct engine *engine, const struct dest *dest, const struct gate *gate, instant now)
 {
     struct lane_state *next = NULL;
-    bool takes_used = gate_takes_used(&dest->gate, now);
+    bool second = gate == &dest->fallback, takes_used = takes_used_ones(dest, gate, now);
     for (size_t i = 0; i < engine->lanes.capacity; i++) {
         struct lane_state *lane = engine->lanes.by_id[i];
-        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || looks_before(lane, next)))
+        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || looks_before(lane, next, second)))
             next = lane;
     }
     return next;
 }
 
-void look_take(struct lane_state *lane, struct op_claim *claim, instant now)
+void look_take(struct lane_state *lane, const struct gate *gate, struct op_claim *claim, instant now)
 {
-    const struct gate *gate = &lane->dest->gate;
+    bool second = gate == &lane->dest->fallback;
     claim->max = 1;
     claim->failed_last = lane_failed_last(lane, gate);
-    claim->unfailed_only = !gate_takes_used(gate, now);
-    lane->looked_at = now;
-    lane_take(lane, SIDE_FIRST, 1, false, now);
+    claim->unfailed_only = !takes_used_ones(lane->dest, gate, now);
+    lane->looked_at[second] = now;
+    lane_take(lane, second ? SIDE_FALLBACK : SIDE_FIRST, 1, false, now);
 }
 
 void look_claimed(struct lane_state *lane, const struct op_claim *claim)

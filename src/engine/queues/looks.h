@@ -11,10 +11,10 @@ struct engine;
 struct gate;
 struct lane_state;
 
-/* Whose job is sent to see how the destination is; NULL: there is none that may. */
-struct lane_state *look_next(const struct engine *engine, const struct dest *dest, instant now);
+/* Whose job is sent to see how the destination is, through one of its gates; NULL: there is none that may. */
+struct lane_state *look_next(const struct engine *engine, const struct dest *dest, const struct gate *gate, instant now);
 /* One of its jobs is being claimed for that: fills in which. */
-void look_take(struct lane_state *lane, struct op_claim *claim, instant now);
+void look_take(struct lane_state *lane, const struct gate *gate, struct op_claim *claim, instant now);
 /* That claim is back. */
 void look_claimed(struct lane_state *lane, const struct op_claim *claim);
 /* op_claim.failed_last of what goes through that gate of its destination's. */
