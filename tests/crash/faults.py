@@ -62,6 +62,34 @@ def hangups(tap, folder):
     tap.check(reloaded == STARTS, "and heed them when they are up", reloaded)
 
 
+def early_hangup(tap, folder):
+    """While it reads its file for the first time, which a pipe makes last: it has no handler yet."""
+    daemon = new_daemon(folder, "early")
+    with open(daemon.config, "rb") as config:
+        text = config.read()
+    os.remove(daemon.config)
+    os.mkfifo(daemon.config)
+
+    def reader_came():
+        try:
+            return os.open(daemon.config, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+    daemon.start(wait=False)
+    opened = []
+    process.wait_until(lambda: opened.append(reader_came()) or opened[-1] is not None or daemon.process.poll() is not None)
+    if opened[-1] is not None:
+        daemon.signal(signal.SIGHUP)
+        os.write(opened[-1], text)
+        os.remove(daemon.config)
+        with open(daemon.config, "wb") as config:
+            config.write(text)
+        os.close(opened[-1])
+    tap.check(opened[-1] is not None and daemon.ready(), "a SIGHUP before there is a handler ends nothing", daemon.process.poll())
+    tap.check(process.wait_until(lambda: '"reloaded"' in daemon.said()), "and is heeded", daemon.said()[-300:])
+    daemon.stop()
+
+
 def empty_files(tap, folder):
     daemon = new_daemon(folder, "empty")
     for name, text in (("empty", ""), ("of comments", "# nothing yet\n---\n")):
@@ -418,6 +446,7 @@ def main():
     tap = process.Tap()
     folder = process.scratch_folder()
     hangups(tap, folder)
+    early_hangup(tap, folder)
     empty_files(tap, folder)
     places(tap, folder)
     log_removed(tap, folder, "removed", os.unlink, True)
