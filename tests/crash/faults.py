@@ -284,6 +284,7 @@ def clock_steps(tap, folder):
     receiver = process.Receiver(lambda key, attempt: (next(answers, 200), 0))
     daemon = new_daemon(folder, "steps", RETRY.format(port=receiver.port))
     daemon.start(environment=environment)
+    process.wait_until(lambda: daemon.call("GET", "/readyz")[0] == 200)  # what runs once a second has run
     set_clock("+45")
     bad = []
     for _ in range(150):
