@@ -89,8 +89,9 @@ static enum status door_outcome(struct store *store, bool *ret_applied, struct e
     return failure == STATUS_OK ? STATUS_OK : error_set(err, failure, "the test's store fails");
 }
 
-static const struct store_ops door_ops = { .name = "door", .apply = door_apply, .sync = door_sync, .outcome = door_outcome };
-static const struct store_ops mute_ops = { .name = "mute", .apply = door_apply, .sync = door_sync };
+static const struct store_ops door_ops = { .name = "door", .writers_max = 1, .apply = door_apply, .sync = door_sync,
+                                          .outcome = door_outcome };
+static const struct store_ops mute_ops = { .name = "mute", .writers_max = 1, .apply = door_apply, .sync = door_sync };
 
 /* The trail ends where the last transaction did. */
 static struct trail_head door_head(struct store *store)
@@ -102,7 +103,8 @@ static struct trail_head door_head(struct store *store)
     return head;
 }
 
-static const struct store_ops headed_ops = { .name = "headed", .apply = door_apply, .sync = door_sync, .head = door_head };
+static const struct store_ops headed_ops = { .name = "headed", .writers_max = 1, .apply = door_apply, .sync = door_sync,
+                                            .head = door_head };
 
 /* Until the store was asked so often what became of a transaction. */
 static void door_wait_asked(struct door *door, int times)
