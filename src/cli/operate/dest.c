@@ -100,7 +100,7 @@ static void say_pace(const json_t *answer, json_t *words, struct buffer *text)
     say(words, "to", text);
 }
 
-/* "held, so that only looks go there: job 17 was refused at the second address: http:401, ..." */
+/* Says such as "held, so that only looks go there: job 17 was refused at the second address: http:401, ...". */
 static void say_second(const json_t *answer, json_t *words, struct buffer *text)
 {
     if (json_is_true(json_object_get(answer, "fallback")))
