@@ -56,12 +56,15 @@ static enum status resize(struct map *map, size_t capacity)
 enum status map_put(struct map *map, struct slice key, void *value)
 {
     assert(value && key.data);
-    if ((map->filled + 1) * 4 > map->capacity * 3) {
-        size_t capacity = map->count * 2 >= map->capacity ? map->capacity * 2 : map->capacity;
-        if (resize(map, capacity ? capacity : CAPACITY_FIRST) != STATUS_OK)
+    struct map_entry *entry = map->capacity > 0 ? entry_find(map, key) : NULL;
+    if ((!entry || !entry->value) && (map->filled + 1) * 4 > map->capacity * 3) {
+        size_t capacity = CAPACITY_FIRST; /* by what is there: a map that was large once becomes small again */
+        while (capacity <= map->count * 2)
+            capacity *= 2;
+        if (resize(map, capacity) != STATUS_OK)
             return STATUS_NO_MEMORY;
+        entry = entry_find(map, key);
     }
-    struct map_entry *entry = entry_find(map, key);
     if (!entry->value)
         map->count++;
     if (!entry->key.data)

@@ -28,7 +28,7 @@ void map_release(struct map *map);
 
 /* NULL when it is not there. */
 void *map_get(const struct map *map, struct slice key);
-/* Adds or replaces; `value` is not NULL. STATUS_NO_MEMORY changes nothing. */
+/* Adds or replaces, the key too; `value` is not NULL. STATUS_NO_MEMORY changes nothing; to replace needs no memory. */
 enum status map_put(struct map *map, struct slice key, void *value) MUST_CHECK;
 /* The value that was there, or NULL. */
 void *map_remove(struct map *map, struct slice key);

@@ -374,10 +374,15 @@ struct lane_counts {
 };
 
 struct lane {
-    int64_t id;
+    int64_t id; /* of no other lane, ever */
     struct slice destination, tenant;
     struct lane_counts counts;
 };
+
+/*
+ * A lane is forgotten with its last job. It has its number and counters again if it comes back while events tell of it. What
+ * it has completed and cancelled stays in its destination's counts.
+ */
 
 /* What a destination's lanes count together: as many as there are destinations, however many tenants they have. */
 struct destination_total {
@@ -520,7 +525,7 @@ struct store_ops {
     /* Reads the newest `max` events of one name, oldest first; also of jobs that are deleted. */
     enum status (*reader_history)(struct store_reader *reader, struct slice tenant, struct slice id, size_t max,
                                   struct arena *memory, struct event **ret_events, size_t *ret_count, struct error *err);
-    /* Reads all lanes that have or had jobs, in order of id, from `after` on. */
+    /* Reads all lanes that have jobs, whatever their state, in order of id, from `after` on. */
     enum status (*reader_lanes)(struct store_reader *reader, int64_t after, size_t max, struct arena *memory,
                                 struct lane **ret_lanes, size_t *ret_count, struct error *err);
     /* Finds one lane by its names, by an index, whatever the number of lanes. STATUS_NOT_FOUND: there is none. */

@@ -62,6 +62,19 @@ static struct total *total_get(struct totals *totals, struct slice destination)
     return total;
 }
 
+enum status totals_begin(struct totals *totals, struct slice destination, const struct lane_counts *gone)
+{
+    assert(gone->pending + gone->running + gone->waiting + gone->dead == 0);
+    totals_lock(totals);
+    struct total *total = total_get(totals, destination);
+    if (total) {
+        lane_counts_add(&total->counts, gone);
+        total->gone = true;
+    }
+    totals_unlock(totals);
+    return total ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane)
 {
     assert(!lane->total && !lane->listed);

@@ -32,9 +32,14 @@ struct totals {
 };
 
 enum status totals_init(struct totals *totals) MUST_CHECK;
+/* Says what lanes that are gone have left in a destination's counts: what they ever completed and cancelled. */
+enum status totals_begin(struct totals *totals, struct slice destination, const struct lane_counts *gone) MUST_CHECK;
 /* The lanes are not released with it. */
 void totals_release(struct totals *totals);
-/* Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is published. */
+/*
+ * Gives the lane its destination, and makes room: nothing that follows can fail. It is not listed before it is published.
+ * What it has in `committed` is counted already, from when it was here before.
+ */
 enum status totals_join(struct totals *totals, struct slice destination, struct totals_lane *lane) MUST_CHECK;
 /* The lane goes. What it has ever completed and cancelled stays in its destination's counts; it has no jobs. */
 void totals_leave(struct totals *totals, struct totals_lane *lane);

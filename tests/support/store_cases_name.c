@@ -385,6 +385,7 @@ static void a_purged_job_leaves_its_history(void **state)
     struct store_fixture *f = *state;
     int64_t lane = put(f, "a");
     struct job job = take(f, lane);
+    put(f, "stays");
     struct store_op settle = settle_op(&job, EVENT_GIVE_UP);
     settle.settle.dead_ttl_ms = DAY_MS;
     assert_run(f, &settle, STATUS_OK);

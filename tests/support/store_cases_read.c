@@ -1,6 +1,7 @@
 #include "support/store_cases.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void an_unknown_job_is_not_found(void **state)
@@ -512,7 +513,106 @@ static void made_ids_are_found_by_themselves(void **state)
     }
 }
 
+static struct destination_total total_of_d(struct store_fixture *f)
+{
+    struct error err = { 0 };
+    struct destination_total *totals;
+    size_t count;
+    assert_int_equal(f->store->ops->reader_totals(f->reader, 10, &f->memory, &totals, &count, &err), STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_text(totals[0].destination, "d");
+    return totals[0];
+}
+
+/* Tenants that come once leave nothing but their events, and what they did in their destination's counts. */
+static void a_lane_goes_with_its_last_job(void **state)
+{
+    struct store_fixture *f = *state;
+    enum { TENANTS = 1200, KEPT = 3 }; /* more than one page, each gone but these */
+    struct error err = { 0 };
+    for (int i = 0; i < TENANTS; i++) {
+        char tenant[16];
+        snprintf(tenant, sizeof tenant, "once-%d", i);
+        struct store_op op = insert_op(f, "d", tenant, "job");
+        assert_run(f, &op, STATUS_OK);
+        if (i % (TENANTS / KEPT) == 7)
+            continue;
+        struct job job = take(f, op.insert.ret_lane);
+        struct store_op settle = settle_op(&job, EVENT_DELIVER);
+        settle.settle.forget_at = f->now + 10;
+        assert_run(f, &settle, STATUS_OK);
+    }
+    f->now += 10;
+    while (promote(f).ret_forgotten > 0)
+        ;
+    struct lane *lanes, lane;
+    size_t count;
+    assert_int_equal(f->store->ops->reader_lanes(f->reader, 0, STORE_PAGE_MAX, &f->memory, &lanes, &count, &err), STATUS_OK);
+    assert_int_equal(count, KEPT);
+    assert_text(lanes[0].tenant, "once-7");
+    assert_int_equal(f->store->ops->reader_lane(f->reader, SLICE("d"), SLICE("once-8"), &f->memory, &lane, &err), STATUS_NOT_FOUND);
+    assert_int_equal(total_of_d(f).counts.completed, TENANTS - KEPT);
+    assert_int_equal(total_of_d(f).tenants, KEPT);
+
+    /* Its trail can still be read, and it can come back. */
+    struct event *events = read_history(f, "once-8", "job", &count);
+    assert_int_equal(count, 3);
+    assert_text(events[2].destination, "d");
+    assert_text(events[2].tenant, "once-8");
+    struct store_op again = insert_op(f, "d", "once-8", "job");
+    assert_run(f, &again, STATUS_OK);
+    assert_false(again.insert.ret_existed);
+    assert_int_equal(total_of_d(f).tenants, KEPT + 1);
+    assert_int_equal(total_of_d(f).counts.completed, TENANTS - KEPT);
+    struct job job = take(f, again.insert.ret_lane);
+    assert_text(job.tenant, "once-8");
+    struct store_op settle = settle_op(&job, EVENT_GIVE_UP);
+    assert_run(f, &settle, STATUS_OK);
+    struct store_op purge = job_op(OP_PURGE, "once-8", "job");
+    assert_run(f, &purge, STATUS_OK);
+    assert_int_equal(f->store->ops->reader_lane(f->reader, SLICE("d"), SLICE("once-8"), &f->memory, &lane, &err), STATUS_NOT_FOUND);
+    read_history(f, "once-8", "job", &count);
+    assert_int_equal(count, 7);
+    struct store_op claim = claim_op(f, again.insert.ret_lane, 1);
+    assert_run(f, &claim, STATUS_OK);
+    assert_int_equal(claim.claim.ret_count, 0);
+
+    struct store_op trim = { .kind = OP_TRIM, .trim = { .before = f->now + 1, .max = 100000 } };
+    assert_run(f, &trim, STATUS_OK);
+    again = insert_op(f, "d", "once-8", "job");
+    assert_run(f, &again, STATUS_OK);
+    assert_int_equal(total_of_d(f).tenants, KEPT + 1);
+    assert_int_equal(total_of_d(f).counts.completed, TENANTS - KEPT);
+}
+
+/* One that comes and goes in a batch that fails was never there. */
+static void a_lane_that_left_is_back_when_its_batch_fails(void **state)
+{
+    struct store_fixture *f = *state;
+    struct error err = { 0 };
+    int64_t lane = put(f, "a");
+    take_and_settle(f, lane, EVENT_GIVE_UP);
+    struct store_op *ops = calloc(STORE_BATCH_OPS_MAX, sizeof *ops);
+    ops[0] = job_op(OP_PURGE, "t", "a");
+    ops[1] = insert_op(f, "d", "new", "b");
+    for (size_t i = 2; i < STORE_BATCH_OPS_MAX; i++)
+        ops[i] = insert_op(f, "d", "new", "");
+    struct arena little;
+    arena_init(&little, 4096);
+    assert_int_equal(f->store->ops->apply(f->store, f->now, ops, STORE_BATCH_OPS_MAX, &little, &err), STATUS_NO_MEMORY);
+    arena_release(&little);
+    free(ops);
+    assert_int_equal(read_lane(f, lane).counts.dead, 1);
+    struct lane found;
+    assert_int_equal(f->store->ops->reader_lane(f->reader, SLICE("d"), SLICE("new"), &f->memory, &found, &err), STATUS_NOT_FOUND);
+    struct store_op redrive = job_op(OP_REDRIVE, "t", "a");
+    assert_run(f, &redrive, STATUS_OK);
+    take_and_settle(f, lane, EVENT_DELIVER);
+}
+
 const struct store_case store_cases_read[] = {
+    { "a lane goes with its last job", a_lane_goes_with_its_last_job },
+    { "a lane that left is back when its batch fails", a_lane_that_left_is_back_when_its_batch_fails },
     { "jobs of one id are found whosever they are", jobs_of_one_id_are_found_whosever_they_are },
     { "made ids are found by themselves", made_ids_are_found_by_themselves },
     { "an unknown job is not found", an_unknown_job_is_not_found },

@@ -235,6 +235,7 @@ static void a_dead_letter_lives_exactly_as_long_as_it_may(void **state)
     struct store_fixture *f = *state;
     const int64_t ttl_ms = (int64_t)7 * DAY_MS;
     int64_t lane = put_dead(f, "a", ttl_ms);
+    put(f, "stays");
     f->now += ttl_ms - 1;
     struct op_promote result = promote(f);
     assert_int_equal(result.ret_dead_deleted, 0);

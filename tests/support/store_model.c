@@ -633,8 +633,48 @@ static void check_history(const struct model *model, struct store_fixture *f, co
     assert_int_equal(count, seen);
 }
 
-static void check_lane(const struct model *model, struct store_fixture *f, size_t index)
+/* With its last job the lane goes; whether it has the same number and counts when it comes back is the store's to say. */
+static void forget_lane(struct model *model, struct store_fixture *f, size_t index)
 {
+    struct error err = { 0 };
+    struct lane lane;
+    assert_int_equal(f->store->ops->reader_lane(f->reader, slice_from(model_destinations[index / MODEL_TENANTS]),
+                                                slice_from(model_tenants[index % MODEL_TENANTS]), &f->memory, &lane, &err),
+                     STATUS_NOT_FOUND);
+    model->lanes[index].id = 0;
+    model->lanes[index].completed_before = model->lanes[index].completed;
+    model->lanes[index].cancelled_before = model->lanes[index].cancelled;
+}
+
+static bool has_jobs(const struct model *model, size_t index)
+{
+    for (size_t i = 0; i < model->job_count; i++)
+        if (model->jobs[i].exists && model->jobs[i].job.lane == (int64_t)index)
+            return true;
+    return false;
+}
+
+/* What it has counted before it was forgotten is there still, or not. */
+static void learn_counts(struct model *model, size_t index, const struct lane *lane)
+{
+    int64_t *before[] = { &model->lanes[index].completed_before, &model->lanes[index].cancelled_before };
+    bool anew = lane->counts.completed == model->lanes[index].completed - *before[0] &&
+                lane->counts.cancelled == model->lanes[index].cancelled - *before[1];
+    if (anew) {
+        model->lanes[index].completed -= *before[0];
+        model->lanes[index].cancelled -= *before[1];
+    }
+    *before[0] = *before[1] = 0;
+}
+
+static void check_lane(struct model *model, struct store_fixture *f, size_t index)
+{
+    if (!has_jobs(model, index)) {
+        forget_lane(model, f, index);
+        return;
+    }
+    struct lane lane = read_lane(f, model->lanes[index].id);
+    learn_counts(model, index, &lane);
     struct lane_counts counts = { .completed = model->lanes[index].completed, .cancelled = model->lanes[index].cancelled };
     for (size_t i = 0; i < model->job_count; i++) {
         const struct model_job *job = &model->jobs[i];
@@ -646,7 +686,6 @@ static void check_lane(const struct model *model, struct store_fixture *f, size_
         counts.dead += job->job.state == STATE_DEAD;
         counts.ready += job->ready;
     }
-    struct lane lane = read_lane(f, model->lanes[index].id);
     assert_memory_equal(&lane.counts, &counts, sizeof counts);
     assert_text(lane.destination, model_destinations[index / MODEL_TENANTS]);
     assert_text(lane.tenant, model_tenants[index % MODEL_TENANTS]);

@@ -43,6 +43,7 @@ struct model {
     struct {
         int64_t id; /* 0: not learned */
         int64_t completed, cancelled;
+        int64_t completed_before, cancelled_before; /* it was forgotten: then it may count anew */
     } lanes[MODEL_LANES];
     struct slice states[MODEL_DESTINATIONS];
     int64_t pending_max;

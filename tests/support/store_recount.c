@@ -45,6 +45,12 @@ static const struct {
       "coalesce(c.waiting, 0)"
       " OR l.dead <> coalesce(c.dead, 0) OR l.ready <> coalesce(c.ready, 0) OR l.completed < coalesce(c.completed, 0)"
       " OR l.cancelled < coalesce(c.cancelled, 0)" },
+    { "lanes know how many jobs they have, and whether they have any",
+      "SELECT l.id FROM lane l LEFT JOIN (SELECT lane, count(*) AS jobs FROM job GROUP BY lane) c ON c.lane = l.id"
+      " WHERE l.stored <> coalesce(c.jobs, 0) OR (l.stored = 0) <> (l.event > 0)" },
+    { "events have their lanes, and of one without jobs none is newer than it says",
+      "SELECT v.number FROM event v LEFT JOIN lane l ON l.id = v.lane WHERE v.lane IS NOT NULL AND"
+      " (l.id IS NULL OR (l.event > 0 AND v.number > l.event))" },
     { "counts of ever equal the events, while none are trimmed",
       "SELECT l.id FROM lane l WHERE NOT EXISTS (SELECT 1 FROM trimmed) AND"
       " (l.completed <> (SELECT count(*) FROM event WHERE lane = l.id AND type = 3) OR"
@@ -221,6 +227,7 @@ bool recount_digest(const char *path, unsigned char ret_digest[RECOUNT_DIGEST_BY
         ("SELECT number, at, lane, job, type, state, attempt, previous, destination, form,"
          " CASE WHEN data LIKE '{\"note\":\"trimmed\"%' THEN '' ELSE data END FROM event ORDER BY number"),
         "SELECT * FROM archive ORDER BY event",
+        "SELECT * FROM gone ORDER BY destination",
         "SELECT * FROM kept ORDER BY space, name",
         "SELECT number FROM trimmed",
         "SELECT * FROM meta WHERE name NOT IN ('seed', 'token') ORDER BY name",

@@ -111,8 +111,8 @@ static enum status store_try(struct store **ret_store, struct error *err)
     struct store_settings settings = { .sync_always = true, .pending_max = 1000 };
     enum status status = store_sqlite_open(slice_from(path), &settings, ret_store, err);
     if (status == STATUS_OK) {
-        ((struct sqlite_store *)*ret_store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
-        ((struct sqlite_store *)*ret_store)->reserve_pages = reserve_pages;
+        ((struct sqlite_store *)*ret_store)->log.checkpoint_pages = CHECKPOINT_PAGES_SMALL;
+        ((struct sqlite_store *)*ret_store)->log.reserve_pages = reserve_pages;
         if (small_cache)
             sqlite3_exec(((struct sqlite_store *)*ret_store)->db, "PRAGMA cache_size = 1", NULL, NULL, NULL);
     }
@@ -192,7 +192,7 @@ static void log_length_is_known(const struct store *store, const char *where)
 {
     char log[PATH_BYTES + 8];
     struct stat facts;
-    int64_t known = ((const struct sqlite_store *)store)->log_bytes;
+    int64_t known = ((const struct sqlite_store *)store)->log.bytes;
     snprintf(log, sizeof log, "%s-wal", path);
     if (stat(log, &facts) == 0 && known > facts.st_size)
         fail_msg("%s: the log has %lld bytes, not %lld", where, (long long)facts.st_size, (long long)known);

@@ -44,8 +44,8 @@ static struct store *store_at(int cache_pages)
     if (store_sqlite_open(slice_from(path), &settings, &store, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     struct sqlite_store *own = (struct sqlite_store *)store;
-    own->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
-    own->reserve_pages = RESERVE_PAGES_SMALL;
+    own->log.checkpoint_pages = CHECKPOINT_PAGES_SMALL;
+    own->log.reserve_pages = RESERVE_PAGES_SMALL;
     snprintf(sql, sizeof sql, "PRAGMA cache_size = %d", cache_pages);
     assert_int_equal(sqlite3_exec(own->db, sql, NULL, NULL, NULL), SQLITE_OK);
     return store;
@@ -316,7 +316,7 @@ static void test_full(void **state)
             struct error err = { STATUS_OK, "" };
             disk_on();
             struct store *store = store_at(cache_pages);
-            ((struct sqlite_store *)store)->reserve_pages = row % 2 ? RESERVE_PAGES_SMALL : RESERVE_PAGES_LARGE;
+            ((struct sqlite_store *)store)->log.reserve_pages = row % 2 ? RESERVE_PAGES_SMALL : RESERVE_PAGES_LARGE;
             power_fail_leaves(rests[row % 3]);
             power_fail(POWER_WRITE, nth, ENOSPC, true);
             for (view.done = 0; view.done < SCRIPT_BATCHES; view.done++) {
@@ -331,7 +331,7 @@ static void test_full(void **state)
                 char log[PATH_BYTES + 8];
                 struct stat facts;
                 snprintf(log, sizeof log, "%s-wal", path);
-                if (stat(log, &facts) != 0 || ((struct sqlite_store *)store)->log_bytes > facts.st_size)
+                if (stat(log, &facts) != 0 || ((struct sqlite_store *)store)->log.bytes > facts.st_size)
                     fail_msg("write %d, batch %d: the log is thought to be longer than it is", nth, view.done);
             }
             look("at the end");

@@ -59,6 +59,9 @@ static int check_whole(const char *file, const char *where)
     static const char view[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_now'";
     static const char named[] = "SELECT count(*) FROM lease WHERE owner = 'engine'";
     static const char keys[] = "SELECT count(*) FROM sqlite_master WHERE name = 'archive_key'";
+    static const char lanes[] =
+        "SELECT (SELECT count(*) FROM pragma_table_info('lane') WHERE name IN ('stored', 'event'))"
+        " + (SELECT count(*) FROM sqlite_master WHERE name IN ('gone', 'lane_used', 'lane_unused'))";
     static const char index[] = "SELECT count(*) FROM sqlite_master WHERE name = 'job_key'";
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
@@ -70,6 +73,7 @@ static int check_whole(const char *file, const char *where)
     check(number_of(db, view) == (version >= 4), "%s: not all of version %d", where, version);
     check(number_of(db, named) == (version < 7), "%s: not all of version %d", where, version);
     check(number_of(db, keys) == 1, "%s: not all of version %d", where, version);
+    check(number_of(db, lanes) == (version >= 9 ? 5 : 0), "%s: not all of version %d", where, version);
     check(number_of(db, index) == 1 && number_of(db, partial) == (version >= 3), "%s: not all of version %d", where, version);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return version;

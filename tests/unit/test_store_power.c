@@ -70,8 +70,8 @@ static struct store *store_at(const char *path, bool sync_always)
     struct error err = { STATUS_OK, "" };
     if (store_sqlite_open(slice_from(path), &settings, &store, &err) != STATUS_OK)
         fail_msg("cannot open %s: %s", path, err.text);
-    ((struct sqlite_store *)store)->checkpoint_pages = CHECKPOINT_PAGES_SMALL;
-    ((struct sqlite_store *)store)->reserve_pages = RESERVE_PAGES_SMALL;
+    ((struct sqlite_store *)store)->log.checkpoint_pages = CHECKPOINT_PAGES_SMALL;
+    ((struct sqlite_store *)store)->log.reserve_pages = RESERVE_PAGES_SMALL;
     if (run.small_cache)
         assert_int_equal(sqlite3_exec(((struct sqlite_store *)store)->db, "PRAGMA cache_size = 1", NULL, NULL, NULL), SQLITE_OK);
     return store;

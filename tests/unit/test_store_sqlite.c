@@ -493,6 +493,85 @@ static void test_leases_of_earlier_runs(void **state)
     assert_int_equal(left_of_earlier_runs(f, &jobs), 2);
 }
 
+static int64_t rows_of(struct fixture *f, const char *sql)
+{
+    sqlite3 *db = NULL;
+    int64_t value = -1;
+    struct error err;
+    assert_int_equal(sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite_query_int64(db, sql, -1, &value, &err), STATUS_OK);
+    sqlite3_close(db);
+    return value;
+}
+
+static struct lane_counts total_of(struct fixture *f, int64_t *ret_tenants)
+{
+    struct store_reader *reader;
+    struct destination_total *totals;
+    struct error err;
+    size_t count;
+    assert_int_equal(f->store->ops->reader(f->store, &reader, &err), STATUS_OK);
+    assert_int_equal(f->store->ops->reader_totals(reader, 1, &f->memory, &totals, &count, &err), STATUS_OK);
+    f->store->ops->reader_close(reader);
+    assert_int_equal(count, 1);
+    *ret_tenants = totals[0].tenants;
+    return totals[0].counts;
+}
+
+static struct op_insert insert_for(struct fixture *f, const char *tenant)
+{
+    struct store_op op = insert_of("job");
+    op.insert.tenant = slice_from(tenant);
+    apply_at(f, start, &op, 1);
+    assert_int_equal(op.status, STATUS_OK);
+    return op.insert;
+}
+
+/* Its row stays as long as an event refers to it; then that goes, too, and its number never comes again. */
+static void test_lanes_go_with_their_events(void **state)
+{
+    enum { TENANTS = 30 };
+    struct fixture *f = *state;
+    int64_t lanes[TENANTS], tenants;
+    char tenant[16];
+    reopen(f);
+    for (int i = 0; i < TENANTS; i++) {
+        snprintf(tenant, sizeof tenant, "t%d", i);
+        lanes[i] = insert_for(f, tenant).ret_lane;
+        struct job job = claim(f, lanes[i]);
+        struct store_op settle = { .kind = OP_SETTLE, .settle = { .seq = job.seq, .token = job.lease_token, .event = EVENT_DELIVER,
+                                                                  .outcome = OUTCOME_DELIVERED, .forget_at = start + 1 } };
+        apply_at(f, start, &settle, 1);
+    }
+    struct store_op promote = { .kind = OP_PROMOTE, .promote = { .max = 100 } };
+    apply_at(f, start + 1, &promote, 1);
+    assert_int_equal(promote.promote.ret_forgotten, TENANTS);
+    assert_int_equal(rows_of(f, "SELECT count(*) FROM lane WHERE event = 0"), 0);
+    assert_int_equal(rows_of(f, "SELECT count(*) FROM lane"), TENANTS);
+    assert_sound(f->path);
+    reopen(f); /* what they did is still counted, and who comes back is the same as before */
+    assert_int_equal(total_of(f, &tenants).completed, TENANTS);
+    assert_int_equal(tenants, 0);
+    assert_int_equal(insert_for(f, "t4").ret_lane, lanes[4]);
+    assert_int_equal(total_of(f, &tenants).completed, TENANTS);
+    assert_int_equal(tenants, 1);
+
+    for (int i = 0; i < 2; i++) { /* a slice at a time */
+        struct store_op trim = { .kind = OP_TRIM, .trim = { .before = INSTANT_MAX, .max = 1000 } };
+        apply_at(f, start + 2, &trim, 1);
+        assert_sound(f->path);
+    }
+    assert_int_equal(rows_of(f, "SELECT count(*) FROM lane"), 2); /* the one that has a job, and the newest number */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(total_of(f, &tenants).completed, TENANTS);
+        reopen(f);
+    }
+    assert_true(insert_for(f, "t5").ret_lane > lanes[TENANTS - 1]);
+    assert_int_equal(total_of(f, &tenants).completed, TENANTS);
+    assert_int_equal(tenants, 2);
+    assert_sound(f->path);
+}
+
 static void test_migrations(void **state)
 {
     static const char *const steps[] = {
@@ -707,6 +786,7 @@ int main(void)
         TEST(test_killed_process_loses_nothing),
         TEST(test_migrations),
         TEST(test_version_1_opens),
+        TEST(test_lanes_go_with_their_events),
         TEST(test_leases_of_earlier_runs),
         TEST(test_backup),
         TEST(test_pages_are_bounded),

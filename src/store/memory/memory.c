@@ -137,6 +137,8 @@ static enum status apply_claim(struct memory_store *store, instant now, struct s
     if (claim->lane < 1 || (uint64_t)claim->lane > store->lane_count)
         return STATUS_OK; /* a lane that never was has nothing ready */
     struct memory_lane *lane = store->lane_list[claim->lane - 1];
+    if (!lane)
+        return STATUS_OK;
     if (!memory_owns(store, lane->shard, false))
         return STATUS_CONFLICT;
     size_t count = (size_t)lane->counts.ready < claim->max ? (size_t)lane->counts.ready : claim->max;
@@ -527,6 +529,7 @@ static struct memory_store *store_new(const struct store_settings *settings)
     names_init(&store->lanes);
     names_init(&store->saved);
     names_init(&store->shards);
+    store->gone_end = &store->gone;
     store->own_tenant = string_copy(settings->own_tenant);
     if (store->own_tenant && memory_shard_get(store, SLICE(""), &store->steward) == STATUS_OK)
         return store;

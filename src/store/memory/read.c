@@ -202,14 +202,15 @@ static enum status lanes_after(const struct memory_store *store, size_t first, s
                                struct lane **ret_lanes, size_t *ret_count)
 {
     assert(max <= STORE_PAGE_MAX);
-    size_t left = first < store->lane_count ? store->lane_count - first : 0;
-    size_t count = left < max ? left : max;
-    struct lane *lanes = arena_alloc_array(memory, count, sizeof *lanes);
+    size_t count = 0;
+    struct lane *lanes = arena_alloc_array(memory, store->lanes.count < max ? store->lanes.count : max, sizeof *lanes);
     if (!lanes)
         return STATUS_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        if (lane_copy(store->lane_list[first + i], memory, &lanes[i]) != STATUS_OK)
+    for (size_t i = first; i < store->lane_count && count < max; i++) {
+        const struct memory_lane *lane = store->lane_list[i];
+        if (lane && !lane->gone && lane_copy(lane, memory, &lanes[count++]) != STATUS_OK)
             return STATUS_NO_MEMORY;
+    }
     *ret_lanes = lanes;
     *ret_count = count;
     return STATUS_OK;
@@ -228,8 +229,8 @@ enum status memory_reader_lane(struct store_reader *base, struct slice destinati
 {
     struct memory_store *store = memory_reader_lock(base);
     struct names_link *link = names_find(&store->lanes, destination, tenant);
-    enum status status =
-        link ? lane_copy(CONTAINER_OF(link, struct memory_lane, link), memory, ret_lane) : STATUS_NOT_FOUND;
+    const struct memory_lane *lane = link ? CONTAINER_OF(link, struct memory_lane, link) : NULL;
+    enum status status = lane && !lane->gone ? lane_copy(lane, memory, ret_lane) : STATUS_NOT_FOUND;
     return memory_reader_unlock(store, status, err);
 }
 
@@ -245,7 +246,7 @@ enum status memory_reader_ahead(struct store_reader *base, int64_t lane, int64_t
 {
     struct memory_store *store = memory_reader_lock(base);
     size_t count = 0;
-    if (lane > 0 && (uint64_t)lane <= store->lane_count) {
+    if (lane > 0 && (uint64_t)lane <= store->lane_count && store->lane_list[lane - 1]) {
         const struct tree *ready = &store->lane_list[lane - 1]->ready;
         const struct tree_node *node = tree_first(ready);
         while (node && count < page_size(max) && (node->key < rank || (node->key == rank && node->tie < seq))) {

@@ -75,19 +75,74 @@ static enum status tenant_link(struct memory_store *store, struct memory_lane *l
     return STATUS_OK;
 }
 
-/* The newest lane: the first of its tenant is the last of them to go. */
+/* The tenant's entry is under the first one's name: another that becomes the first takes its place. */
 static void tenant_unlink(struct memory_store *store, const struct memory_lane *lane)
 {
     struct slice tenant = lane->link.second;
-    struct memory_lane *first = map_get(&store->tenants, tenant);
-    if (first == lane) {
+    struct memory_lane *first = map_get(&store->tenants, tenant), *next = lane->next_of_tenant;
+    if (first == lane && next) {
+        enum status status = map_put(&store->tenants, next->link.second, next);
+        assert(status == STATUS_OK); /* it replaces the other */
+        (void)status;
+    } else if (first == lane) {
         map_remove(&store->tenants, tenant);
         store->tenant_count -= !slice_equal(tenant, slice_from(store->own_tenant));
-        return;
+    } else {
+        while (first->next_of_tenant != lane)
+            first = first->next_of_tenant;
+        first->next_of_tenant = next;
     }
-    while (first->next_of_tenant != lane)
-        first = first->next_of_tenant;
-    first->next_of_tenant = lane->next_of_tenant;
+}
+
+/* It is there for nobody any more. */
+static void lane_leave(struct memory_store *store, struct memory_lane *lane)
+{
+    assert(lane->stored == 0 && !lane->ready.root && !lane->gone);
+    tenant_unlink(store, lane);
+    lane->next_of_tenant = NULL;
+    totals_leave(&store->totals, &lane->shown);
+    lane->gone = true;
+}
+
+static enum status lane_come(struct memory_store *store, struct memory_lane *lane)
+{
+    enum status status = totals_join(&store->totals, lane->link.first, &lane->shown);
+    if (status == STATUS_OK)
+        status = tenant_link(store, lane);
+    if (status != STATUS_OK)
+        totals_leave(&store->totals, &lane->shown);
+    else
+        lane->gone = false;
+    return status;
+}
+
+static void lane_free(struct memory_store *store, struct memory_lane *lane)
+{
+    assert(lane->gone && !lane->queued);
+    names_remove(&store->lanes, &lane->link);
+    store->lane_list[lane->id - 1] = NULL;
+    free(lane);
+}
+
+static void gone_append(struct memory_store *store, struct memory_lane *lane)
+{
+    lane->queued = true;
+    lane->next_gone = NULL;
+    *store->gone_end = lane;
+    store->gone_end = &lane->next_gone;
+}
+
+/* Those of which no event tells any more are freed, unless they are back. */
+static void gone_trim(struct memory_store *store)
+{
+    for (struct memory_lane *lane; (lane = store->gone) && lane->event < memory_event_first(store);) {
+        store->gone = lane->next_gone;
+        if (!store->gone)
+            store->gone_end = &store->gone;
+        lane->queued = false;
+        if (lane->gone)
+            lane_free(store, lane);
+    }
 }
 
 int64_t memory_tenant_waiting(const struct memory_store *store, struct slice tenant)
@@ -147,6 +202,7 @@ static void job_count(struct memory_store *store, struct memory_lane *lane, cons
     store->numbers.backlog -= counts->pending + counts->waiting;
     lane_counts_change(counts, before, after);
     store->numbers.backlog += counts->pending + counts->waiting;
+    lane->stored += !before - !after;
 }
 
 /* Room first, so that a change is never made that could not be written down. */
@@ -181,6 +237,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         job_displace(store, job);
         tree_remove(&store->jobs, &job->by_seq);
         job->lane->counts = undo->counts;
+        job->lane->stored--;
         job->name->job = NULL;
         job_free(store, job);
         break;
@@ -196,6 +253,7 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         job->name->job = job;
         job->job.last_event = job->name->last_event; /* the event of its deletion is undone already */
         job->lane->counts = undo->counts;
+        job->lane->stored++;
         job_place(store, job);
         break;
     case UNDO_TEXT:
@@ -203,11 +261,11 @@ static void undo_one(struct memory_store *store, struct undo *undo)
         *undo->text = undo->text_before;
         break;
     case UNDO_LANE_NEW:
-        names_remove(&store->lanes, &undo->lane->link);
-        tenant_unlink(store, undo->lane);
-        totals_leave(&store->totals, &undo->lane->shown);
-        store->lane_count--;
-        free(undo->lane);
+        lane_leave(store, undo->lane);
+        if (undo->lane_is_new) {
+            lane_free(store, undo->lane);
+            store->lane_count--;
+        }
         break;
     case UNDO_SAVED_NEW:
         names_remove(&store->saved, &undo->saved->link);
@@ -255,6 +313,17 @@ static void undo_published(const struct undo *undo)
         totals_tell(&undo->job->lane->shown, &undo->job->lane->counts);
 }
 
+/* One that has no job left. */
+static void lane_end(struct memory_store *store, struct memory_lane *lane)
+{
+    if (lane->stored > 0 || lane->gone)
+        return;
+    lane_leave(store, lane);
+    lane->event = store->numbers.event;
+    if (!lane->queued)
+        gone_append(store, lane);
+}
+
 void memory_commit(struct memory_store *store)
 {
     assert(store->numbers.trimmed <= store->events_count);
@@ -264,8 +333,10 @@ void memory_commit(struct memory_store *store)
     totals_unlock(&store->totals);
     for (size_t i = 0; i < store->undo_count; i++) {
         struct undo *undo = &store->undos[i];
-        if (undo->kind == UNDO_JOB_GONE)
+        if (undo->kind == UNDO_JOB_GONE) {
+            lane_end(store, undo->job->lane);
             job_free(store, undo->job);
+        }
         else if (undo->kind == UNDO_JOB_CHANGED)
             free(undo->before);
         else if (undo->kind == UNDO_TEXT)
@@ -278,7 +349,22 @@ void memory_commit(struct memory_store *store)
             name_release(store, event->name);
         free(event);
     }
+    gone_trim(store);
     undos_clear(store);
+}
+
+/* Back, with its number. */
+static enum status lane_again(struct memory_store *store, struct memory_lane *lane)
+{
+    struct undo *undo = memory_undo(store, UNDO_LANE_NEW);
+    if (!undo)
+        return STATUS_NO_MEMORY;
+    undo->lane = lane;
+    undo->lane_is_new = false;
+    if (lane_come(store, lane) == STATUS_OK)
+        return STATUS_OK;
+    store->undo_count--;
+    return STATUS_NO_MEMORY;
 }
 
 enum status memory_lane_get(struct memory_store *store, struct slice destination, struct slice tenant,
@@ -289,7 +375,7 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     struct memory_shard *shard;
     if (link) {
         *ret_lane = CONTAINER_OF(link, struct memory_lane, link);
-        return STATUS_OK;
+        return (*ret_lane)->gone ? lane_again(store, *ret_lane) : STATUS_OK;
     }
     if (memory_shard_get(store, destination, &shard) != STATUS_OK)
         return STATUS_NO_MEMORY;
@@ -313,18 +399,15 @@ enum status memory_lane_get(struct memory_store *store, struct slice destination
     lane->id = lane->shown.id = (int64_t)store->lane_count + 1;
     lane->shown.tenant = lane->link.second;
     lane->shard = shard;
-    enum status status = totals_join(&store->totals, destination, &lane->shown);
-    if (status == STATUS_OK)
-        status = tenant_link(store, lane);
-    if (status != STATUS_OK) {
-        totals_leave(&store->totals, &lane->shown);
+    if (lane_come(store, lane) != STATUS_OK) {
         store->undo_count--;
         free(lane);
-        return status;
+        return STATUS_NO_MEMORY;
     }
     names_add(&store->lanes, &lane->link);
     store->lane_list[store->lane_count++] = lane;
     undo->lane = lane;
+    undo->lane_is_new = true;
     *ret_lane = lane;
     return STATUS_OK;
 }
@@ -354,7 +437,7 @@ static void job_fill(struct memory_job *job, const struct op_insert *insert, ins
     change_insert(insert, now, &job->job);
     job->job.seq = seq;
     job->job.lane = job->lane->id;
-    job->job.destination = job->lane->link.first;
+    job->job.destination = job->lane->shard->link.first; /* its events outlive the lane */
     job->job.tenant = job->name->link.first;
     job->job.id = job->name->link.second;
     job->job.payload = payload;

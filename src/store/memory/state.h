@@ -39,6 +39,11 @@ struct memory_lane {
     int64_t id;
     struct tree ready; /* by (rank, seq) */
     struct lane_counts counts;
+    int64_t stored; /* jobs, whatever their state: with the last one it goes, when that is committed */
+    bool gone;      /* nobody sees it; it has its number as long as events tell of it */
+    bool queued;    /* among the store's that are gone, or were */
+    int64_t event;  /* the newest when it went */
+    struct memory_lane *next_gone;
     struct memory_lane *next_of_tenant; /* at another destination */
     uint64_t mark; /* of the promotion that last made something ready here */
     size_t mark_index;
@@ -107,7 +112,10 @@ struct undo {
             struct slice *text;
             struct slice text_before;
         };
-        struct memory_lane *lane;
+        struct {
+            struct memory_lane *lane;
+            bool lane_is_new;
+        };
         struct memory_saved *saved;
         struct {
             struct memory_shard *shard;
@@ -147,8 +155,9 @@ struct memory_store {
     struct memory_numbers numbers, numbers_before;
     struct names names, lanes, saved;
     struct totals totals;
-    struct memory_lane **lane_list; /* by id - 1 */
+    struct memory_lane **lane_list; /* by id - 1; NULL: it is gone */
     size_t lane_capacity, lane_count;
+    struct memory_lane *gone, **gone_end; /* in the order in which they went; some are back */
     struct tree jobs, leases, timers;
     struct memory_event **events; /* from events_start on */
     size_t events_start, events_count, events_capacity;

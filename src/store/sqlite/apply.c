@@ -11,7 +11,7 @@
 
 static enum status batch_begin(struct sqlite_batch *batch)
 {
-    assert(sqlite3_get_autocommit(batch->store->db) && batch->store->touched_count == 0);
+    assert(sqlite3_get_autocommit(batch->store->db) && batch->store->lanes.touched_count == 0);
     batch->store->saved = batch->store->progress;
     return sqlite_run(batch, STATEMENT_BEGIN);
 }
@@ -88,10 +88,10 @@ static enum status batch_run(struct sqlite_batch *batch, struct store_op *ops, s
 static enum status checkpoint_when_long(struct sqlite_store *store, struct error *err)
 {
     assert(sqlite3_get_autocommit(store->db));
-    if (store->wal_pages < store->checkpoint_pages)
+    if (store->log.pages < store->log.checkpoint_pages)
         return STATUS_OK;
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    store->wal_pages = 0;
+    store->log.pages = 0;
     if (result == SQLITE_OK || (result & 0xff) == SQLITE_FULL || (result & 0xff) == SQLITE_BUSY)
         return STATUS_OK;
     return sqlite_failure(store->db, result, "checkpoint", err);

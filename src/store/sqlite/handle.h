@@ -31,6 +31,10 @@ enum statement {
     STATEMENT_META_SET,
     STATEMENT_LANE_INSERT,
     STATEMENT_LANE_UPDATE,
+    STATEMENT_LANE_FIND,
+    STATEMENT_LANE_EVENT,
+    STATEMENT_LANES_COUNT_GONE,
+    STATEMENT_LANES_DELETE_GONE,
     STATEMENT_JOB_BY_KEY,
     STATEMENT_JOB_BY_MADE_ID,
     STATEMENT_JOB_BY_SEQ,
@@ -76,8 +80,7 @@ struct sqlite_progress {
     int64_t trimmed_last;                       /* all events up to it are gone */
     int64_t token_last;                         /* lease tokens only grow, over restarts too */
     int64_t token_limit;                        /* given in meta as used; beyond it the meta row moves first */
-    size_t lane_count;
-    int64_t tenant_count; /* but for the daemon's own */
+    int64_t lane_last; /* ever given */
     int64_t waiting; /* pending and waiting jobs of all lanes */
     int64_t running;
 };
@@ -98,6 +101,52 @@ struct sqlite_folder {
 
 struct sqlite_held;
 struct sqlite_lane;
+struct sqlite_lane_page;
+
+/* Those that have jobs. */
+struct sqlite_lanes {
+    struct map by_name; /* both names -> struct sqlite_lane */
+    struct map tenants; /* tenant -> its first struct sqlite_lane */
+    int64_t tenant_count; /* but for the daemon's own */
+    struct sqlite_lane_page **pages; /* by number */
+    size_t page_capacity;
+    struct sqlite_lane **touched;
+    size_t touched_count, touched_capacity;
+    struct buffer key;
+};
+
+/* Rows of running jobs. */
+struct sqlite_helds {
+    struct sqlite_held *rows; /* HELD_ROWS of them */
+    int64_t era;              /* those of an earlier one are forgotten */
+};
+
+/* The write-ahead log. */
+struct sqlite_log_state {
+    int pages;            /* after the last commit */
+    int checkpoint_pages; /* with so many the next batch checkpoints first */
+    int reserve_pages;    /* it is made longer by so many at once, and when it has fewer than half of that left */
+    int64_t bytes;        /* its length, as far as it is known */
+    int index_fd;         /* its index; -1: not known */
+    int64_t index_frames; /* that the index has room for */
+};
+
+/* Pages that are given back. */
+struct sqlite_vacuum {
+    bool can_shrink; /* the file was made with room to say where its pages are */
+    bool uncut;      /* pages were given back, and the file is as long as before */
+    int64_t event;   /* the newest when it was last looked */
+};
+
+/* What events are sealed with. */
+struct sqlite_seals {
+    struct trail_key key; /* if key_set */
+    bool key_set;
+    unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
+    size_t salts_left;
+    int64_t head_number; /* of the head that is saved in the file */
+    instant head_at;     /* when it was written */
+};
 
 struct sqlite_store {
     struct store base;
@@ -106,35 +155,16 @@ struct sqlite_store {
     int lock_fd;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct map lane_map;        /* sqlite_lane_key -> struct sqlite_lane */
-    struct map tenant_map;      /* tenant -> its first struct sqlite_lane */
-    struct sqlite_lane **lanes; /* by id - 1 */
-    size_t lanes_capacity;
-    struct sqlite_lane **touched;
-    size_t touched_count, touched_capacity;
-    struct buffer lane_key;
+    struct sqlite_lanes lanes;
     struct totals totals;
     struct sqlite_rows rows[ROWS_COUNT];
     unsigned char keys_new[KEYS_NEW_BYTES]; /* which keys the rows of new jobs may have */
-    struct sqlite_held *held; /* HELD_ROWS of them */
-    int64_t held_era;         /* those of an earlier one are forgotten */
+    struct sqlite_helds held;
     struct sqlite_progress progress, saved;
-    int wal_pages;        /* after the last commit */
-    int checkpoint_pages; /* with so many the next batch checkpoints first */
-    int reserve_pages;    /* the log is made longer by so many at once, and when it has fewer than half of that left */
-    int64_t log_bytes;    /* its length, as far as it is known */
-    struct trail_key key; /* if key_set */
-    bool key_set;
-    unsigned char salts[SALTS_AT_ONCE][EVENT_SALT_BYTES];
-    size_t salts_left;
-    int64_t head_number; /* of the head that is saved in the file */
-    instant head_at;     /* when it was written */
-    instant newest_at;   /* of the newest event when the store was opened; INSTANT_NONE: none */
-    int index_fd;         /* the log's index; -1: not known */
-    int64_t index_frames; /* that it has room for */
-    bool can_shrink;      /* the file was made with room to say where its pages are */
-    bool vacuum_uncut;    /* pages were given back, and the file is as long as before */
-    int64_t vacuum_event; /* the newest when it was last looked */
+    struct sqlite_log_state log;
+    struct sqlite_seals seals;
+    struct sqlite_vacuum vacuum;
+    instant newest_at;    /* of the newest event when the store was opened; INSTANT_NONE: none */
     instant spare_at;     /* when the spare file was last looked at */
     struct sqlite_watched watched[WATCHED_COUNT];
     struct sqlite_folder folder;

@@ -17,20 +17,20 @@ struct sqlite_held {
 
 enum status sqlite_held_init(struct sqlite_store *store, struct error *err)
 {
-    assert(!store->held);
-    store->held = calloc(HELD_ROWS, sizeof *store->held);
-    store->held_era = 1;
-    return store->held ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the rows of running jobs");
+    assert(!store->held.rows);
+    store->held.rows = calloc(HELD_ROWS, sizeof *store->held.rows);
+    store->held.era = 1;
+    return store->held.rows ? STATUS_OK : error_set(err, STATUS_NO_MEMORY, "no memory for the rows of running jobs");
 }
 
 void sqlite_held_release(struct sqlite_store *store)
 {
-    free(store->held);
+    free(store->held.rows);
 }
 
 static struct sqlite_held *place_of(const struct sqlite_store *store, int64_t seq)
 {
-    return &store->held[seq & (HELD_ROWS - 1)];
+    return &store->held.rows[seq & (HELD_ROWS - 1)];
 }
 
 /* Moves a text behind those already in `texts`; false: it does not fit. */
@@ -71,7 +71,7 @@ void sqlite_held_put(struct sqlite_store *store, const struct sqlite_row *row)
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         *absent[i] = SLICE("");
     held->row = copy;
-    held->era = store->held_era;
+    held->era = store->held.era;
 }
 
 void sqlite_held_remove(struct sqlite_store *store, int64_t seq)
@@ -83,12 +83,12 @@ void sqlite_held_remove(struct sqlite_store *store, int64_t seq)
 
 void sqlite_held_clear(struct sqlite_store *store)
 {
-    assert(store->held_era > 0);
-    store->held_era++;
+    assert(store->held.era > 0);
+    store->held.era++;
 }
 
 const struct sqlite_row *sqlite_held_find(const struct sqlite_store *store, int64_t seq)
 {
     const struct sqlite_held *held = place_of(store, seq);
-    return held->era == store->held_era && held->row.job.seq == seq ? &held->row : NULL;
+    return held->era == store->held.era && held->row.job.seq == seq ? &held->row : NULL;
 }

@@ -15,17 +15,17 @@ static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t n
     int result = log->pMethods->xFileSize(log, &size);
     if (result != SQLITE_OK)
         return result;
-    store->log_bytes = size; /* it keeps the length of its earlier use */
+    store->log.bytes = size; /* it keeps the length of its earlier use */
     if (size >= needed)
         return SQLITE_OK;
-    for (int i = 0; i < store->reserve_pages && result == SQLITE_OK; i++) {
+    for (int i = 0; i < store->log.reserve_pages && result == SQLITE_OK; i++) {
         result = log->pMethods->xWrite(log, zeros, (int)sizeof zeros, size);
         size += (int64_t)sizeof zeros;
     }
     if (result == SQLITE_OK)
         result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
     if (result == SQLITE_OK) /* a write that was taken may still fail when it is synced */
-        store->log_bytes = size;
+        store->log.bytes = size;
     return (result & 0xff) == SQLITE_FULL ? SQLITE_OK : result;
 }
 
@@ -36,11 +36,11 @@ static int log_lengthen(struct sqlite_store *store, sqlite3_file *log, int64_t n
  */
 enum status sqlite_log_reserve(struct sqlite_store *store, struct error *err)
 {
-    assert(store->reserve_pages >= 0 && store->wal_pages >= 0);
-    int64_t ahead = (int64_t)store->reserve_pages * LOG_FRAME_BYTES / 2;
-    int64_t used = (int64_t)store->wal_pages * LOG_FRAME_BYTES;
+    assert(store->log.reserve_pages >= 0 && store->log.pages >= 0);
+    int64_t ahead = (int64_t)store->log.reserve_pages * LOG_FRAME_BYTES / 2;
+    int64_t used = (int64_t)store->log.pages * LOG_FRAME_BYTES;
     sqlite3_file *log = NULL;
-    if (used < ahead / 2 || used + ahead <= store->log_bytes)
+    if (used < ahead / 2 || used + ahead <= store->log.bytes)
         return STATUS_OK;
     int result = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
     if (result == SQLITE_OK && log && log->pMethods)

@@ -115,7 +115,7 @@ static bool is_full(const struct sqlite_store *store, struct op_insert *insert)
         return false;
     if (settings->pending_max > 0 && store->progress.waiting >= settings->pending_max)
         return true;
-    int64_t share = pending_share(settings, store->progress.tenant_count);
+    int64_t share = pending_share(settings, store->lanes.tenant_count);
     insert->ret_tenant_full =
         share > 0 && store->progress.waiting >= share && sqlite_tenant_waiting(store, insert->tenant) >= share;
     return insert->ret_tenant_full;
@@ -417,14 +417,14 @@ static enum status promoted_lanes(struct sqlite_batch *batch, struct op_promote 
 {
     const struct sqlite_store *store = batch->store;
     size_t count = 0;
-    for (size_t i = 0; i < store->touched_count; i++)
-        count += store->touched[i]->promoted > 0 || store->touched[i]->died != 0;
+    for (size_t i = 0; i < store->lanes.touched_count; i++)
+        count += store->lanes.touched[i]->promoted > 0 || store->lanes.touched[i]->died != 0;
     promote->ret_ready = arena_alloc_array(batch->memory, count, sizeof *promote->ret_ready);
     if (!promote->ret_ready)
         return no_memory(batch);
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < store->touched_count && status == STATUS_OK; i++) {
-        struct sqlite_lane *lane = store->touched[i];
+    for (size_t i = 0; i < store->lanes.touched_count && status == STATUS_OK; i++) {
+        struct sqlite_lane *lane = store->lanes.touched[i];
         if (lane->promoted > 0 || lane->died != 0)
             status = lane_changed(batch, lane, &promote->ret_ready[promote->ret_ready_count++]);
         lane->promoted = lane->died = 0;

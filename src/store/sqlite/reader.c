@@ -82,8 +82,8 @@ static const char *const query_texts[QUERY_COUNT] = {
     [QUERY_ARCHIVE] =
         "SELECT a.event FROM archive a CROSS JOIN event v ON v.number = a.event CROSS JOIN lane l ON l.id = v.lane"
         " WHERE a.key = ?1 AND v.job = ?2 AND l.tenant = ?3 AND a.event < ?4 ORDER BY a.event DESC LIMIT 1",
-    [QUERY_LANES] = SQL_LANE_COLUMNS "WHERE id > ?1 ORDER BY id LIMIT ?2",
-    [QUERY_LANE] = SQL_LANE_COLUMNS "WHERE destination = ?1 AND tenant = ?2",
+    [QUERY_LANES] = SQL_LANE_COLUMNS "INDEXED BY lane_used WHERE event = 0 AND id > ?1 ORDER BY id LIMIT ?2",
+    [QUERY_LANE] = SQL_LANE_COLUMNS "WHERE destination = ?1 AND tenant = ?2 AND event = 0",
     [QUERY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM ready WHERE lane = ?1 AND (rank, seq) < (?2, ?3) LIMIT ?4)",
     [QUERY_SAVED] = "SELECT value FROM kept WHERE space = ?1 AND name = ?2",
     [QUERY_SAVED_LIST] = "SELECT name, value FROM kept WHERE space = ?1 AND (?2 = '' OR name < ?2) ORDER BY name DESC LIMIT ?3",

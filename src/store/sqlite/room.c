@@ -116,27 +116,27 @@ enum status sqlite_room_guard(sqlite3 *db, struct error *err)
 static bool index_open(struct sqlite_store *store)
 {
     char name[PATH_MAX];
-    if (store->index_fd < 0 && snprintf(name, sizeof name, "%s-shm", store->path) < (int)sizeof name)
-        store->index_fd = open(name, O_RDWR | O_CLOEXEC);
-    return store->index_fd >= 0;
+    if (store->log.index_fd < 0 && snprintf(name, sizeof name, "%s-shm", store->path) < (int)sizeof name)
+        store->log.index_fd = open(name, O_RDWR | O_CLOEXEC);
+    return store->log.index_fd >= 0;
 }
 
 bool sqlite_room_for(struct sqlite_store *store, int64_t frames)
 {
     assert(frames >= 0);
-    if (frames <= store->index_frames || !index_open(store))
+    if (frames <= store->log.index_frames || !index_open(store))
         return true;
     int64_t regions = 1 + (frames + INDEX_HEADER_FRAMES) / INDEX_REGION_FRAMES;
     int64_t bytes = (regions + 1) * INDEX_REGION_BYTES; /* and one ahead, so that it is asked for seldom */
-    int result = fallocate(store->index_fd, 0, 0, (off_t)bytes);
+    int result = fallocate(store->log.index_fd, 0, 0, (off_t)bytes);
     if (result != 0 && (errno == ENOSPC || errno == EDQUOT)) {
         bytes = regions * INDEX_REGION_BYTES;
-        result = fallocate(store->index_fd, 0, 0, (off_t)bytes);
+        result = fallocate(store->log.index_fd, 0, 0, (off_t)bytes);
     }
     if (result != 0 && (errno == ENOSPC || errno == EDQUOT))
         return false;
     /* A file system without that call: SQLite makes the file longer itself. */
-    store->index_frames = bytes / INDEX_REGION_BYTES * INDEX_REGION_FRAMES - INDEX_HEADER_FRAMES;
+    store->log.index_frames = bytes / INDEX_REGION_BYTES * INDEX_REGION_FRAMES - INDEX_HEADER_FRAMES;
     return true;
 }
 
@@ -150,9 +150,9 @@ void sqlite_room_begin(struct sqlite_store *store)
     if (!index_open(store))
         return;
     for (int i = 0; i < FREED_TRIES; i++) {
-        if (fallocate(store->index_fd, 0, 0, 2 * INDEX_REGION_BYTES) == 0 || errno != ENOSPC)
+        if (fallocate(store->log.index_fd, 0, 0, 2 * INDEX_REGION_BYTES) == 0 || errno != ENOSPC)
             return;
-        (void)!fsync(store->index_fd); /* as above; a disk that stays full is met by whoever writes */
+        (void)!fsync(store->log.index_fd); /* as above; a disk that stays full is met by whoever writes */
         usleep(FREED_WAIT_US);
     }
 }

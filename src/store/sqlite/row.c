@@ -323,6 +323,8 @@ static enum status row_count(struct sqlite_batch *batch, const struct sqlite_row
     progress->waiting -= counts->pending + counts->waiting;
     progress->running -= counts->running;
     lane_counts_change(counts, before ? &before->job : NULL, after ? &after->job : NULL);
+    lane->stored += !before - !after;
+    assert(lane->stored >= 0);
     progress->waiting += counts->pending + counts->waiting;
     progress->running += counts->running;
     return STATUS_OK;

@@ -91,6 +91,18 @@ static const char *const migrations[] = {
     "UPDATE archive SET key = coalesce((SELECT insist_key(l.tenant, v.job) FROM event v JOIN lane l ON l.id = v.lane"
     " WHERE v.number = archive.event), key);"
     "CREATE INDEX job_key ON job (key) WHERE key <> 0; CREATE INDEX archive_key ON archive (key);",
+    /*
+     * A lane knows how many jobs it has. When that is none, `event` is the newest event of all: once it is trimmed, nothing
+     * refers to the lane and it goes; what it completed and cancelled stays in `gone`.
+     */
+    "ALTER TABLE lane ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE lane ADD COLUMN event INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE lane SET stored = c.jobs FROM (SELECT lane AS id, count(*) AS jobs FROM job GROUP BY lane) c"
+    " WHERE c.id = lane.id;"
+    "UPDATE lane SET event = max(1, coalesce((SELECT max(number) FROM event), 1)) WHERE stored = 0;"
+    "CREATE INDEX lane_used ON lane (id) WHERE event = 0; CREATE INDEX lane_unused ON lane (event) WHERE event > 0;"
+    "CREATE TABLE gone (destination TEXT PRIMARY KEY, completed INTEGER NOT NULL, cancelled INTEGER NOT NULL)"
+    " WITHOUT ROWID;",
 };
 
 enum { SCHEMA_VERSION = (int)(sizeof migrations / sizeof migrations[0]) };

@@ -27,7 +27,6 @@
 enum {
     BUSY_TIMEOUT_MS = 5000, /* a reader waits so long while the log is being recovered */
     READER_CACHE_KB = 8 * 1024,
-    NAMES_BYTES_MAX = 64 * 1024, /* of one lane: destination and tenant */
 };
 
 /* ---- Failures ---- */
@@ -163,7 +162,7 @@ static int wal_grown(void *context, sqlite3 *db, const char *name, int pages)
 {
     (void)db;
     (void)name;
-    ((struct sqlite_store *)context)->wal_pages = pages;
+    ((struct sqlite_store *)context)->log.pages = pages;
     return SQLITE_OK;
 }
 
@@ -244,11 +243,11 @@ static enum status progress_load(struct sqlite_store *store, struct error *err)
         status = chain_load(store, err);
     progress->token_limit = progress->token_last;
     store->base.session = progress->token_last + 1;
-    store->vacuum_event = progress->event_last;
+    store->vacuum.event = progress->event_last;
     int64_t vacuum = 0;
     if (status == STATUS_OK)
         status = sqlite_query_int64(store->db, "PRAGMA auto_vacuum", 0, &vacuum, err);
-    store->can_shrink = vacuum == 2; /* INCREMENTAL */
+    store->vacuum.can_shrink = vacuum == 2; /* INCREMENTAL */
     return status == STATUS_OK ? sqlite_lanes_load(store, err) : status;
 }
 
@@ -299,8 +298,8 @@ static void store_free(struct sqlite_store *store)
     sqlite_lanes_release(store);
     sqlite_held_release(store);
     sqlite_rows_release(store);
-    if (store->index_fd >= 0)
-        close(store->index_fd);
+    if (store->log.index_fd >= 0)
+        close(store->log.index_fd);
     if (store->folder.fd >= 0)
         close(store->folder.fd);
     if (store->lock_fd >= 0)
@@ -325,12 +324,10 @@ static enum status handle_new(struct slice place, struct sqlite_store **ret_stor
         free(store);
         return error_set(err, STATUS_NO_MEMORY, "no memory for the store");
     }
-    store->lock_fd = store->index_fd = store->folder.fd = -1;
+    store->lock_fd = store->log.index_fd = store->folder.fd = -1;
     store->spare_at = INSTANT_NONE;
-    store->newest_at = store->head_at = INSTANT_NONE;
-    map_init(&store->lane_map, 0);
-    map_init(&store->tenant_map, 0);
-    buffer_init(&store->lane_key, NAMES_BYTES_MAX + sizeof(uint64_t));
+    store->newest_at = store->seals.head_at = INSTANT_NONE;
+    sqlite_lanes_init(store);
     if (asprintf(&store->path, "%s%.*s", folder, SLICE_ARG(place)) < 0) {
         store->path = NULL;
         store_free(store);
@@ -360,11 +357,11 @@ enum status store_sqlite_open(struct slice path, const struct store_settings *se
     if (status != STATUS_OK)
         return status;
     store->settings = *settings;
-    store->key_set = settings->audit_key.len > 0;
-    if (store->key_set)
-        trail_key_init(&store->key, settings->audit_key);
-    store->checkpoint_pages = CHECKPOINT_PAGES;
-    store->reserve_pages = LOG_RESERVE_PAGES;
+    store->seals.key_set = settings->audit_key.len > 0;
+    if (store->seals.key_set)
+        trail_key_init(&store->seals.key, settings->audit_key);
+    store->log.checkpoint_pages = CHECKPOINT_PAGES;
+    store->log.reserve_pages = LOG_RESERVE_PAGES;
     status = sqlite_file_check(store->path, err);
     if (status == STATUS_OK)
         status = sqlite_make_check(store->path, settings->make != STORE_MAKE_IN_EMPTY_FOLDER, err);
@@ -404,8 +401,8 @@ static void sqlite_close(struct store *base)
     struct error err;
     if (!store)
         return;
-    if (store->failure.status == STATUS_OK && store->head_at != INSTANT_NONE &&
-        sqlite_trail_settle(store, store->head_at, &err) != STATUS_OK)
+    if (store->failure.status == STATUS_OK && store->seals.head_at != INSTANT_NONE &&
+        sqlite_trail_settle(store, store->seals.head_at, &err) != STATUS_OK)
         sqlite_store_fail(store, &err);
     store_free(store); /* closing the last connection writes the log back, unless the store has failed */
 }

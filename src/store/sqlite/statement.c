@@ -10,14 +10,25 @@
     "j.state IN (" SQL_STATE_PENDING ", " SQL_STATE_WAITING                                                                 \
     ") AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = j.lane AND r.rank = j.rank AND r.seq = j.seq)"
 
+/* Twice the same ones: nothing changes between the two. */
+#define SQL_LANES_GONE                                                                                                      \
+    "FROM lane INDEXED BY lane_unused WHERE event > 0 AND event <= ?1 AND id < ?3 ORDER BY event, id LIMIT ?2"
+
 static const char *const statement_texts[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
     [STATEMENT_ROLLBACK] = "ROLLBACK",
     [STATEMENT_META_SET] = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-    [STATEMENT_LANE_INSERT] = "INSERT INTO lane VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)",
+    [STATEMENT_LANE_INSERT] = "INSERT INTO lane VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 1, 0)",
     [STATEMENT_LANE_UPDATE] = "UPDATE lane SET pending = ?2, running = ?3, waiting = ?4, completed = ?5, dead = ?6,"
-                              " cancelled = ?7, ready = ?8 WHERE id = ?1",
+                              " cancelled = ?7, ready = ?8, stored = ?9 WHERE id = ?1",
+    [STATEMENT_LANE_FIND] = "SELECT id, completed, cancelled FROM lane WHERE destination = ?1 AND tenant = ?2",
+    [STATEMENT_LANE_EVENT] = "UPDATE lane SET event = ?2 WHERE id = ?1",
+    [STATEMENT_LANES_COUNT_GONE] =
+        "INSERT INTO gone SELECT destination, sum(completed), sum(cancelled) FROM (SELECT destination, completed, cancelled "
+        SQL_LANES_GONE ") WHERE true GROUP BY destination ON CONFLICT (destination) DO UPDATE"
+        " SET completed = completed + excluded.completed, cancelled = cancelled + excluded.cancelled",
+    [STATEMENT_LANES_DELETE_GONE] = "DELETE FROM lane WHERE id IN (SELECT id " SQL_LANES_GONE ")",
     [STATEMENT_JOB_BY_KEY] = "SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",
     [STATEMENT_JOB_BY_MADE_ID] = "SELECT seq, lane, id FROM job WHERE seq = ?2 UNION ALL"
                                  " SELECT seq, lane, id FROM job WHERE key = ?1 AND key <> 0",

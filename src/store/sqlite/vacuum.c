@@ -19,11 +19,11 @@ enum {
 /* The log is written back, so that the file ends where its last page does; not while somebody reads what was before. */
 static enum status file_cut(struct sqlite_store *store, struct error *err)
 {
-    assert(store->vacuum_uncut);
+    assert(store->vacuum.uncut);
     int frames = 0, written = 0;
     int result = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &written);
-    store->vacuum_uncut = result != SQLITE_OK || frames != written;
-    store->wal_pages = result == SQLITE_OK && frames == written ? 0 : store->wal_pages;
+    store->vacuum.uncut = result != SQLITE_OK || frames != written;
+    store->log.pages = result == SQLITE_OK && frames == written ? 0 : store->log.pages;
     if (result == SQLITE_OK || (result & 0xff) == SQLITE_FULL || (result & 0xff) == SQLITE_BUSY)
         return STATUS_OK;
     return sqlite_failure(store->db, result, "checkpoint", err);
@@ -31,12 +31,12 @@ static enum status file_cut(struct sqlite_store *store, struct error *err)
 
 static enum status pages_free(struct sqlite_store *store, int64_t pages, struct error *err)
 {
-    assert(store->can_shrink);
+    assert(store->vacuum.can_shrink);
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", SLICE_PAGES);
     int64_t until_ns = clock_ticks_ns() + SLICES_MS * (int64_t)1000000;
     enum status status = STATUS_OK;
-    store->vacuum_uncut = true;
+    store->vacuum.uncut = true;
     while (status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && clock_ticks_ns() < until_ns) {
         status = sqlite_log_reserve(store, err);
         if (status == STATUS_OK)
@@ -48,16 +48,16 @@ static enum status pages_free(struct sqlite_store *store, int64_t pages, struct 
 
 enum status sqlite_vacuum(struct sqlite_store *store, struct error *err)
 {
-    int64_t events = store->progress.event_last - store->vacuum_event, pages = 0;
+    int64_t events = store->progress.event_last - store->vacuum.event, pages = 0;
     assert(events >= 0 && sqlite3_get_autocommit(store->db));
-    store->vacuum_event = store->progress.event_last;
+    store->vacuum.event = store->progress.event_last;
     if (events > QUIET_EVENTS)
         return STATUS_OK;
     enum status status = sqlite_query_int64(store->db, "PRAGMA freelist_count", 0, &pages, err);
-    bool many = status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && store->can_shrink;
+    bool many = status == STATUS_OK && pages > FREE_PAGES_SAVED + SLICE_PAGES && store->vacuum.can_shrink;
     if (many)
         status = pages_free(store, pages, err);
-    if (status == STATUS_OK && store->vacuum_uncut && (!many || store->wal_pages >= store->checkpoint_pages))
+    if (status == STATUS_OK && store->vacuum.uncut && (!many || store->log.pages >= store->log.checkpoint_pages))
         status = file_cut(store, err);
     return status;
 }

@@ -137,17 +137,17 @@ enum status sqlite_watch_names(struct sqlite_store *store, struct error *err)
 
 enum status sqlite_watch(struct sqlite_store *store, struct error *err)
 {
-    assert(store->wal_pages >= 0);
+    assert(store->log.pages >= 0);
     enum status status = sqlite_watch_names(store, err);
     if (status != STATUS_OK)
         return status;
     const struct sqlite_watched *log = &store->watched[WATCHED_LOG];
     struct statx facts;
-    if (store->wal_pages == 0 || !log->name)
+    if (store->log.pages == 0 || !log->name)
         return STATUS_OK;
     if (!beside_stat(store, log->name, &facts) || !is_same(log, &facts))
         return rescue(store, log->name, err);
-    if (facts.stx_size >= LOG_HEADER_BYTES + (uint64_t)store->wal_pages * LOG_FRAME_BYTES)
+    if (facts.stx_size >= LOG_HEADER_BYTES + (uint64_t)store->log.pages * LOG_FRAME_BYTES)
         return STATUS_OK;
     return error_set(err, STATUS_IO,
                      "%s%s was cut while in use: jobs acknowledged lately may be lost. Keep the files for whoever mends them, and "
