@@ -193,6 +193,7 @@ static void check_claimed(struct world *world, const struct op_claim *claim, con
         shadow->lease_until_mono = out->lease_until_mono;
         shadow->claim_mono = out->mono;
         shadow->decided_mono = out->decided_mono;
+        shadow->decided_limit = out->limit;
         shadow->claim_epoch = claim->owner.len == 0 ? world->epoch : -1;
         shadow->expected.set = false;
         world->lanes[out->lane].taken++;

@@ -114,7 +114,8 @@ void check_breakers(struct world *world)
         const struct destination_config *config = world_dest(world, dest);
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[dest]));
         struct dest_view *view = &world->dests[dest];
-        bool closed = status.known && status.breaker && strcmp(status.breaker, "closed") == 0;
+        /* On a way back nothing is counted, and the mode begins the count anew. */
+        bool closed = status.known && status.breaker && strcmp(status.breaker, "closed") == 0 && strcmp(status.mode, "normal") == 0;
         bool opened = status.known && status.breaker && strcmp(status.breaker, "open") == 0;
         bool known = view->closed_mono > world->changed_mono && view->closed_mono > world->clock_jumped_mono;
         if (opened && view->closed && known && config && config->transport != TRANSPORT_PULL)

@@ -80,12 +80,12 @@ static void check_leases(struct world *world, const struct batch *batch, int64_t
 }
 
 /* When an operation of the batch that leaves now was decided. Workers' claims are batches of their own, and wait for nothing. */
-static int64_t decided_mono(const struct world *world, const struct op_claim *claim, size_t place)
+static struct decided decided_of(const struct world *world, const struct op_claim *claim, size_t place, int dest)
 {
     for (size_t i = 0; i < world->filled_count && claim->owner.len == 0; i++)
         if (place < world->filled[i].count)
-            return world->filled[i].mono;
-    return world->mono;
+            return (struct decided){ world->filled[i].mono, world->filled[i].limits[dest] };
+    return (struct decided){ world->mono, engine_destination(world->engine, slice_from(dest_names[dest])).limit.now };
 }
 
 void check_claims_submitted(struct world *world, const struct batch *batch)
@@ -98,7 +98,8 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
         const struct lane_view *lane = &world->lanes[op->claim.lane];
         struct destination_status status = engine_destination(world->engine, slice_from(dest_names[lane->dest]));
         struct lane_hold hold = engine_lane_hold(world->engine, op->claim.lane);
-        int64_t decided = decided_mono(world, &op->claim, i), ago = world->mono - decided;
+        struct decided decided = decided_of(world, &op->claim, i, lane->dest);
+        int64_t ago = world->mono - decided.mono;
         if (hold.held && !hold.blocked && stands_for(world, hold.since) > ago)
             violated(world, INVARIANT_ATTEMPTS, "t%d at %s is paused, and jobs of it are claimed", lane->tenant, dest_names[lane->dest]);
         if (hold.blocked && op->claim.max > 1 && stands_for(world, hold.since) > ago)
@@ -106,7 +107,7 @@ void check_claims_submitted(struct world *world, const struct batch *batch)
                      dest_names[lane->dest], op->claim.max);
         if (is_paused(&status) && stands_for(world, status.held_since) > ago)
             violated(world, INVARIANT_ATTEMPTS, "%s is paused, and jobs of it are claimed", dest_names[lane->dest]);
-        turns_asked(world, &op->claim, decided);
+        turns_asked(world, &op->claim, &decided);
         leased += (int64_t)op->claim.max;
     }
     if (leased > 0)
@@ -435,13 +436,14 @@ static void note_limit(const struct world *world, struct dest_view *view, const 
     view->limit_mono = world->mono;
 }
 
-/* No more at once than the limit of concurrency says; what was claimed before it fell is excused. */
+/* No more at once than the limit of concurrency says, or said when it was decided. */
 static void check_limit_now(struct world *world, const struct flight *flight, const struct destination_status *status)
 {
     int dest = flight->shadow->dest;
     struct dest_view *view = &world->dests[dest];
     note_limit(world, view, status);
-    int64_t most = world->sabotage == SABOTAGE_NO_ADAPTING ? 1 : view->limit;
+    int64_t then = flight->shadow->decided_limit;
+    int64_t most = world->sabotage == SABOTAGE_NO_ADAPTING ? 1 : then > status->limit.now ? then : status->limit.now;
     if (view->under_way[0] > most)
         violated(world, INVARIANT_LIMITS, "%s has %" PRId64 " under way, and its limit is %" PRId64, dest_names[dest],
                  view->under_way[0], most);

@@ -237,8 +237,9 @@ static bool is_look(const struct world *world, const struct op_claim *claim, int
            (!returned || status.mode_since >= world_now(world) - (world->mono - decided));
 }
 
-void turns_asked(struct world *world, const struct op_claim *claim, int64_t decided)
+void turns_asked(struct world *world, const struct op_claim *claim, const struct decided *by)
 {
+    int64_t decided = by->mono;
     struct lane_view *asking = &world->lanes[claim->lane];
     struct dest_view *dest = &world->dests[asking->dest];
     int64_t count = (int64_t)claim->max, turn = count;
@@ -257,7 +258,7 @@ void turns_asked(struct world *world, const struct op_claim *claim, int64_t deci
     struct claim_out *out = &world->claims[world->claims_end++ % CLAIMS_OUT_MAX];
     assert_true(world->claims_end - world->claims_first <= CLAIMS_OUT_MAX);
     *out = (struct claim_out){ .lane = claim->lane, .count = count, .turn = turn, .from = dest->dispatched, .mono = world->mono,
-                               .decided_mono = decided,
+                               .decided_mono = decided, .limit = by->limit,
                                .lease_until_mono = world->mono + (claim->lease_until - world_now(world)) };
     for (int lane = 1; lane <= LANES_MAX; lane++) {
         struct lane_view *view = &world->lanes[lane];

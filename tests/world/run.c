@@ -400,7 +400,10 @@ static void note_filled(struct world *world)
     if (count == 0 || (known > 0 && world->filled[known - 1].count >= count))
         return;
     assert_true(known < FILLED_MAX);
-    world->filled[world->filled_count++] = (struct filled){ count, world->mono };
+    struct filled *filled = &world->filled[world->filled_count++];
+    *filled = (struct filled){ .count = count, .mono = world->mono };
+    for (int dest = 0; dest < DESTS; dest++)
+        filled->limits[dest] = engine_destination(world->engine, slice_from(dest_names[dest])).limit.now;
 }
 
 static void wake_fire(struct world *world, struct timer *timer)

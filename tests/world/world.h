@@ -138,7 +138,7 @@ struct shadow {
     bool may_complete;
     int delivered_epoch, refused_epoch; /* of the engine that heard so; -1: none */
     /* the claim */
-    int64_t claim_mono, decided_mono;
+    int64_t claim_mono, decided_mono, decided_limit;
     int claim_epoch; /* of the engine that made it; -1: a worker did */
     bool unsent; /* and nothing came of it yet */
     /* the send */
@@ -252,6 +252,12 @@ struct claim_out {
     int64_t turn; /* as count; 0: it is a look and no turn */
     int64_t mono, lease_until_mono;
     int64_t decided_mono; /* earlier than it left */
+    int64_t limit;        /* of concurrency, then */
+};
+
+/* When a claim was decided, and by which limit of concurrency. */
+struct decided {
+    int64_t mono, limit;
 };
 
 /* What a world can have, and how often it came to pass. */
@@ -300,6 +306,7 @@ struct period {
 struct filled {
     size_t count;
     int64_t mono;
+    int64_t limits[DESTS]; /* of concurrency, by which it decided */
 };
 
 struct step {
@@ -477,7 +484,7 @@ void check_alerts_over(struct world *world); /* nothing is wrong any more */
 void alerts_release(struct world *world);
 
 /* checks_turns.c: 7. */
-void turns_asked(struct world *world, const struct op_claim *claim, int64_t decided_mono); /* leaves for the store */
+void turns_asked(struct world *world, const struct op_claim *claim, const struct decided *by); /* leaves for the store */
 struct claim_out turns_answered(struct world *world, const struct op_claim *claim, bool applied); /* is back */
 void turns_ready(struct world *world, int64_t lane, int64_t ready); /* in the store, now */
 void turns_look(struct world *world);                        /* after whatever changed what is ready */
