@@ -44,6 +44,20 @@ static void factors(void **state)
     }
 }
 
+/* What was long ago is forgotten although something was noted since. */
+static void old_answers_fade_with_new_ones(void **state)
+{
+    (void)state;
+    const instant later = start + INT64_C(100) * 86400 * 1000;
+    for (int succeeded = 0; succeeded < 2; succeeded++) {
+        struct adaptive old = seen(succeeded ? 0 : 1000, succeeded ? 1000 : 0, start), fresh = seen(0, 0, start);
+        adaptive_note(&old, succeeded, later);
+        adaptive_note(&fresh, succeeded, later);
+        double factor = adaptive_factor(&old, later), alone = adaptive_factor(&fresh, later);
+        check(fabs(factor - alone) < 1e-9, "%d: %.12f, not %.12f", succeeded, factor, alone);
+    }
+}
+
 /* More failures never shorten a wait, more successes never lengthen one, and neither leaves the bounds. */
 static void it_goes_one_way(void **state)
 {
@@ -82,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors),
+        cmocka_unit_test(old_answers_fade_with_new_ones),
         cmocka_unit_test(it_goes_one_way),
         cmocka_unit_test(waits_stay_within_the_policy),
     };

@@ -161,6 +161,21 @@ static void random_failures_cost_themselves(void **state)
             }
 }
 
+/* A sign that the load is not to blame for is ignored for longer and longer, and looked at again for all that. */
+static void nothing_is_ignored_for_ever(void **state)
+{
+    (void)state;
+    struct site site;
+    begin(&site, (struct receiver){ .fails_in_1000 = 200, .answer_ms = 50 }, 8, 1);
+    int64_t most = 0;
+    for (int i = 0; i < 120 && most < CONCURRENCY_IGNORE_MAX_MS; i++) {
+        run(&site, 60000);
+        int64_t ms = site.concurrency.ignored[SIGN_FAILURES].ms;
+        most = ms > most ? ms : most;
+    }
+    assert_int_equal(most, CONCURRENCY_IGNORE_MAX_MS);
+}
+
 /* A receiver that refuses what is too much gets what it bears, and few are refused, with stray failures or not. */
 static void few_are_refused(void **state)
 {
@@ -418,6 +433,7 @@ int main(void)
         cmocka_unit_test(it_starts_at_five_and_doubles),
         cmocka_unit_test(a_busy_moment_says_nothing),
         cmocka_unit_test(random_failures_cost_themselves),
+        cmocka_unit_test(nothing_is_ignored_for_ever),
         cmocka_unit_test(few_are_refused),
         cmocka_unit_test(slow_ones_are_not_overrun),
         cmocka_unit_test(slower_for_good_is_borne),

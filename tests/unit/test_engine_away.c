@@ -165,6 +165,21 @@ static bool has_claim(const struct batch *batch)
     return false;
 }
 
+/* A look is a send like others: its lease covers its whole timeout, however long that is. */
+static void a_look_has_its_whole_timeout(void **state)
+{
+    (void)state;
+    struct world world = { .destination = refuses };
+    world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, timeout: 5m, concurrency: 4 } }\n",
+                began);
+    add_jobs(&world, 8);
+    world_run_for(&world, 59 * SECOND_MS);
+    size_t refused = world.send_count;
+    world_run_for(&world, 5 * SECOND_MS);
+    assert_int_equal(world.send_count, refused + 1);
+    world_end(&world);
+}
+
 /* Accounts get locked: a look that was claimed before the absence and one that is due after it are one. */
 static void a_look_of_before_the_absence_is_the_only_one(void **state)
 {
@@ -195,6 +210,7 @@ int main(void)
         cmocka_unit_test(what_was_under_way_is_settled_when_it_is_back),
         cmocka_unit_test(a_claim_in_doubt_is_sent_once),
         cmocka_unit_test(a_rate_holds_over_an_absence),
+        cmocka_unit_test(a_look_has_its_whole_timeout),
         cmocka_unit_test(a_look_of_before_the_absence_is_the_only_one),
         cmocka_unit_test(a_stop_does_not_wait_for_a_store_that_is_away),
     };

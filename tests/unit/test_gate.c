@@ -584,6 +584,7 @@ static void refused_answers_hold_it(void **state)
     gate_init(&again, &plain, now, now);
     gate_restore(&again, &saved, now);
     assert_int_equal(gate_ask(&again, now).hold, HOLD_BLOCKED);
+    assert_int_equal(again.outage.since, START); /* it is the same one: nobody has another free failure */
     gate.paused = true;
     assert_int_equal(gate_ask(&gate, now).hold, HOLD_PAUSED);
     gate.paused = false;
