@@ -1,6 +1,7 @@
 /*
  * What the engine has claimed: how long, how much at once, what questions tell, and what a process that died leaves.
  */
+#include "support/configs.h"
 #include "support/engine_fixture.h"
 
 #include <setjmp.h>
@@ -32,6 +33,35 @@ static void a_lease_covers_the_timeout(void **state)
     struct job job = world_job(&world, "t", "one");
     assert_int_equal(job.state, STATE_RUNNING);
     assert_true(job.lease_until >= world.now + 10 * 60 * 1000);
+    world_end(&world);
+}
+
+/*
+ * What a dead process has claimed is read in pages. Those of a destination that is configured no more stay as they are, more of
+ * them than a page has, all with the same end of their lease: the page after them comes all the same.
+ */
+static void orphans_are_read_page_by_page(void **state)
+{
+    enum { GONE = 600 };
+    struct world world = { .destination = delivers };
+    (void)state;
+    world_begin(&world, "destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park }, "
+                        "gone: { preset: http, url: 'https://b.example/' } }\n", began);
+    for (int i = 0; i < GONE; i++)
+        world_add(&world, "gone", "t", NULL, "x");
+    world_add(&world, "d", "t", "one", "x");
+    struct store_op claims[] = {
+        { .kind = OP_CLAIM, .claim = { .lane = 1, .max = GONE, .lease_until = began + (int64_t)24 * 3600 * 1000 } },
+        { .kind = OP_CLAIM, .claim = { .lane = 2, .max = 1, .lease_until = began + (int64_t)25 * 3600 * 1000 } },
+    };
+    world_apply(&world, &claims[0]);
+    world_apply(&world, &claims[1]);
+    config_unref(world.config);
+    world.config = config_from(SLICE("destinations: { d: { preset: http, url: 'https://a.example/', in_doubt: park } }\n"), "test.yaml");
+    world_crash(&world);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "gone").running, GONE);
+    assert_int_equal(world_job(&world, "t", "one").state, STATE_DEAD);
     world_end(&world);
 }
 
@@ -125,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_covers_the_timeout),
+        cmocka_unit_test(orphans_are_read_page_by_page),
         cmocka_unit_test(large_payloads_are_claimed_in_parts),
         cmocka_unit_test(unclear_answers_open_the_breaker),
         cmocka_unit_test(recovery_goes_through_all),
