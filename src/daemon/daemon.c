@@ -44,6 +44,7 @@ struct daemon {
     struct store_reader *reader;
     struct mailbox *mailbox; /* the engine's */
     struct writer *writer;
+    struct reads *reads; /* for the engine */
     struct engine *engine;
     struct transport *transports[TRANSPORT_COUNT]; /* by kind; NULL: not in this version, or none is needed */
     struct prober *prober;
@@ -70,6 +71,17 @@ static void port_submit(void *context, struct batch *batch)
 {
     struct daemon *daemon = context;
     writer_submit(daemon->writer, batch);
+}
+
+/* A few rows of a store on this machine are there sooner than another thread would be; everything else may take long. */
+static void port_read(void *context, struct store_read *read)
+{
+    struct daemon *daemon = context;
+    bool local = !daemon->store->ops->outcome; /* it is never away */
+    if (read->cheap && local)
+        store_read_run(read, daemon->reader);
+    else
+        reads_submit(daemon->reads, read);
 }
 
 static struct transport *transport_of(const struct daemon *daemon, const struct send *send)
@@ -400,7 +412,8 @@ static enum status open_store(struct daemon *daemon, struct error *err)
         .on_failure = on_failure,
         .context = daemon,
     };
-    return writer_new(&writer, &daemon->writer, err);
+    status = reads_new(daemon->store, &daemon->reads, err);
+    return status == STATUS_OK ? writer_new(&writer, &daemon->writer, err) : status;
 }
 
 static bool sends_by(const struct config *config, enum transport_kind transport)
@@ -449,7 +462,7 @@ static enum status open_engine(struct daemon *daemon, struct error *err)
         return status;
     struct engine_settings settings = {
         .ports = { .context = daemon, .now = daemon_now, .submit = port_submit, .send = port_send, .probe = port_probe,
-                   .disk_free = port_disk_free, .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
+                   .read = port_read, .disk_free = port_disk_free, .wake_at = port_wake_at, .ticks_ns = port_ticks_ns },
         .mailbox = daemon->mailbox,
         .config = daemon->config,
         .seed = daemon->store->seed,
@@ -519,8 +532,9 @@ static void close_all(struct daemon *daemon)
     stop_work(daemon);
     api_free(daemon->api);
     writer_free(daemon->writer);
+    reads_free(daemon->reads);
     if (daemon->mailbox)
-        mailbox_drain(daemon->mailbox); /* its last notices */
+        mailbox_drain(daemon->mailbox); /* their last notices and answers */
     if (daemon->engine && engine_under_way(daemon->engine) == 0)
         engine_free(daemon->engine);
     for (size_t i = 0; i < TRANSPORT_COUNT; i++)

@@ -10,6 +10,7 @@
 #include "engine/outage/fallback.h"
 #include "engine/outage/modes.h"
 #include "engine/queues/blocks.h"
+#include "engine/restore.h"
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
 
@@ -24,7 +25,30 @@ struct dest *dest_find(const struct engine *engine, struct slice name)
     return map_get(&engine->dests_by_name, name);
 }
 
-enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest)
+static void dest_init(struct engine *engine, struct dest *dest)
+{
+    dest->rules.first = gate_rules_of(engine, NULL);
+    gate_init(&dest->gate, &dest->rules.first, engine_now(engine), INSTANT_NONE);
+    dest->rules.second = fallback_rules_of(NULL);
+    gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
+    dest->pause.since = INSTANT_NONE;
+    dest->holds.asked_until = INSTANT_NONE;
+    dest->block.alone_until = INSTANT_NONE;
+    dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
+    incident_init(&dest->incident);
+    dest_alerts_init(&dest->alerts);
+    dest->rate.saved = INSTANT_NONE;
+    rate_init(&dest->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
+    adaptive_init(&dest->adaptive);
+    rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
+    dest->redrive.next_due = INSTANT_NONE;
+    turns_init(&dest->queue.turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
+    shares_init(&dest->queue.shares);
+    dest->queue.end = &dest->queue.first;
+    dest->workers.last = &dest->workers.first;
+}
+
+enum status dest_add(struct engine *engine, struct slice name, struct dest **ret_dest)
 {
     struct dest *dest = dest_find(engine, name);
     if (!dest) {
@@ -37,29 +61,17 @@ enum status dest_get(struct engine *engine, struct slice name, struct dest **ret
             free(dest);
             return STATUS_NO_MEMORY;
         }
-        dest->rules.first = gate_rules_of(engine, NULL);
-        gate_init(&dest->gate, &dest->rules.first, engine_now(engine), INSTANT_NONE);
-        dest->rules.second = fallback_rules_of(NULL);
-        gate_init(&dest->fallback, &dest->rules.second, engine_now(engine), INSTANT_NONE);
-        dest->pause.since = INSTANT_NONE;
-        dest->holds.asked_until = INSTANT_NONE;
-        dest->block.alone_until = INSTANT_NONE;
-        dest->ahead.answer_ms = SECOND_MS; /* it has to prove that it is quick */
-        incident_init(&dest->incident);
-        dest_alerts_init(&dest->alerts);
-        dest->rate.saved = INSTANT_NONE;
-        rate_init(&dest->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
-        adaptive_init(&dest->adaptive);
-        rate_init(&dest->redrive.rate, (struct rate){ 0 }, 0, INSTANT_NONE);
-        dest->redrive.next_due = INSTANT_NONE;
-        turns_init(&dest->queue.turns, &(struct turns_settings){ .round_robin = true, .batch = 1, .base_priority = 1 });
-        shares_init(&dest->queue.shares);
-        dest->workers.last = &dest->workers.first;
+        dest_init(engine, dest);
         dest->next = engine->dests;
         engine->dests = dest;
     }
     *ret_dest = dest;
     return STATUS_OK;
+}
+
+enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest)
+{
+    return engine->shared && !dest_find(engine, name) ? STATUS_NOT_FOUND : dest_add(engine, name, ret_dest);
 }
 
 /* What was allowed without a configuration says nothing about what it bears. First checks are spread over an interval. */
@@ -73,29 +85,29 @@ static void begin_anew(struct engine *engine, struct dest *dest)
     }
 }
 
-void dests_configure(struct engine *engine, const struct config *config)
+void dest_configure(struct engine *engine, struct dest *dest, const struct config *config)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        bool unknown = !dest->config;
-        dest->config = config_destination(config, slice_from(dest->name));
-        dest->rules.first = gate_rules_of(engine, dest->config);
-        gate_configure(&dest->gate, &dest->rules.first, engine_now(engine));
-        dest->rules.second = fallback_rules_of(dest->config);
-        gate_configure(&dest->fallback, &dest->rules.second, engine_now(engine));
-        if (unknown)
-            begin_anew(engine, dest);
-        if (!dest->config)
-            continue;
-        struct rate total = dest->config->rate_total, redrives = dest->config->dead.redrive_rate;
-        int64_t burst = dest->config->rate_burst, at_once = dest->config->concurrency;
-        rate_configure(&dest->rate.limiter, total, burst > 0 ? burst : rate_burst(total, at_once));
-        rate_configure(&dest->redrive.rate, redrives, rate_burst(redrives, at_once));
-        const struct fairness_config *fairness = &dest->config->fairness;
-        turns_configure(&dest->queue.turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
-                                                                .batch = fairness->batch,
-                                                                .base_priority = fairness->base_priority });
-    }
-    lanes_configure(engine, config);
+    bool unknown = !dest->config;
+    bool is_loaded = dest->own.stage != OWN_UNREAD || !engine->started; /* at the start all are, before anything happens */
+    dest->config = is_loaded ? config_destination(config, slice_from(dest->name)) : NULL;
+    dest->rules.first = gate_rules_of(engine, dest->config);
+    gate_configure(&dest->gate, &dest->rules.first, engine_now(engine));
+    dest->rules.second = fallback_rules_of(dest->config);
+    gate_configure(&dest->fallback, &dest->rules.second, engine_now(engine));
+    if (unknown)
+        begin_anew(engine, dest);
+    if (!dest->config)
+        return;
+    struct rate total = dest->config->rate_total, redrives = dest->config->dead.redrive_rate;
+    int64_t burst = dest->config->rate_burst, at_once = dest->config->concurrency;
+    rate_configure(&dest->rate.limiter, total, burst > 0 ? burst : rate_burst(total, at_once));
+    rate_configure(&dest->redrive.rate, redrives, rate_burst(redrives, at_once));
+    const struct fairness_config *fairness = &dest->config->fairness;
+    turns_configure(&dest->queue.turns, &(struct turns_settings){ .round_robin = fairness->round_robin,
+                                                            .batch = fairness->batch,
+                                                            .base_priority = fairness->base_priority });
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        lane_configure(lane, config);
 }
 
 bool dest_dead_full(const struct dest *dest)
@@ -103,23 +115,24 @@ bool dest_dead_full(const struct dest *dest)
     return dest->config && dest->config->dead.max > 0 && dest->dead.count + dest->dead.dying >= dest->config->dead.max;
 }
 
-void dests_release(struct engine *engine)
+void dest_free(struct engine *engine, struct dest *dest)
 {
-    while (engine->dests) {
-        struct dest *next = engine->dests->next;
-        turns_release(&engine->dests->queue.turns);
-        free(engine->dests->pause.reason);
-        free(engine->dests->block.reason);
-        free(engine->dests->block.alone_reason);
-        free(engine->dests->mode_reason);
-        free(engine->dests->second.reason);
-        incident_release(&engine->dests->incident);
-        free(engine->dests->saved.text);
-        free(engine->dests->name);
-        free(engine->dests);
-        engine->dests = next;
-    }
-    map_release(&engine->dests_by_name);
+    struct dest **link = &engine->dests;
+    while (*link != dest)
+        link = &(*link)->next;
+    *link = dest->next;
+    map_remove(&engine->dests_by_name, slice_from(dest->name));
+    while (dest->queue.first)
+        lane_drop(engine, dest->queue.first);
+    turns_release(&dest->queue.turns);
+    free(dest->pause.reason);
+    free(dest->block.reason);
+    free(dest->block.alone_reason);
+    free(dest->mode_reason);
+    free(dest->second.reason);
+    incident_release(&dest->incident);
+    free(dest->name);
+    free(dest);
 }
 
 /* ---- over a restart ---- */
@@ -227,10 +240,17 @@ static bool save_first(struct engine *engine, struct dest *dest)
     return true;
 }
 
-/* When it fails the next one brings it. */
+/* When it fails the next one brings it; but there is none after a destination was lost. */
+static void look_saved(const struct op_result *result)
+{
+    struct dest *dest = result->context;
+    if (!result->applied && dest->own.stage == OWN_LOSING && !result->engine->stopping)
+        dest->saved.looked = true;
+}
+
 static void save_look(struct engine *engine, struct dest *dest)
 {
-    struct store_op *op = outgoing_add(engine, NULL, NULL);
+    struct store_op *op = outgoing_add(engine, look_saved, dest);
     if (!op)
         return;
     const struct dest_change look = { .change = "looked", .at = engine_now(engine) };
@@ -294,9 +314,9 @@ static char *copy_text(const json_t *root, const char *name)
     return text ? strdup(text) : NULL; /* without memory it is held all the same, and says less */
 }
 
-static void dest_restore(struct engine *engine, struct dest *dest, struct slice state)
+void dest_restore(struct engine *engine, struct dest *dest, const struct restored_state *state)
 {
-    json_t *root = json_loadb(state.data, state.len, 0, NULL);
+    json_t *root = json_loadb(state->text.data, state->text.len, 0, NULL);
     struct gate_saved saved = gate_save(&dest->gate);
     instant since = saved_instant(root, "since");
     gate_state_read(root, &saved);
@@ -312,75 +332,14 @@ static void dest_restore(struct engine *engine, struct dest *dest, struct slice 
     if (saved.contingency.mode == MODE_CONTINGENCY)
         dest->mode_reason = copy_text(root, "mode_reason");
     cycle_read(root, &dest->cycles.last);
-    lane_holds_read(engine, dest, root);
+    lane_holds_read(engine, dest, root, state);
     fallback_state_read(dest, root, engine_now(engine));
     json_decref(root);
 }
 
-/* What an earlier process, or an earlier configuration, left of it: dest->saved.text. Nothing when there is no store yet. */
-static enum status read_saved(const struct engine *engine, struct dest *dest, struct error *err)
+bool dest_is_saved(const struct dest *dest)
 {
-    struct arena memory = { 0 };
-    struct slice state;
-    if (dest->saved.is_read || !engine->reader)
-        return STATUS_OK;
-    enum status status =
-        engine->reader->ops->reader_saved(engine->reader, SPACE_DESTINATION, slice_from(dest->name), &memory, &state, err);
-    if (status == STATUS_OK) {
-        dest->saved.text = strndup(state.data, state.len);
-        if (!dest->saved.text)
-            status = error_set(err, STATUS_NO_MEMORY, "no memory for the state of %s", dest->name);
-    } else if (status == STATUS_NOT_FOUND) {
-        status = STATUS_OK;
-    }
-    dest->saved.is_read = status == STATUS_OK;
-    arena_release(&memory);
-    return status;
-}
-
-/* After dests_configure: what is kept is read by the rules. All are restored, whatever fails. */
-static enum status restore_saved(struct engine *engine, struct error *err)
-{
-    struct arena memory = { 0 };
-    enum status failed = STATUS_OK;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->saved.is_read || dest->saved.restored)
-            continue;
-        if (dest->saved.text)
-            dest_restore(engine, dest, slice_from(dest->saved.text));
-        free(dest->saved.text);
-        dest->saved.text = NULL;
-        dest->saved.restored = true;
-        enum status status = incident_restore(engine, dest, &memory, err);
-        if (status != STATUS_OK)
-            failed = status;
-    }
-    arena_release(&memory);
-    return failed;
-}
-
-enum status dests_add(struct engine *engine, const struct config *config, struct error *err)
-{
-    for (size_t i = 0; i < config_destination_total(config); i++) {
-        struct dest *dest;
-        if (dest_get(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
-            return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
-        enum status status = read_saved(engine, dest, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    dests_configure(engine, config);
-    if (restore_saved(engine, err) != STATUS_OK) /* too late to go back, and only a report says less */
-        log_event(LOG_ERROR, "incident_not_read", FIELD_CSTR("error", err->text));
-    return STATUS_OK;
-}
-
-enum status dests_load(struct engine *engine, struct error *err)
-{
-    enum status status = incidents_find(engine, err);
-    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next)
-        status = read_saved(engine, dest, err);
-    return status == STATUS_OK ? restore_saved(engine, err) : status;
+    return dest->saved.change_count == 0 && !dest->saved.looked;
 }
 
 /* ---- reasons ---- */

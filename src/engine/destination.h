@@ -13,6 +13,7 @@
 #include "engine/measures.h"
 #include "engine/outage/auto_redrive.h"
 #include "engine/outage/probes.h"
+#include "engine/handover.h"
 #include "engine/queues/blocks.h"
 #include "engine/queues/lane.h"
 #include "engine/saved/waits.h"
@@ -43,9 +44,6 @@ struct dest_change {
 
 /* What the store has of it, and is to have. */
 struct dest_saved {
-    bool is_read;  /* what the store has of it has been read, */
-    bool restored; /* and is how it stands */
-    char *text;    /* that, until it is restored; NULL: nothing */
     struct dest_change changes[DEST_CHANGES_MAX]; /* that are not on their way to the store yet */
     size_t change_count;
     struct slice operator_name; /* whose order is being carried out; empty: nobody's */
@@ -58,7 +56,9 @@ struct dest_queue {
     struct turns turns;
     struct shares shares; /* of its slots */
     struct return_order order;
-    size_t lanes;    /* known, with work or without */
+    struct lane_state *first, **end; /* of those that are known, */
+    size_t lanes;             /* with work or without */
+    int64_t newest;           /* the last that was ever heard of */
     int64_t ready;   /* of all its lanes */
     int64_t tenants; /* that ever had a job there, but for the daemon's own */
 };
@@ -87,6 +87,7 @@ struct dest {
     double leased_bytes; /* how large payloads of leased jobs are of late; 0: nobody knows */
     struct measures measures;
     struct dest *next;
+    struct handover own;
     struct { struct gate_rules first, second; } rules; /* of the gates; borrows from the configuration */
     struct saved_rate rate; /* of the whole destination */
     struct health_check check;
@@ -101,21 +102,28 @@ struct dest {
     struct {
         struct lease_request *first, **last; /* that wait for jobs, */
         bool crowded;                        /* and not for work, but for memory for the answer */
+        size_t out;                          /* batches that claim jobs for them */
     } workers;
 };
 
 struct dest *dest_find(const struct engine *engine, struct slice name);
+/* Makes it known. Where others use the store too: STATUS_NOT_FOUND, it was not gained. STATUS_NO_MEMORY. */
 enum status dest_get(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
-void dests_configure(struct engine *engine, const struct config *config);
-/* Every configured destination is known from the start, with or without jobs. On failure the old configuration stands. */
-enum status dests_add(struct engine *engine, const struct config *config, struct error *err) MUST_CHECK;
-/* At the start: what an earlier process left of them. */
-enum status dests_load(struct engine *engine, struct error *err) MUST_CHECK;
-void dests_release(struct engine *engine);
+/* The same of any. */
+enum status dest_add(struct engine *engine, struct slice name, struct dest **ret_dest) MUST_CHECK;
+/* What is configured of it. Of one that is not loaded yet nothing is, so nothing happens to it. */
+void dest_configure(struct engine *engine, struct dest *dest, const struct config *config);
+/* With its lanes. Nothing of it is under way. */
+void dest_free(struct engine *engine, struct dest *dest);
 bool dest_dead_full(const struct dest *dest);
 
 /* ---- its state over a restart ---- */
 
+struct restored_state;
+/* As the store has it. */
+void dest_restore(struct engine *engine, struct dest *dest, const struct restored_state *state);
+/* Whether all of it is on its way to the store, or there. */
+bool dest_is_saved(const struct dest *dest);
 /* Why it is held: as much of it as is kept. False: it is as before. The second keeps the one before where none is given. */
 bool hold_reason_set(char **held, struct slice reason);
 bool hold_reason_change(char **held, struct slice reason);

@@ -40,7 +40,11 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
     engine->recovery.orphans_after = INSTANT_NONE;
     map_init(&engine->dests_by_name, settings->seed);
     map_init(&engine->leased, settings->seed);
-    enum status status = dests_add(engine, engine->config, err);
+    map_init(&engine->lanes.by_id, settings->seed);
+    map_init(&engine->lanes.missed, settings->seed);
+    engine->shared = settings->shared_store;
+    engine->office.stage = settings->shared_store ? OWN_UNREAD : OWN_WHOLE;
+    enum status status = handover_configure(engine, engine->config, err);
     engine->pending_max = settings->config->pending_max;
     if (status == STATUS_OK && !settings->no_alerts && alerts_new(engine) != STATUS_OK)
         status = error_set(err, STATUS_NO_MEMORY, "no memory for the alerts");
@@ -65,46 +69,17 @@ void engine_free(struct engine *engine)
     letters_free(engine);
     decided_free(engine);
     leased_release(engine);
+    handover_release(engine);
     lanes_release(engine);
-    dests_release(engine);
     errors_free(engine->errors.counted);
     config_unref(engine->config);
     free(engine);
 }
 
-static enum status load_lane(void *context, const struct lane *stored)
-{
-    struct engine *engine = context;
-    struct lane_state *lane;
-    if (lane_get(engine, stored->id, stored->destination, stored->tenant, &lane) != STATUS_OK)
-        return STATUS_NO_MEMORY;
-    lane_dead_add(lane, stored->counts.dead);
-    lane_ready_add(engine, lane, stored->counts.ready);
-    return STATUS_OK;
-}
-
-static enum status load_lanes(struct engine *engine, struct error *err)
-{
-    enum status status = store_each_lane(engine->reader, load_lane, engine, err);
-    if (status == STATUS_OK)
-        dests_configure(engine, engine->config);
-    return status;
-}
-
 enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err)
 {
     engine->reader = reader;
-    enum status status = load_lanes(engine, err);
-    if (status == STATUS_OK)
-        status = dests_load(engine, err);
-    if (status == STATUS_OK)
-        status = errors_load(engine, err);
-    if (status == STATUS_OK)
-        status = rates_restore(engine, err);
-    if (status == STATUS_OK)
-        status = leases_restore(engine, err);
-    if (status == STATUS_OK)
-        status = alerts_load(engine, err);
+    enum status status = handover_start(engine, err);
     if (status != STATUS_OK)
         return status;
     engine->started = true;
@@ -138,6 +113,9 @@ static instant next_time(const struct engine *engine, instant now)
     instant_hasten(&next, leases_next(engine), now);
     instant_hasten(&next, auto_redrive_next(engine, now), now);
     instant_hasten(&next, alerts_next(engine), now);
+    instant_hasten(&next, handover_next(engine), now);
+    if (engine->questions.again)
+        instant_hasten(&next, engine->questions.again_at, now);
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
         instant_hasten(&next, dest_next(dest, now), now);
     return next;
@@ -155,7 +133,7 @@ static void heed_clock(struct engine *engine, instant now)
     engine->recovery.promote_at = now;
     engine->recovery.orphans_at = now;
     engine->recovery.trim_at = now;
-    engine->incidents.trim_at = now;
+    engine->incidents.trim.at = now;
     engine->errors.at = now;
     alerts_look_again(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
@@ -168,6 +146,7 @@ void engine_run(struct engine *engine)
     assert(engine->started);
     instant now = engine_now(engine);
     heed_clock(engine, now);
+    questions_again(engine);
     recover_orphans(engine);
     settle_answered(engine);
     if (!engine->stopping)
@@ -176,12 +155,16 @@ void engine_run(struct engine *engine)
     incidents_save(engine);
     alerts_run(engine);
     errors_save(engine);
+    handover_run(engine);
     if (engine->stopping) {
-        rates_save_all(engine);
+        for (struct dest *dest = engine->dests; dest && rates_save(engine, dest); dest = dest->next)
+            ; /* what a batch has no room for goes with the next */
     } else {
         promote_due(engine);
-        trim_events(engine);
-        incidents_trim(engine);
+        if (engine->office.stage == OWN_WHOLE) {
+            trim_events(engine);
+            incidents_trim(engine);
+        }
         lanes_tick(engine);
         for (struct dest *dest = engine->dests; dest; dest = dest->next)
             tell_dead_full(dest);
@@ -200,8 +183,12 @@ void engine_run(struct engine *engine)
 static void lane_noticed(struct engine *engine, const struct lane_notice *change)
 {
     struct lane_state *lane;
-    if (change->destination.data &&
-        lane_get(engine, change->lane, change->destination, change->tenant, &lane) != STATUS_OK)
+    enum status status = STATUS_OK;
+    if (change->destination.data)
+        status = lane_get(engine, change->lane, change->destination, change->tenant, &lane);
+    if (status == STATUS_NOT_FOUND)
+        return; /* another's */
+    if (status == STATUS_NO_MEMORY)
         log_event(LOG_ERROR, "lane_lost", FIELD_INT("lane", change->lane), FIELD_CSTR("error", "no memory"));
     if (change->ready > 0 || change->dead != 0)
         lane_changed(engine, change->lane, change->ready, change->dead);
@@ -220,12 +207,13 @@ void engine_notice(struct engine *engine, struct notice *notice)
 
 enum status engine_reload(struct engine *engine, struct config *config, struct error *err)
 {
-    enum status status = dests_add(engine, config, err);
+    enum status status = handover_configure(engine, config, err);
     if (status != STATUS_OK)
         return status;
     struct config *old = engine->config;
     engine->config = config_ref(config);
     config_unref(old); /* sends under way hold their own reference */
+    handover_run(engine);
     alerts_look_again(engine);
     blocks_hasten(engine);
     engine_wake(engine);
@@ -236,14 +224,14 @@ void engine_stop(struct engine *engine)
 {
     engine->stopping = true;
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        ahead_send(engine, dest); /* gives them back */
-    leases_end(engine);
+        dest_lose(engine, dest);
+    questions_end(engine);
     engine_wake(engine);
 }
 
 size_t engine_under_way(const struct engine *engine)
 {
-    size_t count = engine->out.batches + outgoing_count(engine);
+    size_t count = engine->out.batches + outgoing_count(engine) + engine->questions.out;
     if (engine->stopping && engine->started && engine->errors.counted)
         count += errors_unwritten(engine->errors.counted);
     for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)

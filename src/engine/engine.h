@@ -19,6 +19,7 @@
 #include "core/outage/cycle.h"
 #include "core/outage/gate.h"
 #include "engine/saved/waits.h"
+#include "node/reads.h"
 #include "node/writer.h"
 #include "transport/http/probe.h"
 #include "transport/transport.h"
@@ -30,6 +31,11 @@ struct engine_ports {
     void (*submit)(void *context, struct batch *batch);
     /* Starts a send; send->done is called later, never from inside. */
     void (*send)(void *context, struct send *send);
+    /*
+     * Runs read->run with a reader of the store and calls read->done in the engine's thread, perhaps before this returns.
+     * NULL: it is run at once, by the reader that the engine was started with.
+     */
+    void (*read)(void *context, struct store_read *read);
     /* Asks a destination how it is; probe->done is called later, never from inside. NULL: health is not checked. */
     void (*probe)(void *context, struct probe *probe);
     /* Bytes that the store's disk has free; negative: not known. NULL: never known. */
@@ -46,6 +52,7 @@ struct engine_settings {
     struct config *config;   /* the engine takes a reference */
     uint64_t seed;
     bool no_alerts; /* none are raised, nobody is told: a simulation */
+    bool shared_store; /* other engines use it too: this one has the destinations that it gains, and none by itself */
 };
 
 struct engine;
@@ -55,8 +62,8 @@ enum status engine_new(const struct engine_settings *settings, struct engine **r
 void engine_free(struct engine *engine);
 
 /*
- * Reads the lanes and the destinations' kept states, and begins: first every attempt that an
- * earlier process left behind is recorded as in doubt, then work goes on.
+ * Gains every destination, and begins: first every attempt that an earlier process left behind is recorded as in doubt, then
+ * work goes on. The reader is used until the engine is freed, unless there is a port for reads.
  */
 enum status engine_start(struct engine *engine, struct store_reader *reader, struct error *err) MUST_CHECK;
 /* Does what is due now. */
@@ -66,7 +73,20 @@ void engine_notice(struct engine *engine, struct notice *notice);
 /* From now on the new configuration counts; sends under way end by the old one. */
 enum status engine_reload(struct engine *engine, struct config *config, struct error *err) MUST_CHECK;
 
-/* Claims nothing more. Leases wanted by pull workers are answered empty. */
+/*
+ * With shared_store, and running: a destination that this node has taken. What the store has of it is read, then it is sent
+ * to, and `gained` is done; or, with an error, it could not be read and is not gained. The caller owns `gained` until then.
+ * The empty name is the steward's office: what is of no destination.
+ */
+void engine_gain(struct engine *engine, struct slice destination, struct saved_wait *gained);
+/*
+ * From now on nothing more is claimed there. When its sends have ended, and all that must outlive them is in the store,
+ * `lost` is done, the engine knows nothing of it any more, and the node may give it away. STATUS_NOT_FOUND: it was never
+ * gained; STATUS_BUSY: it is being gained or lost.
+ */
+void engine_lose(struct engine *engine, struct slice destination, struct saved_wait *lost);
+
+/* Loses all. Leases wanted by pull workers are answered empty. */
 void engine_stop(struct engine *engine);
 /* How many sends, health checks and batches are under way: 0 means it may be freed. */
 size_t engine_under_way(const struct engine *engine);
@@ -115,6 +135,12 @@ struct destination_status {
 };
 struct destination_status engine_destination(const struct engine *engine, struct slice name);
 
+/*
+ * A lane that somebody is about to ask of, or to give orders about, as the store names it: it may be forgotten here. Without
+ * memory, or where the destination is not this engine's, it stays unknown.
+ */
+void engine_recall(struct engine *engine, int64_t lane, struct slice destination, struct slice tenant);
+
 /* A tenant at a destination, by its lane. */
 struct tenant_status {
     bool known;
@@ -143,7 +169,7 @@ struct queue_place {
  * `ahead`: the tenant's own jobs that go first; negative: all that are due. `due`: not earlier than that. From the same
  * gate, limits and turns that decide about it. Bounded work, however long the queue is.
  */
-struct queue_place engine_place(struct engine *engine, int64_t lane, int64_t ahead, instant due);
+struct queue_place engine_place(const struct engine *engine, int64_t lane, int64_t ahead, instant due);
 
 /* Writes a member "cycle". */
 void cycle_write(struct json_writer *json, const struct cycle_figures *figures);
@@ -155,14 +181,9 @@ enum { HOLD_REASON_BYTES_MAX = 1024 }; /* why something is held: longer ones are
 void engine_operator(struct engine *engine, struct slice destination, struct slice who);
 enum status engine_pause(struct engine *engine, struct slice destination, struct slice reason, struct error *err) MUST_CHECK;
 enum status engine_resume(struct engine *engine, struct slice destination, struct error *err) MUST_CHECK;
-/*
- * The same for one tenant's lane: the others go on. STATUS_NOT_FOUND also when the tenant never had a job there;
- * STATUS_LIMIT when too many are held already.
- */
-enum status engine_pause_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct slice reason,
-                                struct error *err) MUST_CHECK;
-enum status engine_resume_tenant(struct engine *engine, struct slice destination, struct slice tenant,
-                                 struct error *err) MUST_CHECK;
+/* The same for one tenant's lane, after engine_recall: the others go on. STATUS_LIMIT when too many are held already. */
+enum status engine_pause_tenant(struct engine *engine, int64_t lane, struct slice reason, struct error *err) MUST_CHECK;
+enum status engine_resume_tenant(struct engine *engine, int64_t lane, struct error *err) MUST_CHECK;
 
 /* Whether a lane, by the store's number, is held for itself. */
 struct lane_hold {

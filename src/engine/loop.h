@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/errors/learn.h"
 #include "engine/outgoing.h"
+#include "engine/questions.h"
 #include "engine/queues/lane.h"
 #include <stdatomic.h>
 
@@ -23,6 +24,9 @@ struct mailbox;
 
 /* Where the reading of all lanes for alerts stands. */
 struct lanes_walk {
+    struct question question; /* first: for a page of them */
+    struct lane *lanes;       /* the answer, */
+    size_t count;
     instant at;      /* the next page */
     int64_t after;   /* lane */
     int64_t pending; /* of the whole store, so far */
@@ -30,7 +34,8 @@ struct lanes_walk {
 
 struct engine_alerts {
     struct alert_book *book; /* NULL: none are raised */
-    instant at, trim_at;
+    instant at;
+    struct saved_trim trim;
     struct lanes_walk walk;
     int64_t expired_unreported; /* jobs that expired, of which no alert has told yet */
     struct error damage;    /* of the store, of which no alert has told yet; STATUS_OK: none */
@@ -45,6 +50,8 @@ struct engine {
     struct dest *dests;
     struct map dests_by_name;
     bool started, stopping;
+    bool shared; /* others use the store too: its destinations are those that it gained */
+    struct handover office; /* of the steward: what is of no destination */
     struct map leased; /* what pull workers hold: leased.c */
     atomic_int_least64_t lease_bytes; /* payloads of answers to them that are being made, limits.body_budget at most */
     struct decided *decided; /* measures of policies that are no destinations (measures.c) */
@@ -55,14 +62,16 @@ struct engine {
     struct lanes lanes;
     struct attempts attempts;
     struct { /* operations for the writer */
-        struct outgoing *filling;
+        struct outgoing *filling, *flying;
+        uint64_t number;    /* of the one that is filled */
         size_t batches;     /* with the writer: of claims and settlements few at once */
         double commit_ms;   /* how long they take of late */
         instant not_before; /* the last one failed: no claim or settlement earlier; INSTANT_NONE: it did not */
     } out;
+    struct questions questions;
     struct ahead ahead;
     struct recovery recovery;
-    struct { struct incident_note *notes; instant trim_at; } incidents; /* to be written */
+    struct incidents incidents;
     struct { struct letter *first, *last; size_t count; } letters;      /* likewise: they tell of single dead letters */
     struct engine_alerts alerts;
     struct learned errors;

@@ -180,7 +180,7 @@ void measures_answered(struct engine *engine, struct dest *dest, const struct jo
         measures->unsent++;
         return;
     }
-    struct tenant_measure *tenant = tenant_of(measures, lane_recall(engine, job->lane), now);
+    struct tenant_measure *tenant = tenant_of(measures, lane_of_job(engine, job), now);
     if (!answer->attempted) {
         tenant->dead++;
         measures->untried_dead[decision->verdict]++;
@@ -208,15 +208,12 @@ void measures_answered(struct engine *engine, struct dest *dest, const struct jo
     }
 }
 
-void measures_recovered(struct engine *engine, const struct op_settle *settle, instant now)
+void measures_recovered(struct lane_state *lane, const struct op_settle *settle, instant now)
 {
     static const struct { const char *code; enum verdict verdict; } ends[] = {
         { "MAX_RETRIES_EXCEEDED", VERDICT_EXHAUSTED }, { "EXPIRED", VERDICT_EXPIRED },     { "IN_DOUBT", VERDICT_PARK },
         { "PARTIAL", VERDICT_SPLIT },                  { "PERMANENT_ERROR", VERDICT_PERMANENT },
     };
-    struct lane_state *lane = lane_recall(engine, settle->ret_lane);
-    if (!lane)
-        return;
     struct measures *measures = &lane->dest->measures;
     bool dead = settle->event == EVENT_GIVE_UP || settle->event == EVENT_EXPIRE;
     measures->recovered++;

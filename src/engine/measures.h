@@ -123,6 +123,7 @@ enum status engine_measures(const struct engine *engine, struct arena *memory,
 /* ---- for the engine's own files ---- */
 
 struct dest;
+struct lane_state;
 struct settlement;
 
 /* Jobs were claimed: how long they had waited. */
@@ -131,7 +132,7 @@ void measures_claimed(struct dest *dest, const struct job *jobs, size_t count, i
 void measures_answered(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer,
                        const struct settlement *settlement, instant now);
 /* An attempt that nobody ended was recorded so. */
-void measures_recovered(struct engine *engine, const struct op_settle *settle, instant now);
+void measures_recovered(struct lane_state *lane, const struct op_settle *settle, instant now);
 /* The ticks at which a decision began, and its end. Where the engine has no ticks nothing is measured. */
 int64_t measures_ticks(const struct engine *engine);
 void measures_analysed(const struct engine *engine, struct dest *dest, int64_t began);

@@ -24,6 +24,8 @@ struct asker {
 
 struct outgoing {
     struct engine *engine;
+    uint64_t number;
+    struct outgoing *next; /* in engine->out.flying */
     instant began_at; /* when the first was added */
     bool urgent;      /* something waits for one of them */
     struct batch *batch;
@@ -74,6 +76,7 @@ static struct store_op *add(struct engine *engine, op_done *done, void *context,
             return NULL;
         }
         outgoing->engine = engine;
+        outgoing->number = engine->out.number;
         outgoing->began_at = engine_now(engine);
         engine->out.filling = outgoing;
     }
@@ -122,6 +125,19 @@ bool outgoing_has_room(const struct engine *engine, size_t count)
     return outgoing_count(engine) + count <= OUTGOING_OPS_MAX;
 }
 
+uint64_t outgoing_number(const struct engine *engine)
+{
+    return engine->out.number;
+}
+
+bool outgoing_passed(const struct engine *engine, uint64_t number)
+{
+    for (const struct outgoing *flying = engine->out.flying; flying; flying = flying->next)
+        if (flying->number <= number)
+            return false;
+    return number < engine->out.number || outgoing_count(engine) == 0;
+}
+
 struct arena *outgoing_memory(struct engine *engine)
 {
     assert(engine->out.filling);
@@ -154,6 +170,10 @@ static void on_batch_done(struct batch *batch)
     struct outgoing *outgoing = batch->context;
     struct engine *engine = outgoing->engine;
     struct batch_memory *memory = NULL; /* made by the first who holds it; it then owns the batch */
+    struct outgoing **link = &engine->out.flying;
+    while (*link != outgoing)
+        link = &(*link)->next;
+    *link = outgoing->next;
     assert(engine->out.batches > 0);
     engine->out.batches--;
     if (batch->status != STATUS_AWAY)
@@ -199,6 +219,9 @@ void outgoing_flush(struct engine *engine)
     if (!outgoing || outgoing->batch->count == 0 || engine->out.batches >= BATCHES_OUT_MAX || may_gather(engine, outgoing))
         return;
     engine->out.filling = NULL;
+    engine->out.number++;
+    outgoing->next = engine->out.flying;
+    engine->out.flying = outgoing;
     engine->out.batches++;
     outgoing->batch->context = outgoing;
     outgoing->batch->done = on_batch_done;

@@ -42,6 +42,9 @@ void outgoing_drop_last(struct engine *engine);
 /* How many are in the batch being filled, and whether so many more fit. */
 size_t outgoing_count(const struct engine *engine);
 bool outgoing_has_room(const struct engine *engine, size_t count);
+/* The batch being filled, as a number that grows; and whether all up to such a one are back. */
+uint64_t outgoing_number(const struct engine *engine);
+bool outgoing_passed(const struct engine *engine, uint64_t number);
 struct arena *outgoing_memory(struct engine *engine);
 /* Submits what was added, unless enough batches are out. */
 void outgoing_flush(struct engine *engine);

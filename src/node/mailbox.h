@@ -19,7 +19,9 @@ enum message_kind {
     MESSAGE_BATCH = 0x6d736701, /* struct batch, to the writer */
     MESSAGE_REPLY,              /* the same on its way back */
     MESSAGE_NOTICE,             /* struct notice, to the engine */
-    MESSAGE_STOP,               /* to the writer */
+    MESSAGE_READ,               /* struct store_read, to the thread that reads */
+    MESSAGE_READ_DONE,          /* the same on its way back */
+    MESSAGE_STOP,               /* to the writer, or to the thread that reads */
     MESSAGE_FAILURE,            /* of the store, to the daemon */
     MESSAGE_CALL,               /* struct call, to the engine's thread */
     MESSAGE_ANSWER,             /* the same on its way back */

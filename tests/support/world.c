@@ -63,6 +63,41 @@ static void port_probe(void *context, struct probe *probe)
     world->probes = pending;
 }
 
+static void port_read(void *context, struct store_read *read)
+{
+    struct world *world = context;
+    struct world_read *pending = calloc(1, sizeof *pending);
+    enum status fails = STATUS_OK;
+    assert_non_null(pending);
+    int64_t takes = world->reading(world, &fails);
+    *pending = (struct world_read){ .read = read, .at = world->now + takes, .next = world->reads };
+    world->reads = pending;
+    world->read_count++;
+    do {
+        read->more = false;
+        read->status = fails != STATUS_OK ? error_set(&read->error, fails, "the test's store cannot be read")
+                                          : read->run(read, world->reader, &read->error);
+        read->pieces++;
+    } while (read->more);
+}
+
+static struct world_read **earliest_read(struct world *world)
+{
+    struct world_read **first = &world->reads;
+    for (struct world_read **link = &world->reads; *link; link = &(*link)->next)
+        if ((*link)->at < (*first)->at)
+            first = link;
+    return first;
+}
+
+static void answer_read(struct world_read **link)
+{
+    struct world_read *pending = *link;
+    *link = pending->next;
+    pending->read->done(pending->read);
+    free(pending);
+}
+
 /* The probe that is answered first. */
 static struct world_probe **earliest_probe(struct world *world)
 {
@@ -108,7 +143,8 @@ static void start_engine(struct world *world)
     begin_session(world);
     struct engine_settings settings = {
         .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .wake_at = port_wake_at,
-                   .probe = world->health ? port_probe : NULL },
+                   .probe = world->health ? port_probe : NULL, .read = world->reading ? port_read : NULL },
+        .shared_store = world->shared,
         .config = world->config,
         .seed = 7,
     };
@@ -130,7 +166,11 @@ void world_begin(struct world *world, const char *yaml, instant now)
     void *context = world->context;
     int64_t (*destination)(struct world *, const struct send *, struct answer *) = world->destination;
     int64_t (*health)(struct world *, const struct probe *, struct health_answer *) = world->health;
+    int64_t (*reading)(struct world *, enum status *) = world->reading;
+    bool shared = world->shared;
     memset(world, 0, sizeof *world);
+    world->reading = reading;
+    world->shared = shared;
     world->context = context;
     world->node = node;
     world->destination = destination;
@@ -248,6 +288,10 @@ bool world_step(struct world *world)
         answer_probe(earliest_probe(world));
         return true;
     }
+    if (world->reads && (*earliest_read(world))->at <= world->now) {
+        answer_read(earliest_read(world));
+        return true;
+    }
     if (world->wake_at != INSTANT_NONE && world->wake_at <= world->now) {
         world->wake_at = INSTANT_NONE;
         engine_run(world->engine);
@@ -274,6 +318,8 @@ void world_run_until(struct world *world, instant until)
             next = (*earliest_send(world))->at;
         if (world->probes && (next == INSTANT_NONE || (*earliest_probe(world))->at < next))
             next = (*earliest_probe(world))->at;
+        if (world->reads && (next == INSTANT_NONE || (*earliest_read(world))->at < next))
+            next = (*earliest_read(world))->at;
         if (next == INSTANT_NONE || next > until)
             break;
         world->now = next > world->now ? next : world->now;
@@ -284,6 +330,35 @@ void world_run_until(struct world *world, instant until)
 void world_run_for(struct world *world, int64_t ms)
 {
     world_run_until(world, world->now + ms);
+}
+
+static void on_handed_over(struct saved_wait *wait)
+{
+    *(bool *)wait->context = true;
+}
+
+static enum status hand_over(struct world *world, const char *destination,
+                             void (*order)(struct engine *engine, struct slice destination, struct saved_wait *wait))
+{
+    bool done = false;
+    struct saved_wait wait = { .done = on_handed_over, .context = &done };
+    order(world->engine, slice_from(destination), &wait);
+    for (int i = 0; !done; i++) {
+        if (i > 10000)
+            fail_msg("%s is not handed over", destination);
+        world_run_for(world, 10);
+    }
+    return wait.error.status;
+}
+
+enum status world_gain(struct world *world, const char *destination)
+{
+    return hand_over(world, destination, engine_gain);
+}
+
+enum status world_lose(struct world *world, const char *destination)
+{
+    return hand_over(world, destination, engine_lose);
 }
 
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload)
@@ -332,6 +407,8 @@ static void abandon(struct world *world)
         answer_send(world, &world->sends);
     while (world->probes)
         answer_probe(&world->probes);
+    while (world->reads)
+        answer_read(&world->reads);
     for (int i = 0; engine_under_way(world->engine) > 0 && i < STEPS_MAX; i++) {
         world_settle(world);
         world->now += 1000;
@@ -370,6 +447,31 @@ void world_end(struct world *world)
     world->store->ops->close(world->store);
     config_unref(world->config);
     arena_release(&shown);
+}
+
+/* 0: there is none. */
+static int64_t recall_tenant(struct world *world, struct slice destination, struct slice tenant, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct lane lane;
+    enum status status = world->reader->ops->reader_lane(world->reader, destination, tenant, &memory, &lane, err);
+    if (status == STATUS_OK)
+        engine_recall(world->engine, lane.id, destination, tenant);
+    arena_release(&memory);
+    return status == STATUS_OK ? lane.id : 0;
+}
+
+enum status world_pause_tenant(struct world *world, struct slice destination, struct slice tenant, struct slice reason,
+                               struct error *err)
+{
+    int64_t lane = recall_tenant(world, destination, tenant, err);
+    return lane > 0 ? engine_pause_tenant(world->engine, lane, reason, err) : STATUS_NOT_FOUND;
+}
+
+enum status world_resume_tenant(struct world *world, struct slice destination, struct slice tenant, struct error *err)
+{
+    int64_t lane = recall_tenant(world, destination, tenant, err);
+    return lane > 0 ? engine_resume_tenant(world->engine, lane, err) : STATUS_NOT_FOUND;
 }
 
 struct job world_job(struct world *world, const char *tenant, const char *id)

@@ -20,6 +20,12 @@ struct world_probe {
     struct world_probe *next;
 };
 
+struct world_read {
+    struct store_read *read;
+    instant at;
+    struct world_read *next;
+};
+
 struct world {
     struct config *config;
     const char *node; /* its name, when it shares its store; each engine takes all configured destinations. NULL: it does not */
@@ -40,6 +46,14 @@ struct world {
     int64_t (*health)(struct world *world, const struct probe *probe, struct health_answer *answer);
     struct world_probe *probes; /* under way */
     size_t probe_count;
+    /*
+     * How long the answer to a read takes, which is of the moment it was asked; *fails is what it fails with. NULL: all are
+     * answered at once. Set it before world_begin.
+     */
+    int64_t (*reading)(struct world *world, enum status *fails);
+    struct world_read *reads; /* under way */
+    size_t read_count;
+    bool shared; /* the engine has those destinations that it gains: world_gain. Set it before world_begin */
     void *context;
     size_t send_count;
     /* Sees what the engine had written; NULL: nobody. Set it after world_begin. */
@@ -67,6 +81,10 @@ void world_restart(struct world *world);
 void world_leave(struct world *world, bool applied);
 void world_return(struct world *world);
 
+/* The engine gains or loses a destination; how that went, once it is through. Time passes meanwhile. */
+enum status world_gain(struct world *world, const char *destination);
+enum status world_lose(struct world *world, const char *destination);
+
 /* Enqueues; the id may be NULL. Fails the test unless the store takes it. */
 void world_add(struct world *world, const char *destination, const char *tenant, const char *id, const char *payload);
 
@@ -80,6 +98,12 @@ void world_settle(struct world *world);
 /* Lets time pass until nothing is to do before `until`, or for `ms`. */
 void world_run_until(struct world *world, instant until);
 void world_run_for(struct world *world, int64_t ms);
+
+/* Holds a tenant's lane, or lets it go: as the API does, after it has found the lane. */
+enum status world_pause_tenant(struct world *world, struct slice destination, struct slice tenant, struct slice reason,
+                               struct error *err) MUST_CHECK;
+enum status world_resume_tenant(struct world *world, struct slice destination, struct slice tenant,
+                                struct error *err) MUST_CHECK;
 
 /* The job; lives until the next call. */
 struct job world_job(struct world *world, const char *tenant, const char *id);

@@ -300,7 +300,7 @@ static void blocks_are_told(void **state)
         check(script.count == 1 && strcmp(script.messages[0], rows[i].raised) == 0, "row %zu: %zu, %s", i, script.count, script.messages[0]);
         script.fails_with = NULL;
         status_ok(engine_resume(world.engine, SLICE("d"), &error));
-        status_ok(engine_resume_tenant(world.engine, SLICE("d"), SLICE("A"), &error));
+        status_ok(world_resume_tenant(&world, SLICE("d"), SLICE("A"), &error));
         world_run_for(&world, MINUTE_MS);
         check(script.count == 2 && strcmp(script.messages[1], rows[i].cleared) == 0, "row %zu: %zu, %s", i, script.count, script.messages[1]);
         status_ok(engine_pause(world.engine, SLICE("d"), SLICE("by hand"), &error));

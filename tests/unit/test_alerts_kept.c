@@ -314,7 +314,7 @@ static void many_tenants(void **state)
     struct config *config = config_of(without);
     status_ok(engine_reload(world.engine, config, &error));
     config_unref(config);
-    status_ok(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t5"), &error));
+    status_ok(world_resume_tenant(&world, SLICE("d"), SLICE("t5"), &error));
     world_run_for(&world, 30 * MINUTE_MS);
     assert_int_equal(alert_cleared(&world), 2 * ALERTS_TENANTS_MAX + 1); /* permanent_error and dead stand */
     world_run_for(&world, 25 * HOUR_MS);

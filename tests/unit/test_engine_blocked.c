@@ -518,7 +518,7 @@ static void an_operator_holds_a_refused_tenant(void **state)
     assert_int_equal(status_of(&world).tenants_paused, 1);
     struct lane_hold hold = engine_lane_hold(world.engine, world_job(&world, "B", "b0").lane);
     assert_true(hold.held && hold.blocked && hold.look_at > world.now);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("B"), SLICE("unpaid"), &error), STATUS_OK);
     int before = door.refused;
     world_run_for(&world, 3 * HOUR_MS);
     world_crash(&world);
@@ -528,7 +528,7 @@ static void an_operator_holds_a_refused_tenant(void **state)
     assert_true(hold.held && !hold.blocked);
     assert_string_equal(hold.reason, "unpaid");
     door.tenants = NULL;
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 10);
     world_end(&world);
@@ -548,7 +548,7 @@ static void a_tenant_is_resumed_alone(void **state)
     assert_int_equal(status_of(&world).tenants_paused, 2);
     door.tenants = "C";
     int before = door.refused;
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
     world_run_for(&world, 10 * SECOND_MS);
     assert_int_equal(world_counts(&world, "d").completed, 5);
     assert_int_equal(door.refused, before);

@@ -344,8 +344,8 @@ static void a_tenants_credentials_hold_that_tenant(void **state)
     assert_non_null(strstr(hold.reason, "who are you"));
 
     world.context = NULL;
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("B"), &error), STATUS_OK);
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 21);
     assert_int_equal(reported(&world, "tenant_resumed", NULL), 1);
@@ -362,15 +362,15 @@ static void an_operator_holds_a_tenant(void **state)
     char tenant[16];
     (void)state;
     world_begin(&world, TO(""), began);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), SLICE(""), &error), STATUS_NOT_FOUND);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("nowhere"), SLICE("t"), SLICE(""), &error), STATUS_NOT_FOUND);
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t"), &error), STATUS_NOT_FOUND);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), SLICE(""), &error), STATUS_NOT_FOUND);
+    assert_int_equal(world_pause_tenant(&world, SLICE("nowhere"), SLICE("t"), SLICE(""), &error), STATUS_NOT_FOUND);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t"), &error), STATUS_NOT_FOUND);
     for (int i = 0; i < 257; i++) {
         snprintf(tenant, sizeof tenant, "t%d", i);
         world_add(&world, "d", tenant, "one", "x");
-        enum status status = engine_pause_tenant(world.engine, SLICE("d"), slice_from(tenant), SLICE("audit"), &error);
+        enum status status = world_pause_tenant(&world, SLICE("d"), slice_from(tenant), SLICE("audit"), &error);
         assert_int_equal(status, i < 256 ? STATUS_OK : STATUS_LIMIT);
-        assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), slice_from(tenant), SLICE("audit"), &error), status);
+        assert_int_equal(world_pause_tenant(&world, SLICE("d"), slice_from(tenant), SLICE("audit"), &error), status);
     }
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 1);
@@ -380,7 +380,7 @@ static void an_operator_holds_a_tenant(void **state)
     assert_int_equal(status_of(&world).tenants_paused, 256);
     for (int i = 0; i < 256; i++) {
         snprintf(tenant, sizeof tenant, "t%d", i);
-        assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), slice_from(tenant), &error), STATUS_OK);
+        assert_int_equal(world_resume_tenant(&world, SLICE("d"), slice_from(tenant), &error), STATUS_OK);
     }
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_counts(&world, "d").completed, 257);
@@ -449,14 +449,14 @@ static void dead_letters_wait_for_the_destination(void **state)
     world_run_for(&world, 60 * 1000);
     assert_int_equal(world_job(&world, "t", "a").state, STATE_DEAD);
     assert_int_equal(engine_pause(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), SLICE(""), &error), STATUS_OK);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), SLICE(""), &error), STATUS_OK);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(redriven(&world, "t", "a"), 0);
     world.destination = delivers;
     assert_int_equal(engine_resume(world.engine, SLICE("d"), &error), STATUS_OK);
     world_run_for(&world, INT64_C(3600) * 1000);
     assert_int_equal(redriven(&world, "t", "a"), 0); /* nor for a tenant that is */
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t"), &error), STATUS_OK);
     world_run_for(&world, 11 * 60 * 1000);
     assert_int_equal(world_job(&world, "t", "a").state, STATE_COMPLETED);
     world_end(&world);

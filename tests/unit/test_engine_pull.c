@@ -620,7 +620,7 @@ static void what_was_claimed_before_a_pause_is_given_back(void **state)
         assert_non_null(world.batches);
         assert_int_equal(world.batches->ops[0].kind, OP_CLAIM); /* on its way */
         enum status status = cases[i].tenant
-                                 ? engine_pause_tenant(world.engine, SLICE("d"), slice_from(cases[i].tenant), SLICE("no"), &error)
+                                 ? world_pause_tenant(&world, SLICE("d"), slice_from(cases[i].tenant), SLICE("no"), &error)
                                  : engine_pause(world.engine, SLICE("d"), SLICE("no"), &error);
         assert_int_equal(status, STATUS_OK);
         world_run_for(&world, 500);
@@ -634,7 +634,7 @@ static void what_was_claimed_before_a_pause_is_given_back(void **state)
             ack(&worker, &worker.jobs[n]);
         done_with_all(&worker);
 
-        status = cases[i].tenant ? engine_resume_tenant(world.engine, SLICE("d"), slice_from(cases[i].tenant), &error)
+        status = cases[i].tenant ? world_resume_tenant(&world, SLICE("d"), slice_from(cases[i].tenant), &error)
                                  : engine_resume(world.engine, SLICE("d"), &error);
         assert_int_equal(status, STATUS_OK);
         world_run_for(&world, 3 * 1000);

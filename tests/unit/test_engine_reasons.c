@@ -41,7 +41,7 @@ static void a_reason_is_kept_whole(void **state)
         world_begin(&world, yaml, began);
         world_add(&world, "d", "t", "1", "x");
         world_run_for(&world, 1000);
-        assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
+        assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), slice_from(given), &error), STATUS_OK);
         assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
         check(slice_equal(slice_from(status_of(&world).pause_reason), saved), "mode, %zu", cases[i].given);
         assert_int_equal(engine_pause(world.engine, SLICE("d"), slice_from(given), &error), STATUS_OK);
@@ -98,7 +98,7 @@ static void another_reason_takes_its_place(void **state)
     }
     for (size_t i = 0; i < COUNT_OF(said); i++) {
         struct slice reason = slice_from(said[i]);
-        assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
+        assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), reason, &error), STATUS_OK);
         assert_int_equal(engine_pause(world.engine, SLICE("d"), reason, &error), STATUS_OK);
         check(strcmp(status_of(&world).pause_reason, i < 2 ? "first" : "second") == 0, "pause %zu", i);
         check(strcmp(tenant_reason(&world), i < 2 ? "first" : "second") == 0, "tenant %zu", i);

@@ -62,8 +62,9 @@ static void add_busy(struct world *world)
 static size_t known(const struct world *world)
 {
     size_t count = 0;
-    for (size_t i = 0; i < world->engine->lanes.capacity; i++)
-        count += world->engine->lanes.by_id[i] && world->engine->lanes.by_id[i]->tenant[0] == 't';
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&world->engine->lanes.by_id, &cursor));)
+        count += ((const struct lane_state *)entry->value)->tenant[0] == 't';
     return count;
 }
 
@@ -95,22 +96,22 @@ static void tenants_come_and_go(void **state)
     for (int i = 0; i < TENANTS; i += WAVE) {
         add_tenants(&world, i, WAVE);
         world_run_for(&world, MINUTE_MS);
-        most = world.engine->lanes.count > most ? world.engine->lanes.count : most;
+        most = world.engine->lanes.by_id.count > most ? world.engine->lanes.by_id.count : most;
     }
     check(most <= 20 * WAVE, "%zu lanes at most", most); /* of the last quarter of an hour, and some that are not looked at yet */
     world_run_for(&world, 20 * MINUTE_MS);
-    assert_in_range(world.engine->lanes.count, 0, MEASURED_TENANTS_MAX);
-    assert_int_equal(dest_find(world.engine, SLICE("d"))->queue.lanes, world.engine->lanes.count);
+    assert_in_range(world.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
+    assert_int_equal(dest_find(world.engine, SLICE("d"))->queue.lanes, world.engine->lanes.by_id.count);
     assert_int_equal(sent, TENANTS);
 
     add_tenants(&world, 500, 1000); /* some of them again */
     world_run_for(&world, MINUTE_MS);
-    assert_in_range(world.engine->lanes.count, 1000, 1000 + MEASURED_TENANTS_MAX);
+    assert_in_range(world.engine->lanes.by_id.count, 1000, 1000 + MEASURED_TENANTS_MAX);
     assert_int_equal(sent, TENANTS + 1000);
     world_restart(&world); /* all are known for a while */
-    assert_int_equal(world.engine->lanes.count, TENANTS);
+    assert_int_equal(world.engine->lanes.by_id.count, TENANTS);
     world_run_for(&world, 30 * MINUTE_MS);
-    assert_in_range(world.engine->lanes.count, 0, MEASURED_TENANTS_MAX);
+    assert_in_range(world.engine->lanes.by_id.count, 0, MEASURED_TENANTS_MAX);
     world_end(&world);
 }
 
@@ -125,6 +126,8 @@ static void a_job_that_waits_is_not_forgotten(void **state)
     world_run_for(&world, HOUR_MS);
     assert_int_equal(known(&world), 0);
     assert_int_equal(world_counts(&world, "d").waiting, 10 + 40 * MEASURED_TENANTS_MAX);
+    assert_false(engine_place(world.engine, lane_id(&world, "t3"), 0, began + DAY_MS).known);
+    engine_recall(world.engine, lane_id(&world, "t3"), SLICE("d"), SLICE("t3"));
     struct queue_place place = engine_place(world.engine, lane_id(&world, "t3"), 0, began + DAY_MS);
     assert_true(place.known); /* whoever asks why it waits hears where it stands */
     assert_int_equal(place.at, began + DAY_MS);
@@ -151,8 +154,8 @@ static void what_is_known_is_kept(void **state)
     assert_int_equal(known(&world), 3);
     world_run_for(&world, 30 * MINUTE_MS);
     assert_int_equal(known(&world), 0);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t1"), SLICE("unpaid"), &error), STATUS_OK);
-    assert_int_equal(engine_pause_tenant(world.engine, SLICE("d"), SLICE("t9"), SLICE("unpaid"), &error), STATUS_NOT_FOUND);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t1"), SLICE("unpaid"), &error), STATUS_OK);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t9"), SLICE("unpaid"), &error), STATUS_NOT_FOUND);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(known(&world), 1);
     world_add(&world, "d", "t1", "one", "x");
@@ -161,7 +164,7 @@ static void what_is_known_is_kept(void **state)
     world_restart(&world);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(world_job(&world, "t1", "one").state, STATE_PENDING);
-    assert_int_equal(engine_resume_tenant(world.engine, SLICE("d"), SLICE("t1"), &error), STATUS_OK);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t1"), &error), STATUS_OK);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(world_job(&world, "t1", "one").state, STATE_COMPLETED);
     world_end(&world);
@@ -221,7 +224,7 @@ static void news_finds_its_lane(void **state)
     world_run_for(&world, MINUTE_MS);
     assert_int_equal(reported, 1);
     world_run_for(&world, HOUR_MS);
-    assert_int_equal(world.engine->lanes.count, MEASURED_TENANTS_MAX);
+    assert_int_equal(world.engine->lanes.by_id.count, MEASURED_TENANTS_MAX);
     assert_int_equal(engine_leave_contingency(world.engine, SLICE("down"), &error), STATUS_OK);
     world_run_for(&world, HOUR_MS);
     assert_int_equal(reported, 2);

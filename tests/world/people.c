@@ -124,12 +124,27 @@ void purge_dead(struct world *world, int dest)
     }
 }
 
+int64_t find_lane(struct world *world, struct slice destination, struct slice tenant, struct error *error)
+{
+    struct arena memory = { 0 };
+    struct lane lane;
+    enum status status = world->reader->ops->reader_lane(world->reader, destination, tenant, &memory, &lane, error);
+    if (status == STATUS_OK)
+        engine_recall(world->engine, lane.id, destination, tenant);
+    arena_release(&memory);
+    return status == STATUS_OK ? lane.id : 0;
+}
+
 static enum status operate_tenant(struct world *world, struct slice name, struct error *error)
 {
     char tenant[TENANT_BYTES];
     tenant_name(world->tells && once_in(world, 8) ? TENANT_NOTIFY : draw_tenant(world), tenant);
-    return once_in(world, 3) ? engine_pause_tenant(world->engine, name, slice_from(tenant), SLICE("they asked for it"), error)
-                             : engine_resume_tenant(world->engine, name, slice_from(tenant), error);
+    bool pause = once_in(world, 3);
+    int64_t lane = find_lane(world, name, slice_from(tenant), error);
+    if (lane == 0)
+        return STATUS_NOT_FOUND;
+    return pause ? engine_pause_tenant(world->engine, lane, SLICE("they asked for it"), error)
+                 : engine_resume_tenant(world->engine, lane, error);
 }
 
 static void operate_destination(struct world *world)

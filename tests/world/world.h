@@ -439,6 +439,8 @@ int64_t receive_check(struct world *world, const struct probe *probe, struct hea
 void workers_begin(struct world *world);
 
 /* people.c: who sends jobs, and who meddles. */
+/* A tenant's lane, which the engine then knows; 0: there is none, or it cannot be read now. */
+int64_t find_lane(struct world *world, struct slice destination, struct slice tenant, struct error *error);
 void arrival_fire(struct world *world, struct timer *timer);
 void disturbance_fire(struct world *world, struct timer *timer);
 void heal_fire(struct world *world, struct timer *timer);

@@ -166,6 +166,7 @@ static bool ask_why(struct call *call, struct engine *engine)
     struct one_job *why = call->context;
     if (!why->waits)
         return views_ask(call, engine);
+    engine_recall(engine, why->job.lane, why->job.destination, why->job.tenant);
     why->place.queue = engine_place(engine, why->job.lane, (int64_t)why->place.ahead, why->job.run_at);
     if (call->tenant_bound.data)
         place_confine(&why->place.queue, why->place.ahead);

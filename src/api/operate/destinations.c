@@ -259,7 +259,8 @@ enum hold_kind {
 struct hold_order {
     enum hold_kind kind;
     bool one_tenant;
-    struct slice tenant; /* of that */
+    struct slice tenant; /* of that, */
+    struct lane lane;    /* and its lane; id 0: it never had a job there */
     struct slice reason;
     enum status status;
     struct error error;
@@ -286,6 +287,19 @@ static void after_order(struct call *call)
         handle_destination_get(call);
 }
 
+static enum status order_tenant(struct engine *engine, struct slice destination, struct hold_order *order)
+{
+    int64_t lane = order->lane.id;
+    if (!engine_destination(engine, destination).known)
+        return error_set(&order->error, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
+    if (lane == 0)
+        return error_set(&order->error, STATUS_NOT_FOUND, "tenant \"%.*s\" never had a job at %.*s",
+                         SLICE_ARG(order->tenant), SLICE_ARG(destination));
+    engine_recall(engine, lane, destination, order->tenant);
+    return order->kind == ORDER_PAUSE ? engine_pause_tenant(engine, lane, order->reason, &order->error)
+                                      : engine_resume_tenant(engine, lane, &order->error);
+}
+
 static bool run_order(struct call *call, struct engine *engine)
 {
     struct hold_order *order = call->context;
@@ -293,13 +307,11 @@ static bool run_order(struct call *call, struct engine *engine)
     engine_operator(engine, name, call->who);
     switch (order->kind) {
     case ORDER_PAUSE:
-        order->status = order->one_tenant
-                            ? engine_pause_tenant(engine, name, order->tenant, order->reason, &order->error)
-                            : engine_pause(engine, name, order->reason, &order->error);
+        order->status = order->one_tenant ? order_tenant(engine, name, order)
+                                          : engine_pause(engine, name, order->reason, &order->error);
         break;
     case ORDER_RESUME:
-        order->status = order->one_tenant ? engine_resume_tenant(engine, name, order->tenant, &order->error)
-                                          : engine_resume(engine, name, &order->error);
+        order->status = order->one_tenant ? order_tenant(engine, name, order) : engine_resume(engine, name, &order->error);
         break;
     case ORDER_ENTER:
         order->status = engine_enter_contingency(engine, name, order->reason, &order->error);
@@ -316,6 +328,17 @@ static bool run_order(struct call *call, struct engine *engine)
     return false;
 }
 
+static enum status read_tenant(struct call *call, struct store_reader *reader, struct error *err)
+{
+    struct hold_order *order = call->context;
+    return reader->ops->reader_lane(reader, call->parameters[0], order->tenant, &call->memory, &order->lane, err);
+}
+
+static void give_order(struct call *call)
+{
+    ask(call, call->parameters[0], run_order, after_order);
+}
+
 static void order_hold(struct call *call, const struct hold_order *wanted)
 {
     struct hold_order *order = call_alloc(call, sizeof *order);
@@ -323,7 +346,10 @@ static void order_hold(struct call *call, const struct hold_order *wanted)
         return;
     *order = *wanted;
     call->context = order;
-    ask(call, call->parameters[0], run_order, after_order);
+    if (order->one_tenant)
+        call_read(call, read_tenant, give_order);
+    else
+        give_order(call);
 }
 
 /* A destination is shared by all tenants. */

@@ -526,22 +526,13 @@ static void take_id_at(struct alert_book *book, struct slice id)
         book->id_at = at;
 }
 
-static enum status load_last_cleared(struct engine *engine, struct error *err)
+void alerts_named_last(struct engine *engine, struct slice id)
 {
-    struct arena memory = { 0 };
-    struct saved *last = NULL;
-    size_t count = 0;
-    enum status status = engine->reader->ops->reader_saved_list(engine->reader, SPACE_ALERT_CLEARED, SLICE(""), 1, &memory,
-                                                               &last, &count, err);
-    if (status == STATUS_OK && count > 0)
-        take_id_at(engine->alerts.book, last->name);
-    arena_release(&memory);
-    return status;
+    take_id_at(engine->alerts.book, id);
 }
 
-static enum status load_alert(void *context, const struct saved *saved)
+enum status alert_restore(struct engine *engine, const struct saved *saved)
 {
-    struct engine *engine = context;
     struct alert_record record = { 0 };
     struct arena memory = { 0 };
     enum status status = alert_record_read(saved->name, saved->value, &memory, &record);
@@ -576,9 +567,9 @@ static enum status load_alert(void *context, const struct saved *saved)
     return status == STATUS_INVALID ? STATUS_OK : status; /* of a version to come */
 }
 
-static enum status load_age(void *context, const struct saved *saved)
+void alert_age_restore(struct engine *engine, const struct saved *saved)
 {
-    struct dest *dest = dest_find(context, saved->name);
+    struct dest *dest = dest_find(engine, saved->name);
     json_t *root = json_loadb(saved->value.data, saved->value.len, 0, NULL);
     struct backlog_age age = { .count = json_integer_value(json_object_get(root, "count")),
                                .created_mean = json_number_value(json_object_get(root, "created_mean")),
@@ -586,32 +577,33 @@ static enum status load_age(void *context, const struct saved *saved)
     if (dest && root && age.count >= 0)
         dest->alerts.age = age;
     json_decref(root);
-    return STATUS_OK;
 }
 
-static enum status load_acked(void *context, const struct saved *saved)
+void dead_acked_restore(struct engine *engine, const struct saved *saved)
 {
-    struct dest *dest = dest_find(context, saved->name);
+    struct dest *dest = dest_find(engine, saved->name);
     json_t *root = json_loadb(saved->value.data, saved->value.len, 0, NULL);
     const json_t *dead = json_object_get(root, "dead");
     if (dest)
         dest->alerts.acked = json_is_integer(dead) ? json_integer_value(dead) : DEAD_ACKED_ALL;
     json_decref(root);
-    return STATUS_OK;
 }
 
-enum status alerts_load(struct engine *engine, struct error *err)
+bool alerts_written(const struct engine *engine, const struct dest *dest)
 {
-    if (!engine->alerts.book)
-        return STATUS_OK;
-    enum status status = store_each_saved(engine->reader, SPACE_ALERT, load_alert, engine, err);
-    if (status == STATUS_OK)
-        status = load_last_cleared(engine, err);
-    if (status == STATUS_OK)
-        status = store_each_saved(engine->reader, SPACE_ALERT_AGE, load_age, engine, err);
-    if (status == STATUS_OK)
-        status = store_each_saved(engine->reader, SPACE_DEAD_ACKED, load_acked, engine, err);
-    return status;
+    for (const struct alert *alert = engine->alerts.book ? engine->alerts.book->first : NULL; alert; alert = alert->next)
+        if (alert->dest == dest && (alert->step != ALERT_SAME || alert->out != ALERT_SAME || alert->waits))
+            return false;
+    return true;
+}
+
+void alerts_forget(struct engine *engine, const struct dest *dest)
+{
+    for (struct alert *alert = engine->alerts.book ? engine->alerts.book->first : NULL, *next; alert; alert = next) {
+        next = alert->next;
+        if (alert->dest == dest)
+            drop(engine->alerts.book, alert);
+    }
 }
 
 static bool forget_cleared(struct engine *engine, struct slice name)
@@ -621,5 +613,5 @@ static bool forget_cleared(struct engine *engine, struct slice name)
 
 void alerts_trim(struct engine *engine)
 {
-    saved_trim(engine, SPACE_ALERT_CLEARED, &engine->alerts.trim_at, forget_cleared);
+    saved_trim(engine, &engine->alerts.trim, SPACE_ALERT_CLEARED, forget_cleared);
 }

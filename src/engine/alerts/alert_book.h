@@ -7,6 +7,8 @@
 #include "base/map.h"
 #include "engine/alerts/alerts.h"
 
+struct saved;
+
 struct alert {
     struct alert_record record; /* its texts are its own */
     char id[ALERT_ID_BYTES];
@@ -50,6 +52,15 @@ void alerts_unwatch(struct engine *engine, struct dest *dest);
 void dead_acked(struct dest *dest);
 /* Writes that down; false: no memory, or no room. */
 bool dead_acked_save(struct engine *engine, const struct dest *dest);
+/* What an earlier process or another node has left: an alert that stands, and of which id the last one was that is over. */
+enum status alert_restore(struct engine *engine, const struct saved *saved) MUST_CHECK;
+void alerts_named_last(struct engine *engine, struct slice id);
+void alert_age_restore(struct engine *engine, const struct saved *saved);
+void dead_acked_restore(struct engine *engine, const struct saved *saved);
+/* Whether the store has all of the destination's. */
+bool alerts_written(const struct engine *engine, const struct dest *dest);
+/* They are another's from now on. */
+void alerts_forget(struct engine *engine, const struct dest *dest);
 /* Puts what is new into the batch being filled. */
 void alerts_write(struct engine *engine);
 /* Deletes those that are over and were raised longer ago than the trail of events is kept. */

@@ -416,43 +416,53 @@ static void count_lane(struct engine *engine, const struct lane *lane)
                                                           .limit = (double)limit });
 }
 
-static void end_walk(struct engine *engine, instant now)
+static void end_walk(struct engine *engine, bool whole, instant now)
 {
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (is_watched(dest)) {
+        if (is_watched(dest) && whole) {
             read_counts(engine, dest, now);
             save_age(engine, dest, now);
         }
         dest->alerts.counting = (struct alert_counts){ 0 };
     }
-    read_store(engine);
-    engine->alerts.walk = (struct lanes_walk){ .at = instant_add(now, ALERTS_EVERY_MS) };
+    if (whole && engine->office.stage == OWN_WHOLE)
+        read_store(engine);
+    engine->alerts.walk.after = engine->alerts.walk.pending = 0;
+    engine->alerts.walk.at = instant_add(now, ALERTS_EVERY_MS);
 }
 
-/* One page of the lanes; what was counted counts when all have been read. */
-static void walk_lanes(struct engine *engine, instant now)
+static enum status read_lanes(struct store_read *read, struct store_reader *reader, struct error *err)
 {
-    struct arena memory = { 0 };
-    struct error error;
-    struct lane *lanes = NULL;
-    size_t count = 0;
-    enum status status = engine->reader->ops->reader_lanes(engine->reader, engine->alerts.walk.after, ALERTS_PAGE, &memory,
-                                                           &lanes, &count, &error);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        count_lane(engine, &lanes[i]);
-    engine->alerts.walk.at = instant_add(now, ALERTS_PAGE_MS);
-    if (status != STATUS_OK) {
-        log_event(LOG_ERROR, "alert_count_failed", FIELD_CSTR("error", error.text));
-        alerts_store_failed(engine, &error);
-        for (struct dest *dest = engine->dests; dest; dest = dest->next)
-            dest->alerts.counting = (struct alert_counts){ 0 };
-        engine->alerts.walk = (struct lanes_walk){ .at = instant_add(now, ALERTS_EVERY_MS) };
-    } else if (count < ALERTS_PAGE) {
-        end_walk(engine, now);
-    } else {
-        engine->alerts.walk.after = lanes[count - 1].id;
+    struct lanes_walk *walk = (struct lanes_walk *)read;
+    return reader->ops->reader_lanes(reader, walk->after, ALERTS_PAGE, &read->memory, &walk->lanes, &walk->count, err);
+}
+
+/* What was counted counts when all have been read. */
+static void lanes_read(struct question *question)
+{
+    struct lanes_walk *walk = (struct lanes_walk *)question;
+    struct engine *engine = question->engine;
+    instant now = engine_now(engine);
+    bool failed = question->read.status != STATUS_OK;
+    if (failed) {
+        log_event(LOG_ERROR, "alert_count_failed", FIELD_CSTR("error", question->read.error.text));
+        alerts_store_failed(engine, &question->read.error);
     }
-    arena_release(&memory);
+    for (size_t i = 0; !failed && i < walk->count; i++)
+        count_lane(engine, &walk->lanes[i]);
+    if (failed || walk->count < ALERTS_PAGE) {
+        end_walk(engine, !failed, now);
+        return;
+    }
+    walk->after = walk->lanes[walk->count - 1].id;
+    walk->at = instant_add(now, ALERTS_PAGE_MS);
+}
+
+/* One page of the lanes. */
+static void walk_lanes(struct engine *engine)
+{
+    if (!engine->alerts.walk.question.out)
+        question_ask(engine, &engine->alerts.walk.question, read_lanes, lanes_read);
 }
 
 /* ---- when ---- */
@@ -495,25 +505,30 @@ void alerts_run(struct engine *engine)
     for (struct dest *dest = engine->dests; dest; dest = dest->next)
         if (all || dest->alerts.due)
             read_dest(engine, dest, now);
-    if (all || engine->alerts.expired_unreported > 0)
+    bool steward = engine->office.stage == OWN_WHOLE;
+    if (steward && (all || engine->alerts.expired_unreported > 0))
         read_expired(engine);
-    read_damage(engine);
+    if (steward)
+        read_damage(engine);
     if (now >= engine->alerts.walk.at && !engine->stopping)
-        walk_lanes(engine, now);
+        walk_lanes(engine);
     alerts_write(engine);
     letters_write(engine);
-    if (!engine->stopping)
+    if (!engine->stopping && steward)
         alerts_trim(engine);
 }
 
 instant alerts_next(const struct engine *engine)
 {
-    return engine->alerts.book ? instant_earlier(engine->alerts.at, engine->alerts.walk.at) : INSTANT_NONE;
+    const struct engine_alerts *alerts = &engine->alerts;
+    if (!alerts->book)
+        return INSTANT_NONE;
+    return alerts->walk.question.out ? alerts->at : instant_earlier(alerts->at, alerts->walk.at);
 }
 
 void alerts_look_again(struct engine *engine)
 {
     engine->alerts.at = engine_now(engine);
-    engine->alerts.trim_at = engine->alerts.at;
+    engine->alerts.trim.at = engine->alerts.at;
     engine->alerts.walk.at = engine->alerts.at;
 }

@@ -81,7 +81,5 @@ void alerts_look_again(struct engine *engine);
 
 enum status alerts_new(struct engine *engine) MUST_CHECK;
 void alerts_free(struct engine *engine);
-/* What an earlier process raised. Before the first run, after all destinations are known. */
-enum status alerts_load(struct engine *engine, struct error *err) MUST_CHECK;
 
 #endif

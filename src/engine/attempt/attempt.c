@@ -115,7 +115,7 @@ static void heed(struct engine *engine, struct dest *dest, struct gate *gate, co
 {
     bool first = gate != &dest->fallback;
     if (answer->slow_all && answer->retry_after_ms > 0 && dest->config)
-        dest_asked(engine, dest, gate, job->tenant, answer->retry_after_ms);
+        dest_asked(engine, dest, gate, job, answer->retry_after_ms);
     if (settlement->blocks)
         (first ? dest_refused : fallback_refused)(engine, dest, job, answer, settlement->unsent);
     else if (settlement->over && first)
@@ -289,7 +289,9 @@ const char *why_unsendable(const struct engine *engine, const struct lane_state 
         return "the destination is for pull workers now";
     if (dest->gate.paused)
         return "the destination is paused";
-    return engine->stopping ? "the daemon is stopping" : NULL;
+    if (engine->stopping)
+        return "the daemon is stopping";
+    return dest->own.stage == OWN_LOSING ? "another node sends to the destination from now on" : NULL;
 }
 
 /*

@@ -109,7 +109,7 @@ static bool claim_in_turn(struct engine *engine, struct dest *dest, struct gate 
     struct turn *turn;
     while (*room > 0) {
         bool by_turn = gate && dest_by_class(dest) && shares_by_turn(&dest->queue.shares, attempt_side(dest, gate));
-        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
+        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, &turn_max);
         if (!turn)
             break;
         turn_max = by_turn ? 1 : turn_max;
@@ -166,7 +166,7 @@ static bool claim_some(struct engine *engine, struct dest *dest, struct gate *ga
 static bool claim_looks(struct engine *engine, struct dest *dest, struct gate *gate, int64_t room, instant now)
 {
     struct lane_state *lane;
-    for (; room > 0 && (lane = look_next(engine, dest, gate, now)); room--) {
+    for (; room > 0 && (lane = look_next(dest, gate, now)); room--) {
         struct store_op *op = NULL;
         struct claim *claim;
         if (outgoing_has_room(engine, 1 + RATE_NOTES_MAX))
@@ -220,7 +220,7 @@ void dispatch_claims(struct engine *engine)
     if (engine->stopping || engine->recovery.recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->config || dest_dead_full(dest))
+        if (!dest->config || dest->own.stage != OWN_WHOLE || dest_dead_full(dest))
             continue;
         if (dest->config->transport == TRANSPORT_PULL)
             leases_serve(engine, dest);

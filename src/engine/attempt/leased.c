@@ -102,7 +102,7 @@ static struct leased *leased_take(struct engine *engine, int64_t seq, int64_t to
     return NULL;
 }
 
-static enum status restore(struct engine *engine, const struct job *job)
+enum status lease_restore(struct engine *engine, const struct job *job)
 {
     struct dest *dest = dest_find(engine, job->destination);
     struct lane_state *lane = lane_find(engine, job->lane);
@@ -119,24 +119,6 @@ static enum status restore(struct engine *engine, const struct job *job)
     }
     shares_take(&dest->queue.shares, SIDE_FIRST, &lane->share, 1);
     return STATUS_OK;
-}
-
-enum status leases_restore(struct engine *engine, struct error *err)
-{
-    struct job_filter filter = { .state = STATE_RUNNING };
-    enum status status;
-    do {
-        struct arena memory = { 0 };
-        struct job *jobs;
-        size_t count = 0;
-        status = engine->reader->ops->reader_jobs(engine->reader, &filter, STORE_PAGE_MAX, false, &memory, &jobs, &count,
-                                                  &filter.before_seq, err);
-        for (size_t i = 0; i < count && status == STATUS_OK; i++)
-            if ((status = restore(engine, &jobs[i])) != STATUS_OK)
-                error_set(err, status, "no memory for what workers hold");
-        arena_release(&memory);
-    } while (status == STATUS_OK && filter.before_seq != 0);
-    return status;
 }
 
 bool lease_is_look(const struct engine *engine, const struct job *job)
@@ -285,6 +267,18 @@ void engine_nacked(struct engine *engine, const struct lease_nack *nack, const s
     letters_job_dead(engine, dest, nack->job, &op->settle, settlement);
     measures_answered(engine, dest, nack->job, &answer, settlement, now);
     engine_wake(engine);
+}
+
+void leases_forget(struct engine *engine, const struct dest *dest)
+{
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->leased, &cursor));) {
+        struct leased *leased = entry->value;
+        if (leased->dest != dest)
+            continue;
+        map_remove(&engine->leased, key_of(&leased->seq));
+        free(leased);
+    }
 }
 
 void leased_release(struct engine *engine)

@@ -90,6 +90,8 @@ static const char *why_not_now(const struct lane_state *lane)
         return "the destination is not for pull workers any more";
     if (dest->gate.paused)
         return "the destination is paused";
+    if (dest->own.stage == OWN_LOSING)
+        return "another node has the destination from now on";
     return lane_held_by_hand(lane) ? "the tenant is paused" : NULL;
 }
 
@@ -198,14 +200,18 @@ static void on_claimed(struct batch *batch)
 {
     struct lease_request *request = batch->context;
     struct engine *engine = request->engine;
+    struct dest *dest = dest_find(engine, request->destination);
     const struct job *jobs = NULL;
+    assert(dest && dest->workers.out > 0);
+    dest->workers.out--;
     engine->out.batches--;
     size_t count = count_claimed(engine, batch, request->pass.look);
-    answer_claimed(dest_find(engine, request->destination), request, batch);
+    answer_claimed(dest, request, batch);
     tell_gate(engine, request, batch);
-    if (batch->status == STATUS_OK && count == 0 && !engine->stopping && engine_now(engine) < request->wait_until) {
+    bool waits = dest->own.stage == OWN_WHOLE && engine_now(engine) < request->wait_until;
+    if (batch->status == STATUS_OK && count == 0 && waits) {
         batch_free(batch);
-        wait_again(dest_find(engine, request->destination), request);
+        wait_again(dest, request);
         engine_wake(engine);
         return;
     }
@@ -229,7 +235,7 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
     struct turn *turn;
     while (claims->wanted > 0 && claims->count < claims->max) {
         bool by_turn = dest_by_class(dest) && claims->taken % BY_TURN_ONE_IN == BY_TURN_ONE_IN - 1;
-        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, now, &turn_max);
+        turn = by_turn ? dest_front_of_all(dest, &turn_max) : dest_front(engine, dest, &turn_max);
         if (!turn)
             break;
         turn_max = by_turn ? 1 : turn_max;
@@ -251,12 +257,11 @@ static void claim_in_turn(struct engine *engine, struct dest *dest, const struct
 }
 
 /* To see how the destination is: one job of a lane at a time. */
-static void claim_looks(struct engine *engine, struct dest *dest, const struct lease_request *request,
-                        struct claims *claims, instant now)
+static void claim_looks(struct dest *dest, const struct lease_request *request, struct claims *claims, instant now)
 {
     struct lane_state *lane;
     while (claims->taken < claims->wanted && claims->count < claims->max &&
-           (lane = look_next(engine, dest, &dest->gate, now))) {
+           (lane = look_next(dest, &dest->gate, now))) {
         struct store_op *op = &claims->batch->ops[claims->batch->count++];
         op->kind = OP_CLAIM;
         op->claim = (struct op_claim){ .lane = lane->id, .owner = request->worker,
@@ -285,7 +290,7 @@ static struct batch *claims_for(struct engine *engine, struct dest *dest, struct
     if (!batch)
         return NULL;
     if (gate_looks(&dest->gate)) {
-        claim_looks(engine, dest, request, &claims, now);
+        claim_looks(dest, request, &claims, now);
     } else {
         dest_share_out(dest, SIDE_FIRST, dest->queue.shares.sides[SIDE_FIRST].held + claims.wanted, now);
         claim_in_turn(engine, dest, request, SIDE_FIRST, &claims, now);
@@ -309,7 +314,7 @@ void leases_serve(struct engine *engine, struct dest *dest)
     int64_t turn_max;
     turns_unpark_due(&dest->queue.turns, now);
     return_order_begin(engine, dest);
-    while (dest->workers.first && dest_front(engine, dest, now, &turn_max)) {
+    while (dest->workers.first && dest_front(engine, dest, &turn_max)) {
         struct lease_request *request = dest->workers.first;
         int64_t room = dest_ask(&dest->gate, &dest->rate.limiter, now).room;
         dest->workers.crowded = room > 0 && !answer_fits(engine, dest, request);
@@ -327,6 +332,7 @@ void leases_serve(struct engine *engine, struct dest *dest)
         batch->done = on_claimed;
         batch->reply_to = engine->mailbox;
         engine->out.batches++;
+        dest->workers.out++;
         engine->ports.submit(engine->ports.context, batch);
     }
 }
@@ -339,7 +345,7 @@ void engine_lease(struct engine *engine, struct lease_request *request)
         request->done(request, STATUS_NOT_FOUND, NULL, 0);
         return;
     }
-    if (engine->stopping) {
+    if (dest->own.stage != OWN_WHOLE) {
         request->done(request, STATUS_OK, NULL, 0);
         return;
     }
@@ -370,27 +376,32 @@ void lease_release(struct lease_request *request)
 }
 
 /* Answers, empty, everybody whose time is up, or everybody. Who waits for memory only does not go away empty. */
-static void end_waiting(struct engine *engine, instant now, bool all)
+static void end_waiting(struct dest *dest, instant now, bool all)
 {
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        for (struct lease_request *request = dest->workers.first, *next; request; request = next) {
-            next = request->next;
-            if (!all && (request->wait_until > now || dest->workers.crowded))
-                continue;
-            unlink_request(dest, request);
-            request->done(request, STATUS_OK, NULL, 0);
-        }
+    for (struct lease_request *request = dest->workers.first, *next; request; request = next) {
+        next = request->next;
+        if (!all && (request->wait_until > now || dest->workers.crowded))
+            continue;
+        unlink_request(dest, request);
+        request->done(request, STATUS_OK, NULL, 0);
     }
 }
 
 void leases_expire(struct engine *engine)
 {
-    end_waiting(engine, engine_now(engine), false);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        end_waiting(dest, engine_now(engine), false);
+}
+
+void leases_end_of(struct engine *engine, struct dest *dest)
+{
+    end_waiting(dest, engine_now(engine), true);
 }
 
 void leases_end(struct engine *engine)
 {
-    end_waiting(engine, engine_now(engine), true);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        leases_end_of(engine, dest);
 }
 
 instant leases_next(const struct engine *engine)

@@ -21,8 +21,12 @@ void leases_claimed(struct engine *engine, struct dest *dest, struct gate_pass p
 bool lease_is_look(const struct engine *engine, const struct job *job);
 /* Nobody ended a lease in its time, and the store knows that. */
 void lease_lost(struct engine *engine, const struct job *job);
-/* At the start, when lanes and destinations are known: what workers hold from before counts in their tenants' shares. */
-enum status leases_restore(struct engine *engine, struct error *err) MUST_CHECK;
+/* A running job, when its lane and destination are known: what a worker holds from before counts in its tenant's share. */
+enum status lease_restore(struct engine *engine, const struct job *job) MUST_CHECK;
+/* The destination is another's: what its workers hold is none of ours. */
+void leases_forget(struct engine *engine, const struct dest *dest);
+/* Answers, empty, everybody who waits for its jobs. */
+void leases_end_of(struct engine *engine, struct dest *dest);
 void leased_release(struct engine *engine);
 
 #endif

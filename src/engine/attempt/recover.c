@@ -104,8 +104,8 @@ static bool orphan_op(struct engine *engine, const struct job *job, struct arena
                       struct orphan *ret_orphan)
 {
     const struct dest *dest = dest_find(engine, job->destination);
-    if (is_under_way(engine, job->seq))
-        return false;
+    if (is_under_way(engine, job->seq) || (dest ? dest->own.stage == OWN_UNREAD : engine->shared))
+        return false; /* or what is configured of it counts when it is loaded */
     if (!dest || !dest->config)
         return keep_orphan(job, engine_now(engine), op);
     instant ripe_at = sent_until(dest, job);
@@ -120,9 +120,12 @@ static bool orphan_op(struct engine *engine, const struct job *job, struct arena
 static void orphan_settled(struct engine *engine, const struct orphan *orphan, const struct op_settle *settle)
 {
     struct dest *dest = dest_find(engine, orphan->job->destination);
-    assert(dest); /* none is forgotten */
+    if (!dest)
+        return; /* it was lost meanwhile, and nobody is told of it here */
     lease_lost(engine, orphan->job);
-    measures_recovered(engine, settle, engine_now(engine));
+    struct lane_state *lane = lane_of_job(engine, orphan->job);
+    if (lane)
+        measures_recovered(lane, settle, engine_now(engine));
     if (orphan->leased)
         log_outcome(dest, orphan->job, settle, &orphan->settlement);
     letters_job_dead(engine, dest, orphan->job, settle, &orphan->settlement);

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "engine/saved/json.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -405,4 +406,23 @@ void errors_restore(struct errors *errors, struct slice name, struct slice value
     error->first_at = read.first_at;
     error->last_at = read.last_at;
     error->stored = true;
+}
+
+bool errors_all_written(const struct errors *errors, struct slice destination)
+{
+    const struct error_table *table = map_get(&errors->tables, destination);
+    for (size_t i = 0; table && i < table->count; i++)
+        if (table->items[i]->changed || table->items[i]->out)
+            return false;
+    return true;
+}
+
+void errors_leave(struct errors *errors, struct slice destination)
+{
+    struct error_table *table = map_get(&errors->tables, destination);
+    assert(errors_all_written(errors, destination));
+    while (table && table->count > 0) {
+        table->items[0]->stored = false; /* by us: so it is not taken out of it */
+        drop(errors, table, 0);
+    }
 }

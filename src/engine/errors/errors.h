@@ -75,6 +75,11 @@ void errors_written(struct errors *errors, struct known_error *error, bool writt
 struct slice errors_value(const struct known_error *error, struct arena *memory);
 void errors_restore(struct errors *errors, struct slice name, struct slice value);
 
+/* Whether the store has all of a destination's. */
+bool errors_all_written(const struct errors *errors, struct slice destination);
+/* Another node counts them from now on: they stay in the store, which has them all. */
+void errors_leave(struct errors *errors, struct slice destination);
+
 /* ---- with the engine ---- */
 
 struct engine;

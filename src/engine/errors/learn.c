@@ -199,14 +199,3 @@ void errors_save(struct engine *engine)
     }
     engine->ports.submit(engine->ports.context, batch);
 }
-
-static enum status restore(void *errors, const struct saved *saved)
-{
-    errors_restore(errors, saved->name, saved->value);
-    return STATUS_OK;
-}
-
-enum status errors_load(struct engine *engine, struct error *err)
-{
-    return store_each_saved(engine->reader, SPACE_ERRORS, restore, engine->errors.counted, err);
-}

@@ -18,6 +18,5 @@ struct learned {
 
 /* Writes what was learned, not more often than every few seconds. */
 void errors_save(struct engine *engine);
-enum status errors_load(struct engine *engine, struct error *err) MUST_CHECK;
 
 #endif

@@ -111,46 +111,55 @@ static struct incident_stock *stock_of(struct dest *dest)
     return dest->incident.record.mode == MODE_NORMAL ? &dest->incident.record.last : &dest->incident.record.first;
 }
 
-static enum status read_stock(struct engine *engine, struct error *err)
+static enum status read_counts(struct store_read *read, struct store_reader *reader, struct error *err)
 {
-    struct destination_total *totals;
-    struct arena memory = { 0 };
-    size_t count = 0;
-    enum status status = engine->reader->ops->reader_totals(engine->reader, 0, &memory, &totals, &count, err);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        const struct lane_counts *counts = &totals[i].counts;
-        struct dest *dest = dest_find(engine, totals[i].destination);
-        if (dest && wants_stock(dest))
-            *stock_of(dest) = (struct incident_stock){ .pending = counts->pending + counts->waiting + counts->running,
-                                                       .completed = counts->completed, .dead = counts->dead };
+    struct incident_counts *counts = (struct incident_counts *)read;
+    return reader->ops->reader_totals(reader, 0, &read->memory, &counts->totals, &counts->count, err);
+}
+
+static struct incident_stock stock_in(const struct incident_counts *read, struct slice destination)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        const struct lane_counts *counts = &read->totals[i].counts;
+        if (slice_equal(read->totals[i].destination, destination))
+            return (struct incident_stock){ .known = true, .completed = counts->completed, .dead = counts->dead,
+                                            .pending = counts->pending + counts->waiting + counts->running };
     }
-    arena_release(&memory);
-    return status;
+    return (struct incident_stock){ .known = true };
+}
+
+/* An incident that began meanwhile did not ask. */
+static void counts_read(struct question *question)
+{
+    const struct incident_counts *read = (const struct incident_counts *)question;
+    struct engine *engine = question->engine;
+    bool known = question->read.status == STATUS_OK;
+    if (!known)
+        log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", question->read.error.text));
+    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+        struct incident_state *state = &dest->incident;
+        if (!state->asked)
+            continue;
+        state->record.held = dest->queue.ready;
+        *state->asked = known ? stock_in(read, slice_from(dest->name)) : (struct incident_stock){ 0 };
+        state->asked = NULL;
+        state->dirty = state->dirty || known;
+    }
 }
 
 /* At the beginning and at the end. Without an answer the report says less. */
 static void take_stock(struct engine *engine)
 {
-    struct error error;
     bool wanted = false;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
+    for (struct dest *dest = engine->dests; dest && !engine->incidents.counts.question.out; dest = dest->next) {
         if (!wants_stock(dest))
             continue;
-        *stock_of(dest) = (struct incident_stock){ 0 };
+        dest->incident.asked = stock_of(dest);
+        dest->incident.counted = true;
         wanted = true;
     }
-    if (!wanted)
-        return;
-    enum status status = read_stock(engine, &error);
-    if (status != STATUS_OK)
-        log_event(LOG_ERROR, "incident_count_failed", FIELD_CSTR("error", error.text));
-    for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!wants_stock(dest))
-            continue;
-        dest->incident.record.held = dest->queue.ready;
-        dest->incident.counted = true;
-        stock_of(dest)->known = status == STATUS_OK;
-    }
+    if (wanted)
+        question_ask(engine, &engine->incidents.counts.question, read_counts, counts_read);
 }
 
 /* ---- writing ---- */
@@ -330,47 +339,28 @@ static void go_on(struct dest *dest, const struct incident_record *record)
     state->dirty = true; /* it may have been behind */
 }
 
-enum status incident_restore(struct engine *engine, struct dest *dest, struct arena *memory, struct error *err)
+enum status incident_restore(struct dest *dest, struct slice text)
 {
     const struct contingency_saved *saved = &dest->gate.contingency.saved;
     struct incident_record record;
-    char id[INCIDENT_ID_BYTES];
-    struct slice text;
+    struct arena memory = { 0 };
     if (saved->mode == MODE_NORMAL || saved->incident.entered_at == INSTANT_NONE)
         return STATUS_OK;
-    incident_id(saved->incident.entered_at, slice_from(dest->name), id);
-    enum status status =
-        engine->reader->ops->reader_saved(engine->reader, SPACE_INCIDENT, slice_from(id), memory, &text, err);
-    if (status == STATUS_OK)
-        status = incident_record_read(text, memory, &record);
+    enum status status = incident_record_read(text, &memory, &record);
     if (status == STATUS_OK)
         go_on(dest, &record);
-    else if (status == STATUS_NOT_FOUND || status == STATUS_INVALID)
+    else if (status == STATUS_INVALID)
         begin(dest);
-    else
-        return status;
-    return STATUS_OK;
+    arena_release(&memory);
+    return status == STATUS_INVALID ? STATUS_OK : status;
 }
 
-static bool is_open(struct slice state)
+bool incident_written(const struct engine *engine, const struct dest *dest)
 {
-    json_t *root = json_loadb(state.data, state.len, 0, NULL);
-    struct gate_saved saved = { .contingency.mode = MODE_NORMAL };
-    gate_state_read(root, &saved);
-    json_decref(root);
-    return saved.contingency.mode != MODE_NORMAL;
-}
-
-static enum status find_one(void *context, const struct saved *saved)
-{
-    struct engine *engine = context;
-    struct dest *dest;
-    return dest_find(engine, saved->name) || !is_open(saved->value) ? STATUS_OK : dest_get(engine, saved->name, &dest);
-}
-
-enum status incidents_find(struct engine *engine, struct error *err)
-{
-    return store_each_saved(engine->reader, SPACE_DESTINATION, find_one, engine, err);
+    for (const struct incident_note *note = engine->incidents.notes; note; note = note->next)
+        if (note->dest == dest)
+            return false;
+    return !dest->incident.dirty && !dest->incident.asked;
 }
 
 /* ---- the end of their time ---- */
@@ -395,5 +385,5 @@ static bool forget_past(struct engine *engine, struct slice id)
 
 void incidents_trim(struct engine *engine)
 {
-    saved_trim(engine, SPACE_INCIDENT, &engine->incidents.trim_at, forget_past);
+    saved_trim(engine, &engine->incidents.trim, SPACE_INCIDENT, forget_past);
 }

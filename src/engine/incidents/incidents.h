@@ -13,6 +13,7 @@
 #define ENGINE_INCIDENTS_INCIDENTS_H
 
 #include "engine/incidents/incident_record.h"
+#include "engine/saved/trim.h"
 
 struct dest;
 struct engine;
@@ -32,6 +33,18 @@ struct incident_state {
     uint64_t written;              /* a hash of the text that was listed last */
     instant write_at;              /* when to look at the figures again */
     int64_t held_listed; /* held_max as it was listed last */
+    struct incident_stock *asked; /* of the record, which the store is asked for; NULL: it is not */
+};
+
+/* Of the engine. */
+struct incidents {
+    struct incident_note *notes; /* to be written */
+    struct saved_trim trim;
+    struct incident_counts {
+        struct question question; /* first */
+        struct destination_total *totals; /* the answer, */
+        size_t count;
+    } counts;
 };
 
 void incident_init(struct incident_state *state);
@@ -40,11 +53,10 @@ void incident_release(struct incident_state *state);
 void incident_mode_changed(struct dest *dest, const struct mode_change *change);
 /* A health check has failed; `reason` is a constant. */
 void incident_check_failed(struct dest *dest, const char *reason);
-/* After the destination's state was restored: goes on with the record, where there is one. */
-enum status incident_restore(struct engine *engine, struct dest *dest, struct arena *memory, struct error *err) MUST_CHECK;
-
-/* At the start: makes those destinations known that left an outage behind and have neither a configuration nor jobs. */
-enum status incidents_find(struct engine *engine, struct error *err) MUST_CHECK;
+/* After the destination's state was restored: goes on with the record, where there is one. STATUS_NO_MEMORY. */
+enum status incident_restore(struct dest *dest, struct slice text) MUST_CHECK;
+/* Whether all of it is on its way to the store, or there. */
+bool incident_written(const struct engine *engine, const struct dest *dest);
 
 /* Writes what has changed. Call it behind dests_save, so that both are in one batch. */
 void incidents_save(struct engine *engine);

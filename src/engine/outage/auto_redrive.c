@@ -25,7 +25,8 @@ enum {
 
 static bool wants_redrives(const struct dest *dest)
 {
-    return dest->config && dest->config->dead.redrive_after_ms > 0 && dest->config->dead.redrive_times > 0;
+    return dest->config && dest->own.stage == OWN_WHOLE && dest->config->dead.redrive_after_ms > 0 &&
+           dest->config->dead.redrive_times > 0;
 }
 
 /* The one whose look is due longest. A look is never further off than between two passes, whatever the clock did. */
@@ -33,7 +34,7 @@ static struct dest *dest_due(struct engine *engine, instant now)
 {
     struct dest *first = NULL;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!wants_redrives(dest) || dest->redrive.out > 0)
+        if (!wants_redrives(dest) || dest->redrive.out > 0 || dest->redrive.page.question.out)
             continue;
         if (dest->redrive.look_at > instant_add(now, REDRIVE_PASS_MAX_MS))
             dest->redrive.look_at = now;
@@ -118,65 +119,84 @@ static void look_again(struct look *look, int64_t before_seq, bool trial)
     state->look_at = at;
 }
 
-static enum status look_at_page(struct engine *engine, struct look *look, bool trial, struct error *err)
+static enum status read_page(struct store_read *read, struct store_reader *reader, struct error *err)
 {
-    struct arena memory = { 0 };
-    struct job *jobs;
-    size_t count;
-    int64_t next_seq;
-    const struct job_filter filter = { .state = STATE_DEAD, .destination = slice_from(look->dest->name),
-                                       .code = SLICE("MAX_RETRIES_EXCEEDED"), .before_seq = look->dest->redrive.before_seq };
-    enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, REDRIVE_LOOK_MAX, false, &memory, &jobs,
-                                                          &count, &next_seq, err);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        if (!is_due(engine, look, &jobs[i]) || redrive(engine, look, &jobs[i]))
+    struct redrive_page *page = (struct redrive_page *)read;
+    const struct job_filter filter = { .state = STATE_DEAD, .destination = slice_from(page->dest->name),
+                                       .code = SLICE("MAX_RETRIES_EXCEEDED"), .before_seq = page->before_seq };
+    return reader->ops->reader_jobs(reader, &filter, REDRIVE_LOOK_MAX, false, &read->memory, &page->jobs, &page->count,
+                                    &page->next_seq, err);
+}
+
+/* What may be sent back now; false: nothing, and *ret_look says nothing. */
+static bool look_begin(struct dest *dest, instant now, struct look *ret_look, bool *ret_trial)
+{
+    if (!wants_redrives(dest) || !gate_is_well(&dest->gate, now) || dest->dead.count == 0) {
+        dest->redrive.look_at = instant_add(now, REDRIVE_HELD_MS);
+        return false;
+    }
+    *ret_trial = gate_signs(&dest->gate) > 0; /* the last answers were bad, but nothing is held: one goes first */
+    struct rate_answer allowed = rate_ask(&dest->redrive.rate, now, *ret_trial ? 1 : REDRIVE_LOOK_MAX);
+    if (allowed.room == 0) {
+        dest->redrive.look_at = rate_ask(&dest->redrive.rate, now, 1).at;
+        return false;
+    }
+    *ret_look = (struct look){ .dest = dest, .now = now, .room = allowed.room, .next_due = INSTANT_NONE };
+    return true;
+}
+
+/* What was well when the store was asked may not be now. */
+static void page_read(struct question *question)
+{
+    struct redrive_page *page = (struct redrive_page *)question;
+    struct engine *engine = question->engine;
+    instant now = engine_now(engine);
+    struct look look;
+    bool trial;
+    if (question->read.status != STATUS_OK) {
+        page->dest->redrive.look_at = instant_add(now, REDRIVE_HELD_MS);
+        log_event(LOG_ERROR, "auto_redrive_failed", FIELD_CSTR("destination", page->dest->name),
+                  FIELD_CSTR("error", question->read.error.text));
+        alerts_store_failed(engine, &question->read.error);
+        return;
+    }
+    if (engine->stopping || engine_must_wait(engine) || !look_begin(page->dest, now, &look, &trial))
+        return;
+    for (size_t i = 0; i < page->count; i++) {
+        if (!is_due(engine, &look, &page->jobs[i]) || redrive(engine, &look, &page->jobs[i]))
             continue;
-        next_seq = jobs[i].seq + 1; /* this one is the next */
+        page->next_seq = page->jobs[i].seq + 1; /* this one is the next */
         break;
     }
-    arena_release(&memory);
-    if (status == STATUS_OK)
-        look_again(look, next_seq, trial);
-    return status;
+    look_again(&look, page->next_seq, trial);
+    if (look.redriven > 0)
+        log_event(LOG_INFO, "auto_redrive", FIELD_CSTR("destination", page->dest->name), FIELD_INT("jobs", look.redriven));
 }
 
 /* One destination a time, and not while the writer is behind. */
 void auto_redrive(struct engine *engine)
 {
     instant now = engine_now(engine);
-    struct error error;
-    bool soon = now < engine->redrive_at && engine->redrive_at <= instant_add(now, REDRIVE_LOOK_MS);
+    struct look look;
+    bool trial, soon = now < engine->redrive_at && engine->redrive_at <= instant_add(now, REDRIVE_LOOK_MS);
     if (soon || engine->recovery.recovering || engine_must_wait(engine))
         return;
     struct dest *dest = dest_due(engine, now);
     if (!dest)
         return;
     engine->redrive_at = instant_add(now, REDRIVE_LOOK_MS);
-    if (!gate_is_well(&dest->gate, now) || dest->dead.count == 0) {
-        dest->redrive.look_at = instant_add(now, REDRIVE_HELD_MS);
+    if (!look_begin(dest, now, &look, &trial))
         return;
-    }
-    bool trial = gate_signs(&dest->gate) > 0; /* the last answers were bad, but nothing is held: one goes first */
-    struct rate_answer allowed = rate_ask(&dest->redrive.rate, now, trial ? 1 : REDRIVE_LOOK_MAX);
-    if (allowed.room == 0) {
-        dest->redrive.look_at = rate_ask(&dest->redrive.rate, now, 1).at;
-        return;
-    }
-    struct look look = { .dest = dest, .now = now, .room = allowed.room, .next_due = INSTANT_NONE };
-    if (look_at_page(engine, &look, trial, &error) != STATUS_OK) {
-        dest->redrive.look_at = instant_add(now, REDRIVE_HELD_MS);
-        log_event(LOG_ERROR, "auto_redrive_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-        alerts_store_failed(engine, &error);
-    } else if (look.redriven > 0) {
-        log_event(LOG_INFO, "auto_redrive", FIELD_CSTR("destination", dest->name), FIELD_INT("jobs", look.redriven));
-    }
+    dest->redrive.page.dest = dest;
+    dest->redrive.page.before_seq = dest->redrive.before_seq;
+    question_ask(engine, &dest->redrive.page.question, read_page, page_read);
 }
 
 instant auto_redrive_next(const struct engine *engine, instant now)
 {
     instant next = INSTANT_NONE;
     for (const struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (wants_redrives(dest))
+        if (wants_redrives(dest) && !dest->redrive.page.question.out)
             next = instant_earlier(next, dest->redrive.look_at);
     return next != INSTANT_NONE && next <= now ? engine->redrive_at : next;
 }

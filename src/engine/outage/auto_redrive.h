@@ -5,7 +5,9 @@
 #define ENGINE_OUTAGE_AUTO_REDRIVE_H
 
 #include "core/fairness/rate.h"
+#include "engine/questions.h"
 
+struct dest;
 struct engine;
 
 /* Where the search for them stands at a destination. */
@@ -15,6 +17,14 @@ struct auto_redrive {
     instant look_at;
     instant next_due; /* of those that this pass has seen and left; INSTANT_NONE: none */
     size_t out;       /* on their way to the store */
+    struct redrive_page {
+        struct question question; /* first */
+        struct dest *dest;
+        int64_t before_seq;
+        struct job *jobs; /* the answer, */
+        size_t count;
+        int64_t next_seq;
+    } page;
 };
 
 void auto_redrive(struct engine *engine);

@@ -45,7 +45,7 @@ void probes_start(struct engine *engine)
 {
     instant now = engine_now(engine);
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->config || dest->check.engine || !gate_health_due(&dest->gate, now))
+        if (!dest->config || dest->own.stage != OWN_WHOLE || dest->check.engine || !gate_health_due(&dest->gate, now))
             continue;
         gate_health_begin(&dest->gate, now);
         dest->check.engine = engine;

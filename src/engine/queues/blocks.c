@@ -114,7 +114,7 @@ static struct block_refusal refusal_of(const struct dest *dest, const struct job
 void dest_refused(struct engine *engine, struct dest *dest, const struct job *job, const struct answer *answer, bool unsent)
 {
     instant now = engine_now(engine);
-    struct lane_state *lane = lane_recall(engine, job->lane);
+    struct lane_state *lane = lane_of_job(engine, job);
     struct buffer reason;
     if (!lane || !dest->config || lane_held_by_hand(lane))
         return; /* the job is held */
@@ -160,6 +160,7 @@ static void release_begin(struct engine *engine, struct dest *dest, int64_t lane
     release->lane = release->on && release->lane != lane ? 0 : lane;
     release->on = true;
     release->before_seq = 0;
+    release->page.anew = release->page.question.out;
     engine_wake(engine);
 }
 
@@ -195,9 +196,8 @@ bool blocks_resume(struct engine *engine, struct dest *dest)
     size_t lanes = dest->holds.count;
     end_lanes(dest);
     block_init(&dest->gate.block);
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        if (engine->lanes.by_id[i] && engine->lanes.by_id[i]->dest == dest)
-            block_init(&engine->lanes.by_id[i]->block);
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        block_init(&lane->block);
     hold_reason_set(&dest->block.reason, SLICE(""));
     dest->block.lane = 0;
     dest->block.alone_until = INSTANT_NONE;
@@ -251,40 +251,51 @@ static bool release_job(struct engine *engine, const struct job *job)
     return false;
 }
 
-static enum status release_page(struct engine *engine, struct dest *dest, struct error *err)
+static enum status read_page(struct store_read *read, struct store_reader *reader, struct error *err)
 {
-    struct block_release *release = &dest->block.release;
-    const struct job_filter filter = { .state = STATE_WAITING, .destination = slice_from(dest->name),
-                                       .before_seq = release->before_seq };
-    struct arena memory = { 0 };
-    struct job *jobs;
-    size_t count;
-    int64_t next_seq;
-    enum status status = engine->reader->ops->reader_jobs(engine->reader, &filter, RELEASE_PAGE, false, &memory, &jobs,
-                                                          &count, &next_seq, err);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        if (is_held_job(&jobs[i], release, engine_now(engine)) && !release_job(engine, &jobs[i])) {
-            next_seq = jobs[i].seq + 1; /* this one is the next */
-            break;
-        }
-    arena_release(&memory);
-    release->before_seq = status == STATUS_OK ? next_seq : 0;
-    release->on = status == STATUS_OK && next_seq > 0;
-    return status;
+    struct release_page *page = (struct release_page *)read;
+    const struct job_filter filter = { .state = STATE_WAITING, .destination = slice_from(page->dest->name),
+                                       .before_seq = page->before_seq };
+    return reader->ops->reader_jobs(reader, &filter, RELEASE_PAGE, false, &read->memory, &page->jobs, &page->count,
+                                    &page->next_seq, err);
 }
 
-/* A page each time. What fails is left to the jobs' own times, an hour at most. */
+/* What fails is left to the jobs' own times, an hour at most. */
+static void page_read(struct question *question)
+{
+    struct release_page *page = (struct release_page *)question;
+    struct engine *engine = question->engine;
+    struct block_release *release = &page->dest->block.release;
+    enum status status = question->read.status;
+    if (status != STATUS_OK)
+        log_event(LOG_ERROR, "release_failed", FIELD_CSTR("destination", page->dest->name),
+                  FIELD_CSTR("error", question->read.error.text));
+    for (size_t i = 0; status == STATUS_OK && i < page->count && !engine->stopping; i++)
+        if (is_held_job(&page->jobs[i], release, engine_now(engine)) && !release_job(engine, &page->jobs[i])) {
+            page->next_seq = page->jobs[i].seq + 1; /* this one is the next */
+            break;
+        }
+    if (page->anew)
+        return; /* from the newest on */
+    release->before_seq = status == STATUS_OK ? page->next_seq : 0;
+    release->on = status == STATUS_OK && page->next_seq > 0;
+    if (release->on)
+        engine_wake(engine);
+}
+
+/* A page each time. */
 void blocks_release(struct engine *engine)
 {
-    struct error error;
     if (engine->recovery.recovering || engine_must_wait(engine))
         return;
     for (struct dest *dest = engine->dests; dest; dest = dest->next) {
-        if (!dest->block.release.on || !outgoing_has_room(engine, RELEASE_PAGE))
+        struct block_release *release = &dest->block.release;
+        bool may = dest->own.stage == OWN_WHOLE && !release->page.question.out && outgoing_has_room(engine, RELEASE_PAGE);
+        if (!release->on || !may)
             continue;
-        if (release_page(engine, dest, &error) != STATUS_OK)
-            log_event(LOG_ERROR, "release_failed", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error.text));
-        if (dest->block.release.on)
-            engine_wake(engine);
+        release->page.dest = dest;
+        release->page.before_seq = release->before_seq;
+        release->page.anew = false;
+        question_ask(engine, &release->page.question, read_page, page_read);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/slice.h"
 #include "core/outage/block.h"
+#include "engine/questions.h"
 
 struct answer;
 struct dest;
@@ -18,6 +19,15 @@ struct block_release {
     bool on;
     int64_t lane;       /* 0: of all */
     int64_t before_seq; /* the next page; 0: the first */
+    struct release_page {
+        struct question question; /* first */
+        struct dest *dest;
+        int64_t before_seq;
+        bool anew; /* another search has begun meanwhile */
+        struct job *jobs; /* the answer, */
+        size_t count;
+        int64_t next_seq;
+    } page;
 };
 
 /* Of a destination. */

@@ -4,9 +4,11 @@
 #ifndef ENGINE_QUEUES_LANE_H
 #define ENGINE_QUEUES_LANE_H
 
+#include "base/map.h"
 #include "core/fairness/shares.h"
 #include "core/fairness/turns.h"
 #include "core/outage/block.h"
+#include "engine/questions.h"
 #include "engine/queues/lane_holds.h"
 #include "engine/queues/rates.h"
 #include "engine/queues/return_order.h"
@@ -63,26 +65,36 @@ struct lane_state {
     struct lane_held hold;
     struct { instant until, at,
              saved; } asked; /* the destination wants nothing of it before, since when, and what the store has of it */
+    struct lane_state *next, **link; /* in its destination's queue.first */
 };
 
-/* All lanes that the engine knows. */
+enum { RECALL_MAX = 64 }; /* lanes that are asked for together */
+
+/* The question for lanes that are missed. */
+struct lanes_recall {
+    struct question question; /* first */
+    int64_t ids[RECALL_MAX];
+    size_t count;
+    struct lane *lanes; /* the answer, in the question's memory; id 0: there is none of that number */
+};
+
+/* All lanes that the engine knows: those of its own destinations. */
 struct lanes {
-    struct lane_state **by_id; /* the store numbers them from 1 */
-    size_t capacity;
-    size_t count;  /* that are there */
-    size_t looked; /* the last one that was looked at, */
+    struct map by_id; /* the store numbers them from 1 */
+    size_t looked;    /* where the last look at them ended, */
     instant look_at;
-    int64_t last; /* the newest that was ever heard of */
-    struct lane_missed {
-        int64_t ready, dead;
-    } *missed; /* what was told of lanes that could not be recalled, by id; NULL: none */
-    size_t missed_capacity;
+    struct map missed; /* what was told of lanes that are not known, until they are read: struct lane_missed */
+    struct lanes_recall recall;
 };
 
+/* Makes it known. STATUS_NO_MEMORY; STATUS_NOT_FOUND: its destination is not this engine's; STATUS_BUSY: not yet. */
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
                      struct lane_state **ret_lane) MUST_CHECK;
 struct lane_state *lane_find(const struct engine *engine, int64_t id);
-void lane_free(struct lane_state *lane);
+/* Nothing of it is known any more. */
+void lane_forget(struct engine *engine, struct lane_state *lane);
+/* Its destination goes too, with its turns and shares. */
+void lane_drop(struct engine *engine, struct lane_state *lane);
 void lane_ready_add(struct engine *engine, struct lane_state *lane, int64_t count);
 /* Before claims for that side: `slots` is what there is in all, and who was passed over and may go on now is back. */
 void dest_share_out(struct dest *dest, enum shares_side side, int64_t slots, instant now);
@@ -97,7 +109,8 @@ bool dest_shares(const struct dest *dest, enum shares_side side);
 int64_t lane_room(struct lane_state *lane, enum shares_side side, int64_t wanted, instant now);
 /* `count` of its ready jobs are being claimed, in its turn or without one. */
 void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bool in_turn, instant now);
-void lanes_configure(struct engine *engine, const struct config *config);
+/* What is configured of its destination. */
+void lane_configure(struct lane_state *lane, const struct config *whole);
 void lanes_release(struct engine *engine);
 /* Whether the tenant has as many dead letters there as it may: it is held, and nobody else. */
 bool lane_dead_full(const struct lane_state *lane);
@@ -105,11 +118,11 @@ bool lane_dead_full(const struct lane_state *lane);
 void lane_dead_add(struct lane_state *lane, int64_t count);
 /* Forgets lanes that have been idle for long, a few at a time, and asks again for those that were missed. */
 void lanes_tick(struct engine *engine);
-/* As lane_find, of one that was forgotten too; NULL: there is no such lane, or it cannot be read now, which was logged. */
-struct lane_state *lane_recall(struct engine *engine, int64_t id);
-/* Jobs of it are ready, and it has more dead letters, or fewer. One that cannot be recalled now is asked for again later. */
+/* The lane of a job that this engine has; NULL: no memory, or the destination is not its own. */
+struct lane_state *lane_of_job(struct engine *engine, const struct job *job);
+/* Jobs of it are ready, and it has more dead letters, or fewer. One that is not known is asked for, until it is. */
 void lane_changed(struct engine *engine, int64_t id, int64_t ready, int64_t dead);
-/* As lane_recall, by its tenant. */
-struct lane_state *lane_recall_named(struct engine *engine, const struct dest *dest, struct slice tenant);
+/* Asks for those that are missed. */
+void lanes_ask_missed(struct engine *engine);
 
 #endif

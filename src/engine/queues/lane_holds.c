@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/alerts/notify.h"
 #include "engine/loop.h"
+#include "engine/restore.h"
 #include "engine/saved/gate_state.h"
 #include "engine/saved/json.h"
 
@@ -37,16 +38,18 @@ bool lane_held_by_hand(const struct lane_state *lane)
     return lane->hold.held && !block_holds(&lane->block);
 }
 
-/* The lane of an order; NULL: *err says why not. */
-static struct lane_state *ordered(struct engine *engine, struct slice destination, struct slice tenant,
-                                  struct error *err)
+void engine_recall(struct engine *engine, int64_t id, struct slice destination, struct slice tenant)
 {
-    struct dest *dest = dest_find(engine, destination);
-    struct lane_state *lane = dest ? lane_recall_named(engine, dest, tenant) : NULL;
-    if (!dest)
-        error_set(err, STATUS_NOT_FOUND, "no destination \"%.*s\"", SLICE_ARG(destination));
-    else if (!lane)
-        error_set(err, STATUS_NOT_FOUND, "tenant \"%.*s\" never had a job at %s", SLICE_ARG(tenant), dest->name);
+    struct lane_state *lane;
+    (void)!lane_get(engine, id, destination, tenant, &lane);
+}
+
+/* The lane of an order; NULL: *err says why not. */
+static struct lane_state *ordered(const struct engine *engine, int64_t id, struct error *err)
+{
+    struct lane_state *lane = lane_find(engine, id);
+    if (!lane)
+        error_set(err, STATUS_NOT_FOUND, "no memory for the tenant, or its destination is another node's");
     return lane;
 }
 
@@ -79,16 +82,15 @@ static enum status hold_lane(struct engine *engine, struct lane_state *lane, str
     return STATUS_OK;
 }
 
-enum status engine_pause_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct slice reason,
-                                struct error *err)
+enum status engine_pause_tenant(struct engine *engine, int64_t id, struct slice reason, struct error *err)
 {
-    struct lane_state *lane = ordered(engine, destination, tenant, err);
+    struct lane_state *lane = ordered(engine, id, err);
     return lane ? hold_lane(engine, lane, reason, err) : STATUS_NOT_FOUND;
 }
 
-enum status engine_resume_tenant(struct engine *engine, struct slice destination, struct slice tenant, struct error *err)
+enum status engine_resume_tenant(struct engine *engine, int64_t id, struct error *err)
 {
-    struct lane_state *lane = ordered(engine, destination, tenant, err);
+    struct lane_state *lane = ordered(engine, id, err);
     if (!lane)
         return STATUS_NOT_FOUND;
     lane_block_resume(engine, lane);
@@ -128,12 +130,12 @@ size_t engine_tenant_holds(const struct engine *engine, struct slice destination
  * One tenant's answer is about that tenant: its account may be over its limit, or it may want to stop the others. When a
  * second one is told so while the first still waits, or nobody else has work, it is the destination.
  */
-void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant, int64_t asked_ms)
+void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job, int64_t asked_ms)
 {
     instant now = engine_now(engine);
     int64_t believed = dest->config->policy.retry.retry_after_max_ms;
     instant until = instant_add(now, asked_ms < believed ? asked_ms : believed);
-    struct lane_state *lane = lane_recall_named(engine, dest, tenant);
+    struct lane_state *lane = lane_of_job(engine, job);
     if (!lane || gate == &dest->fallback) {
         gate_close_until(gate, until);
         return;
@@ -213,14 +215,23 @@ void lane_holds_write(struct json_writer *json, const struct dest *dest)
     json_array_end(json);
 }
 
-void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root)
+static struct lane_state *held_lane(struct engine *engine, const struct restored_state *state, struct slice tenant)
+{
+    struct lane_state *lane = NULL;
+    for (size_t i = 0; i < state->held_count && !lane; i++)
+        if (slice_equal(state->held[i].tenant, tenant))
+            (void)!lane_get(engine, state->held[i].id, state->name, tenant, &lane);
+    return lane;
+}
+
+void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root, const struct restored_state *state)
 {
     const json_t *held = json_object_get(root, "tenants_paused");
     for (size_t i = 0; i < json_array_size(held) && dest->holds.count < HELD_LANES_MAX; i++) {
         const json_t *one = json_array_get(held, i);
         instant since = saved_instant(one, "since");
         bool named = json_is_string(json_object_get(one, "tenant"));
-        struct lane_state *lane = named ? lane_recall_named(engine, dest, saved_text(one, "tenant")) : NULL;
+        struct lane_state *lane = named ? held_lane(engine, state, saved_text(one, "tenant")) : NULL;
         if (lane && !lane->hold.held) {
             lane_hold_begin(lane, saved_text(one, "reason"), since != INSTANT_NONE ? since : engine_now(engine));
             struct block_saved block = block_state_read(one, lane->hold.since);

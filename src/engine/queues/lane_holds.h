@@ -11,7 +11,9 @@
 struct dest;
 struct engine;
 struct gate;
+struct job;
 struct lane_state;
+struct restored_state;
 
 /* Of a destination. */
 struct lane_holds {
@@ -31,7 +33,7 @@ struct lane_held {
 };
 
 /* An answer asked for a pause: it is that tenant's, and the destination's too once a second one was told so. */
-void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, struct slice tenant, int64_t asked_ms);
+void dest_asked(struct engine *engine, struct dest *dest, struct gate *gate, const struct job *job, int64_t asked_ms);
 /* An operator knows better. */
 void dest_ask_no_more(struct engine *engine, struct dest *dest);
 /* That lane has work. */
@@ -42,6 +44,6 @@ void lane_hold_end(struct lane_state *lane);
 bool lane_held_by_hand(const struct lane_state *lane);
 /* What is kept of held tenants: a member of the state, and back. The lanes are known already. */
 void lane_holds_write(struct json_writer *json, const struct dest *dest);
-void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root);
+void lane_holds_read(struct engine *engine, struct dest *dest, const json_t *root, const struct restored_state *state);
 
 #endif

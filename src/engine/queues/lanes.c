@@ -12,27 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES_FIRST = 64 };
+static struct slice key_of(const int64_t *id)
+{
+    return (struct slice){ (const char *)id, sizeof *id };
+}
 
 struct lane_state *lane_find(const struct engine *engine, int64_t id)
 {
-    return id > 0 && (size_t)id < engine->lanes.capacity ? engine->lanes.by_id[id] : NULL;
-}
-
-static enum status lanes_reserve(struct engine *engine, int64_t id)
-{
-    if ((size_t)id < engine->lanes.capacity)
-        return STATUS_OK;
-    size_t capacity = engine->lanes.capacity ? engine->lanes.capacity * 2 : LANES_FIRST;
-    while (capacity <= (size_t)id)
-        capacity *= 2;
-    struct lane_state **lanes = realloc(engine->lanes.by_id, capacity * sizeof(struct lane_state *));
-    if (!lanes)
-        return STATUS_NO_MEMORY;
-    memset(lanes + engine->lanes.capacity, 0, (capacity - engine->lanes.capacity) * sizeof(struct lane_state *));
-    engine->lanes.by_id = lanes;
-    engine->lanes.capacity = capacity;
-    return STATUS_OK;
+    return map_get(&engine->lanes.by_id, key_of(&id));
 }
 
 /* A tenant's burst is never more than its own limit's number: the setting is about the destination first. */
@@ -57,7 +44,7 @@ static void tell_tenant_fits(struct lane_state *lane)
               FIELD_CSTR("tenant", lane->tenant), FIELD_INT("dead", lane->dead.count));
 }
 
-static void lane_configure(struct lane_state *lane, const struct config *whole)
+void lane_configure(struct lane_state *lane, const struct config *whole)
 {
     const struct destination_config *config = lane->dest->config;
     if (!config)
@@ -70,6 +57,45 @@ static void lane_configure(struct lane_state *lane, const struct config *whole)
     turns_unpark(&lane->dest->queue.turns, &lane->turn); /* another limit may let it go now; if not, it is parked again */
 }
 
+static void lane_free(struct lane_state *lane)
+{
+    free(lane->tenant);
+    free(lane->hold.reason);
+    free(lane);
+}
+
+/* NULL: no memory. */
+static struct lane_state *lane_new(struct engine *engine, int64_t id, struct slice tenant)
+{
+    struct lane_state *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->id = id;
+    lane->tenant = strndup(tenant.data, tenant.len);
+    if (!lane->tenant || map_put(&engine->lanes.by_id, key_of(&lane->id), lane) != STATUS_OK) {
+        lane_free(lane);
+        return NULL;
+    }
+    turn_init(&lane->turn, 1);
+    share_init(&lane->share, 1);
+    rate_init(&lane->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
+    lane->rate.saved = INSTANT_NONE;
+    lane->idle_since = INSTANT_NONE;
+    lane->looked_at[0] = lane->looked_at[1] = INSTANT_NONE;
+    lane->asked.until = lane->asked.saved = INSTANT_NONE;
+    block_init(&lane->block);
+    return lane;
+}
+
+static void lane_link(struct dest *dest, struct lane_state *lane)
+{
+    lane->dest = dest;
+    lane->link = dest->queue.end;
+    *lane->link = lane;
+    dest->queue.end = &lane->next;
+    dest->queue.lanes++;
+}
+
 enum status lane_get(struct engine *engine, int64_t id, struct slice destination, struct slice tenant,
                      struct lane_state **ret_lane)
 {
@@ -77,38 +103,47 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
     struct lane_state *lane = lane_find(engine, id);
     if (!lane) {
         struct dest *dest;
-        if (dest_get(engine, destination, &dest) != STATUS_OK || lanes_reserve(engine, id) != STATUS_OK ||
-            turns_reserve(&dest->queue.turns, dest->queue.lanes + 1) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-        lane = calloc(1, sizeof *lane);
+        enum status status = dest_get(engine, destination, &dest);
+        if (status == STATUS_OK && dest->own.loading)
+            status = STATUS_BUSY; /* what the store has of its lanes is being read, and is more */
+        if (status == STATUS_OK)
+            status = turns_reserve(&dest->queue.turns, dest->queue.lanes + 1);
+        lane = status == STATUS_OK ? lane_new(engine, id, tenant) : NULL;
         if (!lane)
-            return STATUS_NO_MEMORY;
-        lane->tenant = strndup(tenant.data, tenant.len);
-        if (!lane->tenant) {
-            free(lane);
-            return STATUS_NO_MEMORY;
-        }
-        lane->id = id;
-        lane->dest = dest;
-        if (id > engine->lanes.last) { /* not one that was forgotten */
-            engine->lanes.last = id;
+            return status == STATUS_OK ? STATUS_NO_MEMORY : status;
+        lane_link(dest, lane);
+        if (id > dest->queue.newest) { /* not one that was forgotten */
+            dest->queue.newest = id;
             dest->queue.tenants += !slice_equal(tenant, NOTIFY_TENANT);
         }
-        turn_init(&lane->turn, 1);
-        share_init(&lane->share, 1);
-        rate_init(&lane->rate.limiter, (struct rate){ 0 }, 0, INSTANT_NONE);
-        lane->rate.saved = INSTANT_NONE;
-        lane->idle_since = INSTANT_NONE;
-        lane->looked_at[0] = lane->looked_at[1] = INSTANT_NONE;
-        lane->asked.until = lane->asked.saved = INSTANT_NONE;
-        block_init(&lane->block);
         lane_configure(lane, engine->config);
-        dest->queue.lanes++;
-        engine->lanes.count++;
-        engine->lanes.by_id[id] = lane;
     }
     *ret_lane = lane;
     return STATUS_OK;
+}
+
+struct lane_state *lane_of_job(struct engine *engine, const struct job *job)
+{
+    struct lane_state *lane = NULL;
+    (void)!lane_get(engine, job->lane, job->destination, job->tenant, &lane);
+    return lane;
+}
+
+void lane_forget(struct engine *engine, struct lane_state *lane)
+{
+    turns_remove(&lane->dest->queue.turns, &lane->turn);
+    shares_remove(&lane->dest->queue.shares, &lane->share);
+    lane_drop(engine, lane);
+}
+
+void lane_drop(struct engine *engine, struct lane_state *lane)
+{
+    *lane->link = lane->next;
+    *(lane->next ? &lane->next->link : &lane->dest->queue.end) = lane->link;
+    lane->dest->queue.lanes--;
+    const struct lane_state *removed = map_remove(&engine->lanes.by_id, key_of(&lane->id));
+    assert(removed == lane);
+    lane_free(lane);
 }
 
 /* On the way back from an outage slots are shared out among those whose work goes first. */
@@ -247,22 +282,6 @@ void lane_take(struct lane_state *lane, enum shares_side side, int64_t count, bo
     }
 }
 
-void lanes_configure(struct engine *engine, const struct config *config)
-{
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        if (engine->lanes.by_id[i])
-            lane_configure(engine->lanes.by_id[i], config);
-}
-
-void lane_free(struct lane_state *lane)
-{
-    if (!lane)
-        return;
-    free(lane->tenant);
-    free(lane->hold.reason);
-    free(lane);
-}
-
 /* All of them while only one tenant is known, else half, unless somebody has set it. */
 bool lane_dead_full(const struct lane_state *lane)
 {
@@ -277,17 +296,23 @@ bool lane_dead_full(const struct lane_state *lane)
 
 void lane_dead_add(struct lane_state *lane, int64_t count)
 {
+    if (lane->dead.count + count < 0) /* they were read after the change that is told only now */
+        count = -lane->dead.count;
     lane->dead.count += count;
     lane->dest->dead.count += count;
-    assert(lane->dead.count >= 0);
+    assert(lane->dead.count >= 0 && lane->dest->dead.count >= 0);
     if (count < 0)
         tell_tenant_fits(lane);
 }
 
 void lanes_release(struct engine *engine)
 {
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        lane_free(engine->lanes.by_id[i]);
-    free(engine->lanes.by_id);
-    free(engine->lanes.missed);
+    size_t cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->lanes.by_id, &cursor));)
+        lane_free(entry->value);
+    cursor = 0;
+    for (struct map_entry *entry; (entry = map_next(&engine->lanes.missed, &cursor));)
+        free(entry->value);
+    map_release(&engine->lanes.by_id);
+    map_release(&engine->lanes.missed);
 }

@@ -33,15 +33,13 @@ static bool takes_used_ones(const struct dest *dest, const struct gate *gate, in
     return gate == &dest->fallback || gate_takes_used(gate, now);
 }
 
-struct lane_state *look_next(const struct engine *engine, const struct dest *dest, const struct gate *gate, instant now)
+struct lane_state *look_next(const struct dest *dest, const struct gate *gate, instant now)
 {
     struct lane_state *next = NULL;
     bool second = gate == &dest->fallback, takes_used = takes_used_ones(dest, gate, now);
-    for (size_t i = 0; i < engine->lanes.capacity; i++) {
-        struct lane_state *lane = engine->lanes.by_id[i];
-        if (lane && lane->dest == dest && may_look(lane, takes_used, now) && (!next || looks_before(lane, next, second)))
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        if (may_look(lane, takes_used, now) && (!next || looks_before(lane, next, second)))
             next = lane;
-    }
     return next;
 }
 

@@ -12,7 +12,7 @@ struct gate;
 struct lane_state;
 
 /* Whose job is sent to see how the destination is, through one of its gates; NULL: there is none that may. */
-struct lane_state *look_next(const struct engine *engine, const struct dest *dest, const struct gate *gate, instant now);
+struct lane_state *look_next(const struct dest *dest, const struct gate *gate, instant now);
 /* One of its jobs is being claimed for that: fills in which. */
 void look_take(struct lane_state *lane, const struct gate *gate, struct op_claim *claim, instant now);
 /* That claim is back. */

@@ -175,10 +175,9 @@ static instant begins_at(const struct dest *dest, const struct gate_answer *answ
     }
 }
 
-/* One whose job waits for an hour may be forgotten, and is asked for as soon as somebody wants to know. */
-struct queue_place engine_place(struct engine *engine, int64_t id, int64_t ahead, instant due)
+struct queue_place engine_place(const struct engine *engine, int64_t id, int64_t ahead, instant due)
 {
-    const struct lane_state *lane = lane_recall(engine, id);
+    const struct lane_state *lane = lane_find(engine, id);
     struct queue_place place = { .tenant_until = INSTANT_NONE, .asked_until = INSTANT_NONE, .at = INSTANT_NONE };
     if (!lane || !lane->dest->config)
         return place;

@@ -153,18 +153,15 @@ void rates_leased(struct batch *batch, struct lane_state *lane, instant now)
         (void)!note_in(batch, lane_note_name(lane, name), &lane->rate.limiter, &lane->rate.saved);
 }
 
-void rates_save_all(struct engine *engine)
+bool rates_save(struct engine *engine, struct dest *dest)
 {
     instant now = engine_now(engine);
-    if (engine_must_wait(engine))
-        return;
-    for (struct dest *dest = engine->dests; dest; dest = dest->next)
-        if (!save_dest(engine, dest, 1, now))
-            return;
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        if (engine->lanes.by_id[i] &&
-            !(save_lane(engine, engine->lanes.by_id[i], 1, now) && keep_asked(engine, engine->lanes.by_id[i], 1, now)))
-            return;
+    if (engine_must_wait(engine) || !save_dest(engine, dest, 1, now))
+        return false;
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        if (!save_lane(engine, lane, 1, now) || !keep_asked(engine, lane, 1, now))
+            return false;
+    return true;
 }
 
 /* ---- reading ---- */
@@ -186,40 +183,42 @@ static void restore(struct rate_limiter *limiter, instant *saved, instant paid_u
     *saved = paid_until;
 }
 
-static void restore_asked(struct engine *engine, int64_t id, instant until)
+static void restore_asked(struct engine *engine, struct lane_state *lane, instant until)
 {
-    struct lane_state *lane = until > engine_now(engine) ? lane_recall(engine, id) : NULL; /* one without work, too */
-    if (!lane)
+    if (until <= engine_now(engine))
         return;
     lane->asked.at = engine_now(engine);
     lane->asked.until = lane->asked.saved = until;
     if (until > lane->dest->holds.asked_until) {
         lane->dest->holds.asked_until = until;
-        lane->dest->holds.asked_lane = id;
+        lane->dest->holds.asked_lane = lane->id;
     }
 }
 
-static enum status restore_note(void *context, const struct saved *note)
+static bool has_number(struct slice name, struct slice prefix, int64_t *ret_number)
 {
-    struct engine *engine = context;
-    int64_t id;
-    if (slice_has_prefix(note->name, SLICE(NAME_OF_DESTINATION))) {
-        struct dest *dest = dest_find(engine, slice_from_offset(note->name, sizeof NAME_OF_DESTINATION - 1));
-        if (dest)
-            restore(&dest->rate.limiter, &dest->rate.saved, value_of(note));
-    } else if (slice_has_prefix(note->name, SLICE(NAME_OF_LANE)) &&
-               slice_to_int64(slice_from_offset(note->name, sizeof NAME_OF_LANE - 1), &id)) {
-        struct lane_state *lane = lane_find(engine, id);
-        if (lane)
-            restore(&lane->rate.limiter, &lane->rate.saved, value_of(note));
-    } else if (slice_has_prefix(note->name, SLICE(NAME_OF_ASKED)) &&
-               slice_to_int64(slice_from_offset(note->name, sizeof NAME_OF_ASKED - 1), &id)) {
-        restore_asked(engine, id, value_of(note));
-    }
-    return STATUS_OK;
+    return slice_has_prefix(name, prefix) && slice_to_int64(slice_from_offset(name, prefix.len), ret_number);
 }
 
-enum status rates_restore(struct engine *engine, struct error *err)
+struct rate_note rate_note_parse(struct slice name)
 {
-    return store_each_saved(engine->reader, SPACE_RATE, restore_note, engine, err);
+    struct rate_note note = { .destination = { NULL, 0 } };
+    if (slice_has_prefix(name, SLICE(NAME_OF_DESTINATION)))
+        note.destination = slice_from_offset(name, sizeof NAME_OF_DESTINATION - 1);
+    else if (!has_number(name, SLICE(NAME_OF_LANE), &note.lane))
+        note.asked = has_number(name, SLICE(NAME_OF_ASKED), &note.lane);
+    return note;
+}
+
+void rate_restore(struct engine *engine, const struct saved *saved)
+{
+    const struct rate_note note = rate_note_parse(saved->name);
+    struct dest *dest = note.destination.data ? dest_find(engine, note.destination) : NULL;
+    struct lane_state *lane = note.lane > 0 ? lane_find(engine, note.lane) : NULL;
+    if (dest)
+        restore(&dest->rate.limiter, &dest->rate.saved, value_of(saved));
+    else if (lane && note.asked)
+        restore_asked(engine, lane, value_of(saved));
+    else if (lane)
+        restore(&lane->rate.limiter, &lane->rate.saved, value_of(saved));
 }

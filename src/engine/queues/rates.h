@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 struct batch;
+struct dest;
 struct engine;
 struct lane_state;
 
@@ -28,9 +29,17 @@ void rates_claimed(struct engine *engine, struct lane_state *lane, instant now);
 void rates_leased(struct batch *batch, struct lane_state *lane, instant now);
 /* For one job whose claim was paid for long ago: false, and nothing is paid, when no more may go now. */
 bool rates_pay(struct engine *engine, struct lane_state *lane, instant now);
-/* All that a crash would forget; for a stop. */
-void rates_save_all(struct engine *engine);
-/* At the start, when all lanes are known. */
-enum status rates_restore(struct engine *engine, struct error *err) MUST_CHECK;
+/* All of the destination's that a crash would forget, before another has it. False: not all of it, again after the batch. */
+bool rates_save(struct engine *engine, struct dest *dest);
+
+/* Of what a note is, by its name. */
+struct rate_note {
+    struct slice destination; /* .data NULL: of a lane, or of nothing that is known */
+    int64_t lane;             /* 0: of none */
+    bool asked;               /* how long the lane was told to wait */
+};
+struct rate_note rate_note_parse(struct slice name);
+/* When its lane is known. */
+void rate_restore(struct engine *engine, const struct saved *saved);
 
 #endif

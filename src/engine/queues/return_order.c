@@ -22,6 +22,7 @@
 #include "core/decision/job.h"
 #include "engine/loop.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 enum {
@@ -40,38 +41,32 @@ static bool is_returning(const struct dest *dest)
     return dest->gate.contingency.saved.mode == MODE_RECOVERING;
 }
 
-/* Without an answer it goes with the many. */
-static void look(struct engine *engine, struct lane_state *lane, instant now)
+/* ---- looking ---- */
+
+static enum status read_class(const struct order_look *look, struct looked_lane *lane, struct store_reader *reader,
+                              struct error *err)
 {
-    const struct dest *dest = lane->dest;
-    int64_t aging_ms = dest->config->aging_ms;
-    const int64_t ranks[] = {
-        [RETURN_CRITICAL] = rank_of(PRIORITY_CRITICAL, now, aging_ms),
-        [RETURN_HIGH] = rank_of(PRIORITY_HIGH, now, aging_ms),
-        [RETURN_HELD] = is_returning(dest)
-                            ? rank_of(PRIORITY_NORMAL, dest->gate.contingency.saved.incident.recovering_at, aging_ms)
-                            : INT64_MAX - 1,
-    };
-    struct error error;
-    lane->order.left = INT64_MAX;
     for (int class = RETURN_CRITICAL; class <= RETURN_HELD; class++) {
         size_t count;
-        enum status status = engine->reader->ops->reader_ahead(engine->reader, lane->id, ranks[class] + 1, 0,
-                                                               (size_t)lane->claiming + LOOK_JOBS_MAX, &count, &error);
-        lane->order.class = (enum return_class)class;
-        if (status != STATUS_OK) {
-            log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name),
-                      FIELD_CSTR("error", error.text));
-            alerts_store_failed(engine, &error);
-            lane->order.class = RETURN_HELD;
-            return;
-        }
-        if ((int64_t)count > lane->claiming) {
-            lane->order.left = (int64_t)count - lane->claiming;
-            return;
-        }
+        enum status status = reader->ops->reader_ahead(reader, lane->id, look->ranks[class] + 1, 0,
+                                                       (size_t)lane->claiming + LOOK_JOBS_MAX, &count, err);
+        lane->class = (enum return_class)class;
+        lane->count = (int64_t)count;
+        if (status != STATUS_OK || lane->count > lane->claiming)
+            return status;
     }
-    lane->order.class = RETURN_NEW;
+    lane->class = RETURN_NEW;
+    lane->count = INT64_MAX;
+    return STATUS_OK;
+}
+
+static enum status read_classes(struct store_read *read, struct store_reader *reader, struct error *err)
+{
+    struct order_look *look = (struct order_look *)read;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < look->count && status == STATUS_OK; i++)
+        status = read_class(look, &look->lanes[i], reader, err);
+    return status;
 }
 
 /* More urgent work than what goes now goes first. */
@@ -80,6 +75,106 @@ static void heed_class(struct dest *dest, const struct lane_state *lane)
     if (lane->order.class < dest->queue.order.class)
         dest->queue.order.class = lane->order.class;
 }
+
+/* What was claimed since it was asked counts as gone, too. */
+static void take_class(struct lane_state *lane, const struct looked_lane *looked)
+{
+    int64_t left = looked->count == INT64_MAX ? INT64_MAX : looked->count - lane->claiming;
+    if (left <= 0)
+        return; /* it is looked at anew when it comes to the front */
+    lane->order.class = looked->class;
+    lane->order.left = left;
+    heed_class(lane->dest, lane);
+}
+
+static void ask_wanted(struct engine *engine, struct dest *dest);
+
+/* Without an answer they go with the many. */
+static void classes_read(struct question *question)
+{
+    struct order_look *look = (struct order_look *)question;
+    struct engine *engine = question->engine;
+    struct dest *dest = look->lanes[0].lane->dest;
+    bool failed = question->read.status != STATUS_OK;
+    if (failed) {
+        log_event(LOG_ERROR, "return_order_failed", FIELD_CSTR("destination", dest->name),
+                  FIELD_CSTR("error", question->read.error.text));
+        alerts_store_failed(engine, &question->read.error);
+    }
+    for (size_t i = 0; i < look->count; i++) {
+        struct lane_state *lane = look->lanes[i].lane;
+        bool stale = lane->order.stale;
+        assert(lane->order.asked && lane->dest == dest);
+        lane->order.asked = lane->order.stale = false;
+        if (failed)
+            look->lanes[i] = (struct looked_lane){ .lane = lane, .class = RETURN_HELD, .count = INT64_MAX };
+        if (failed || !stale)
+            take_class(lane, &look->lanes[i]);
+    }
+    ask_wanted(engine, dest);
+}
+
+static void ask_wanted(struct engine *engine, struct dest *dest)
+{
+    struct order_look *look = &dest->queue.order.look;
+    if (look->question.out || look->wanted_count == 0)
+        return;
+    instant now = engine_now(engine);
+    int64_t aging_ms = dest->config ? dest->config->aging_ms : HOUR_MS;
+    look->ranks[RETURN_CRITICAL] = rank_of(PRIORITY_CRITICAL, now, aging_ms);
+    look->ranks[RETURN_HIGH] = rank_of(PRIORITY_HIGH, now, aging_ms);
+    look->ranks[RETURN_HELD] =
+        is_returning(dest) ? rank_of(PRIORITY_NORMAL, dest->gate.contingency.saved.incident.recovering_at, aging_ms)
+                           : INT64_MAX - 1;
+    for (size_t i = 0; i < look->wanted_count; i++) {
+        struct lane_state *lane = look->wanted[i];
+        look->lanes[i] = (struct looked_lane){ .lane = lane, .id = lane->id, .claiming = lane->claiming };
+        lane->order.stale = false;
+    }
+    look->count = look->wanted_count;
+    look->wanted_count = 0;
+    look->question.read.cheap = true;
+    question_ask(engine, &look->question, read_classes, classes_read);
+}
+
+static void want_class(struct lane_state *lane)
+{
+    struct order_look *look = &lane->dest->queue.order.look;
+    if (lane->order.class != RETURN_UNKNOWN || lane->order.asked || look->wanted_count == LOOK_LANES_MAX)
+        return;
+    lane->order.asked = true;
+    look->wanted[look->wanted_count++] = lane;
+}
+
+/*
+ * The lane's class may be known when this returns. If not, the destination waits; and those that come soon after it are
+ * asked for together, so that it does not wait once for each.
+ */
+static void look(struct engine *engine, struct lane_state *lane)
+{
+    struct dest *dest = lane->dest;
+    want_class(lane);
+    ask_wanted(engine, dest);
+    if (lane->order.class != RETURN_UNKNOWN)
+        return;
+    struct turn *turn;
+    for (size_t i = 0; i < LOOK_LANES_MAX && (turn = turns_at(&dest->queue.turns, i)); i++)
+        want_class(lane_of(turn));
+}
+
+static void forget_class(struct lane_state *lane)
+{
+    lane->order.class = RETURN_UNKNOWN;
+    lane->order.stale = lane->order.asked;
+}
+
+static void forget_classes(struct dest *dest)
+{
+    for (struct lane_state *lane = dest->queue.first; lane; lane = lane->next)
+        forget_class(lane);
+}
+
+/* ---- the order ---- */
 
 bool dest_by_class(const struct dest *dest)
 {
@@ -92,7 +187,7 @@ static bool has_order(const struct dest *dest)
 }
 
 /* Work grows more urgent while it waits, and what was held is told from what is new when a way back begins. */
-static void look_at_all_anew(struct engine *engine, struct dest *dest, instant now)
+static void look_at_all_anew(struct dest *dest, instant now)
 {
     bool put_back = dest->queue.order.looked_at > now;
     if (!dest_by_class(dest) || (now < instant_add(dest->queue.order.looked_at, LOOK_EVERY_MS) && !put_back &&
@@ -102,9 +197,7 @@ static void look_at_all_anew(struct engine *engine, struct dest *dest, instant n
     dest->queue.order.returning = is_returning(dest);
     dest->queue.order.class = RETURN_CRITICAL;
     turns_bring_back(&dest->queue.turns, RETURN_NEW);
-    for (size_t i = 0; i < engine->lanes.capacity; i++)
-        if (engine->lanes.by_id[i] && engine->lanes.by_id[i]->dest == dest)
-            engine->lanes.by_id[i]->order.class = RETURN_UNKNOWN;
+    forget_classes(dest);
 }
 
 void return_order_begin(struct engine *engine, struct dest *dest)
@@ -112,17 +205,16 @@ void return_order_begin(struct engine *engine, struct dest *dest)
     bool has = has_order(dest);
     dest->queue.order.looks = LOOKS_MAX;
     if (has)
-        look_at_all_anew(engine, dest, engine_now(engine));
+        look_at_all_anew(dest, engine_now(engine));
     if (has == (dest->queue.order.class != RETURN_UNKNOWN))
         return;
     dest->queue.order.class = has ? RETURN_CRITICAL : RETURN_UNKNOWN;
     dest->queue.order.round = 0;
     turns_bring_back(&dest->queue.turns, RETURN_NEW);
-    if (has)
-        turns_begin_afresh(&dest->queue.turns);
-    for (size_t i = 0; i < engine->lanes.capacity && has; i++)
-        if (engine->lanes.by_id[i] && engine->lanes.by_id[i]->dest == dest)
-            engine->lanes.by_id[i]->order.class = RETURN_UNKNOWN; /* of an earlier return */
+    if (!has)
+        return;
+    turns_begin_afresh(&dest->queue.turns);
+    forget_classes(dest); /* of an earlier return */
 }
 
 /* Those of this round that matter less are next. False: there are none. */
@@ -143,8 +235,8 @@ static bool next_overtakers(struct dest *dest, const struct turn *front)
                                front) && turns_aside_class(&dest->queue.turns) < RETURN_NEW && next_class(dest);
 }
 
-/* False: enough of them for now. */
-static bool look_at_front(struct engine *engine, struct lane_state *lane, instant now)
+/* False: enough of them for now, or the store has not answered yet. */
+static bool look_at_front(struct engine *engine, struct lane_state *lane)
 {
     if (lane->order.class != RETURN_UNKNOWN)
         return true;
@@ -152,18 +244,18 @@ static bool look_at_front(struct engine *engine, struct lane_state *lane, instan
         engine_wake(engine);
         return false;
     }
-    look(engine, lane, now);
-    return true;
+    look(engine, lane);
+    return lane->order.class != RETURN_UNKNOWN;
 }
 
 /* Where classes count across tenants: whoever has work of the class that goes, in turn; the others are aside meanwhile. */
-static struct turn *urgent_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
+static struct turn *urgent_front(struct engine *engine, struct dest *dest, int64_t *ret_max)
 {
     for (;;) {
         struct turn *turn = turns_front(&dest->queue.turns, ret_max);
         if (!turn && next_class(dest))
             continue;
-        if (!turn || !look_at_front(engine, lane_of(turn), now))
+        if (!turn || !look_at_front(engine, lane_of(turn)))
             return NULL;
         const struct lane_state *lane = lane_of(turn);
         heed_class(dest, lane);
@@ -181,10 +273,10 @@ struct turn *dest_front_of_all(struct dest *dest, int64_t *ret_max)
     return turns_front(&dest->queue.turns, ret_max);
 }
 
-struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, int64_t *ret_max)
+struct turn *dest_front(struct engine *engine, struct dest *dest, int64_t *ret_max)
 {
     if (dest->queue.order.class != RETURN_UNKNOWN && dest_by_class(dest))
-        return urgent_front(engine, dest, now, ret_max);
+        return urgent_front(engine, dest, ret_max);
     for (;;) {
         struct turn *turn = turns_front(&dest->queue.turns, ret_max);
         if (dest->queue.order.class == RETURN_UNKNOWN)
@@ -202,7 +294,7 @@ struct turn *dest_front(struct engine *engine, struct dest *dest, instant now, i
         if (!turns_may_overtake(&dest->queue.turns, turn))
             return turn;
         struct lane_state *lane = lane_of(turn);
-        if (!look_at_front(engine, lane, now))
+        if (!look_at_front(engine, lane))
             return NULL;
         heed_class(dest, lane);
         if (lane->order.class == dest->queue.order.class) {
@@ -225,7 +317,7 @@ void return_order_took(struct lane_state *lane, int64_t count)
 
 static void look_anew(struct lane_state *lane)
 {
-    lane->order.class = RETURN_UNKNOWN;
+    forget_class(lane);
     turns_bring_back_one(&lane->dest->queue.turns, &lane->turn);
 }
 
@@ -243,6 +335,5 @@ void return_order_added(struct engine *engine, struct lane_state *lane)
     look_anew(lane);
     if (!dest_by_class(lane->dest) && !turns_may_overtake(&lane->dest->queue.turns, &lane->turn))
         return;
-    look(engine, lane, engine_now(engine));
-    heed_class(lane->dest, lane);
+    look(engine, lane);
 }

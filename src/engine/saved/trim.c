@@ -24,24 +24,38 @@ bool saved_forget(struct engine *engine, struct slice space, struct slice name)
     return false;
 }
 
-void saved_trim(struct engine *engine, struct slice space, instant *trim_at,
-               bool (*forget)(struct engine *, struct slice name))
+static enum status read_old(struct store_read *read, struct store_reader *reader, struct error *err)
+{
+    struct saved_trim *trim = (struct saved_trim *)read;
+    return reader->ops->reader_saved_list(reader, trim->space, slice_from(trim->before), TRIM_NOTES_MAX, &read->memory,
+                                          &trim->old, &trim->count, err);
+}
+
+static void old_read(struct question *question)
+{
+    struct saved_trim *trim = (struct saved_trim *)question;
+    struct engine *engine = question->engine;
+    bool failed = question->read.status != STATUS_OK;
+    size_t count = failed ? 0 : trim->count;
+    if (failed)
+        log_event(LOG_ERROR, "trim_failed", FIELD_TEXT("space", trim->space),
+                  FIELD_CSTR("error", question->read.error.text));
+    if (count == TRIM_NOTES_MAX)
+        trim->at = instant_add(engine_now(engine), TRIM_NOTES_AGAIN_MS);
+    for (size_t i = 0; i < count && !engine->stopping && trim->forget(engine, trim->old[i].name); i++)
+        ; /* what no longer fits the batch goes next time */
+}
+
+void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
+                bool (*forget)(struct engine *engine, struct slice name))
 {
     instant now = engine_now(engine);
     int64_t keep_ms = engine->config->retention_audit_ms;
-    char stamp[INSTANT_STAMP_BYTES + 1];
-    struct arena memory = { 0 };
-    struct error error;
-    struct saved *old = NULL;
-    size_t count = 0;
-    if (keep_ms <= 0 || now < *trim_at || engine_must_wait(engine))
+    if (keep_ms <= 0 || now < trim->at || trim->question.out || engine_must_wait(engine))
         return;
-    instant_stamp(now - keep_ms, stamp);
-    if (engine->reader->ops->reader_saved_list(engine->reader, space, slice_from(stamp), TRIM_NOTES_MAX, &memory, &old,
-                                              &count, &error) != STATUS_OK)
-        log_event(LOG_ERROR, "trim_failed", FIELD_TEXT("space", space), FIELD_CSTR("error", error.text));
-    *trim_at = instant_add(now, count == TRIM_NOTES_MAX ? TRIM_NOTES_AGAIN_MS : TRIM_EVERY_MS);
-    for (size_t i = 0; i < count && forget(engine, old[i].name); i++)
-        ; /* what no longer fits the batch goes next time */
-    arena_release(&memory);
+    trim->at = instant_add(now, TRIM_EVERY_MS);
+    trim->space = space;
+    trim->forget = forget;
+    instant_stamp(now - keep_ms, trim->before);
+    question_ask(engine, &trim->question, read_old, old_read);
 }

@@ -4,18 +4,28 @@
 #ifndef ENGINE_SAVED_TRIM_H
 #define ENGINE_SAVED_TRIM_H
 
-#include "base/instant.h"
-#include "base/slice.h"
+#include "engine/questions.h"
 
 struct engine;
 
 /* Takes a note away with the next batch. False: that is full. */
 bool saved_forget(struct engine *engine, struct slice space, struct slice name);
+/* Of one space. */
+struct saved_trim {
+    struct question question; /* first */
+    instant at;               /* the next time */
+    struct slice space;
+    char before[INSTANT_STAMP_BYTES + 1];
+    bool (*forget)(struct engine *engine, struct slice name);
+    struct saved *old; /* the answer, */
+    size_t count;
+};
+
 /*
- * Gives `forget` the notes of a space that are older than the trail is kept, some at a time, when *trim_at has come, and
+ * Gives `forget` the notes of a space that are older than the trail is kept, some at a time, when trim->at has come, and
  * sets that anew. False from `forget` ends it for this time.
  */
-void saved_trim(struct engine *engine, struct slice space, instant *trim_at,
-               bool (*forget)(struct engine *, struct slice name));
+void saved_trim(struct engine *engine, struct saved_trim *trim, struct slice space,
+                bool (*forget)(struct engine *engine, struct slice name));
 
 #endif

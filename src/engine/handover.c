@@ -1,0 +1,324 @@
+#include "engine/handover.h"
+
+#include "base/log.h"
+#include "engine/alerts/alert_book.h"
+#include "engine/attempt/leases.h"
+#include "engine/loop.h"
+#include "engine/restore.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void answer(struct saved_wait **wait, const struct error *error)
+{
+    struct saved_wait *told = *wait;
+    *wait = NULL;
+    if (!told)
+        return;
+    told->error = *error;
+    told->done(told); /* perhaps it is gone now */
+}
+
+/* ---- gaining ---- */
+
+/* Its lanes are there before its state: that is by the rules, and names tenants. */
+static enum status take(struct engine *engine, struct dest *dest, const struct restored *restored, struct error *err)
+{
+    dest->own.stage = OWN_WHOLE;
+    dest_configure(engine, dest, engine->config);
+    return restore_apply(engine, restored, err);
+}
+
+static void forget(struct engine *engine, struct dest *dest)
+{
+    alerts_forget(engine, dest);
+    leases_forget(engine, dest);
+    dest_free(engine, dest);
+}
+
+/* A destination of a shared store that could not be loaded is not this engine's; another one is tried again. */
+static void load_failed(struct engine *engine, struct dest *dest, const struct error *error)
+{
+    log_event(LOG_ERROR, "destination_not_loaded", FIELD_CSTR("destination", dest->name), FIELD_CSTR("error", error->text));
+    alerts_store_failed(engine, error);
+    dest->own.load_at = instant_add(engine_now(engine), AGAIN_MS);
+    if (!engine->shared)
+        return;
+    struct saved_wait *wait = dest->own.wait;
+    forget(engine, dest);
+    answer(&wait, error);
+}
+
+static void dest_loaded(struct question *question)
+{
+    struct restored *restored = (struct restored *)question;
+    struct engine *engine = question->engine;
+    struct dest *dest = dest_find(engine, restored->only);
+    struct error error = question->read.error;
+    assert(dest && dest->own.loading == restored && dest->own.stage == OWN_UNREAD);
+    dest->own.loading = NULL;
+    if (question->read.status != STATUS_OK || take(engine, dest, restored, &error) != STATUS_OK) {
+        dest->own.stage = OWN_UNREAD;
+        load_failed(engine, dest, &error);
+    } else {
+        lanes_ask_missed(engine); /* what was told of its lanes meanwhile */
+        engine->recovery.ripe_at = engine_now(engine); /* those who had it may have left attempts behind */
+        answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });
+    }
+    free(restored);
+}
+
+static void load(struct engine *engine, struct dest *dest)
+{
+    struct restored *restored = calloc(1, sizeof *restored);
+    if (!restored) {
+        struct error error;
+        error_set(&error, STATUS_NO_MEMORY, "no memory for the destination");
+        load_failed(engine, dest, &error);
+        return;
+    }
+    restored->only = slice_from(dest->name);
+    dest->own.loading = restored;
+    question_ask(engine, &restored->question, restore_read, dest_loaded);
+}
+
+/* ---- the steward's office ---- */
+
+static void office_loaded(struct question *question)
+{
+    struct restored *restored = (struct restored *)question;
+    struct engine *engine = question->engine;
+    struct error error = question->read.error;
+    engine->office.loading = NULL;
+    if (question->read.status == STATUS_OK && restore_apply(engine, restored, &error) == STATUS_OK) {
+        engine->office.stage = OWN_WHOLE;
+        error.status = STATUS_OK;
+    }
+    answer(&engine->office.wait, &error);
+    free(restored);
+}
+
+static void office_gain(struct engine *engine, struct saved_wait *gained)
+{
+    bool is_free = engine->office.stage == OWN_UNREAD && !engine->office.loading;
+    struct restored *restored = is_free ? calloc(1, sizeof *restored) : NULL;
+    struct error error;
+    if (!restored) {
+        error_set(&error, STATUS_CONFLICT, "this engine is the steward already, or there is no memory");
+        answer(&gained, &error);
+        return;
+    }
+    restored->only = SLICE("");
+    engine->office.loading = restored;
+    engine->office.wait = gained;
+    question_ask(engine, &restored->question, restore_read, office_loaded);
+}
+
+static void office_lose(struct engine *engine, struct saved_wait *lost)
+{
+    struct error error;
+    if (engine->office.stage != OWN_WHOLE) {
+        error_set(&error, STATUS_NOT_FOUND, "this engine is not the steward");
+        answer(&lost, &error);
+        return;
+    }
+    engine->office.stage = OWN_LOSING;
+    engine->office.wait = lost;
+    engine->office.batch = outgoing_number(engine);
+    engine_wake(engine);
+}
+
+static void office_lose_on(struct engine *engine)
+{
+    if (!alerts_written(engine, NULL))
+        engine->office.batch = outgoing_number(engine);
+    else if (outgoing_passed(engine, engine->office.batch)) {
+        alerts_forget(engine, NULL);
+        engine->office = (struct handover){ .wait = engine->office.wait };
+        answer(&engine->office.wait, &(struct error){ .status = STATUS_OK });
+    }
+}
+
+/* ---- the orders ---- */
+
+void engine_gain(struct engine *engine, struct slice destination, struct saved_wait *gained)
+{
+    struct dest *dest = dest_find(engine, destination);
+    struct error error = { .status = STATUS_OK };
+    if (engine->stopping || !engine->started)
+        error_set(&error, STATUS_CONFLICT, "the engine does not run");
+    else if (dest)
+        error_set(&error, STATUS_CONFLICT, "destination \"%.*s\" is this engine's already", SLICE_ARG(destination));
+    else if (destination.len > 0 && dest_add(engine, destination, &dest) != STATUS_OK)
+        error_set(&error, STATUS_NO_MEMORY, "no memory for the destination");
+    if (error.status != STATUS_OK) {
+        answer(&gained, &error);
+    } else if (destination.len == 0) {
+        office_gain(engine, gained);
+    } else {
+        dest->own.wait = gained;
+        load(engine, dest);
+    }
+}
+
+static void nobody_asked(struct store_read *read)
+{
+    (void)read;
+}
+
+enum status handover_start(struct engine *engine, struct error *err)
+{
+    struct restored restored = { .question.read = { .run = restore_read, .done = nobody_asked } };
+    struct store_read *read = &restored.question.read;
+    if (engine->shared)
+        return STATUS_OK;
+    store_read_run(read, engine->reader);
+    enum status status = read->status;
+    if (status != STATUS_OK)
+        *err = read->error;
+    for (struct dest *dest = engine->dests; dest && status == STATUS_OK; dest = dest->next) {
+        dest->own.stage = OWN_WHOLE;
+        dest_configure(engine, dest, engine->config);
+    }
+    if (status == STATUS_OK)
+        status = restore_apply(engine, &restored, err);
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        dest->own.stage = OWN_WHOLE; /* those without a configuration that have jobs */
+    arena_release(&read->memory);
+    return status;
+}
+
+enum status handover_configure(struct engine *engine, const struct config *config, struct error *err)
+{
+    struct dest *dest;
+    for (size_t i = 0; i < config_destination_total(config) && !engine->shared; i++)
+        if (dest_add(engine, slice_from(config_destination_at(config, i)->name), &dest) != STATUS_OK)
+            return error_set(err, STATUS_NO_MEMORY, "no memory for the destinations");
+    for (dest = engine->dests; dest; dest = dest->next)
+        dest_configure(engine, dest, config);
+    return STATUS_OK;
+}
+
+/* Those that came with a configuration are loaded; others when they get one. */
+static void load_new(struct engine *engine)
+{
+    instant now = engine_now(engine);
+    for (struct dest *dest = engine->dests, *next; dest; dest = next) {
+        next = dest->next;
+        if (dest->own.stage == OWN_UNREAD && !dest->own.loading && dest->own.load_at <= now &&
+            config_destination(engine->config, slice_from(dest->name)))
+            load(engine, dest);
+    }
+}
+
+/* ---- losing ---- */
+
+void dest_lose(struct engine *engine, struct dest *dest)
+{
+    if (dest->own.stage == OWN_WHOLE)
+        dest->own.stage = OWN_LOSING;
+    ahead_send(engine, dest); /* gives them back */
+    leases_end_of(engine, dest);
+}
+
+void engine_lose(struct engine *engine, struct slice destination, struct saved_wait *lost)
+{
+    struct dest *dest = dest_find(engine, destination);
+    struct error error;
+    if (destination.len == 0) {
+        office_lose(engine, lost);
+        return;
+    }
+    if (!dest || dest->own.stage != OWN_WHOLE) {
+        error_set(&error, dest ? STATUS_BUSY : STATUS_NOT_FOUND, "destination \"%.*s\" %s", SLICE_ARG(destination),
+                  dest ? "is being gained or lost already" : "is not this engine's");
+        answer(&lost, &error);
+        return;
+    }
+    dest->own.wait = lost;
+    dest->own.batch = outgoing_number(engine); /* its claims are on their way with that one, or before */
+    dest_lose(engine, dest);
+    engine_wake(engine);
+}
+
+/* Whether nothing will be heard of it any more, whatever it has to write. */
+static bool is_still(const struct engine *engine, const struct dest *dest)
+{
+    if (dest->workers.out > 0 || dest->check.engine || dest->redrive.page.question.out ||
+        dest->block.release.page.question.out || dest->queue.order.look.question.out || dest->incident.asked)
+        return false;
+    for (const struct attempt *attempt = engine->attempts.first; attempt; attempt = attempt->next)
+        if (attempt->dest == dest)
+            return false;
+    return outgoing_passed(engine, dest->own.batch);
+}
+
+static bool is_written(struct engine *engine, struct dest *dest)
+{
+    struct slice name = slice_from(dest->name);
+    if (!errors_all_written(engine->errors.counted, name))
+        engine->errors.at = engine_now(engine); /* at once */
+    return dest_is_saved(dest) && incident_written(engine, dest) && alerts_written(engine, dest) &&
+           errors_all_written(engine->errors.counted, name) && rates_save(engine, dest);
+}
+
+/* Whether everything that it wrote is in the store, with how it stands now that nothing of it is under way. */
+static bool is_closed(struct engine *engine, struct dest *dest)
+{
+    if (dest->own.step == LOSE_DRAIN) {
+        dest->own.step = LOSE_SAVE;
+        dest->saved.looked = true;
+        dest->incident.write_at = engine_now(engine);
+        engine_wake(engine);
+        return false;
+    }
+    size_t before = outgoing_count(engine);
+    bool written = is_written(engine, dest), added = outgoing_count(engine) > before;
+    bool again = !written || added || dest->own.step == LOSE_SAVE;
+    dest->own.step = written ? LOSE_CLOSE : LOSE_SAVE;
+    if (again)
+        dest->own.batch = outgoing_number(engine); /* what fails shows itself when that is back */
+    return written && !added && outgoing_passed(engine, dest->own.batch);
+}
+
+static void lose_on(struct engine *engine, struct dest *dest)
+{
+    if (!is_still(engine, dest) || !is_closed(engine, dest))
+        return;
+    struct saved_wait *lost = dest->own.wait;
+    log_event(LOG_INFO, "destination_lost", FIELD_CSTR("destination", dest->name));
+    errors_leave(engine->errors.counted, slice_from(dest->name));
+    forget(engine, dest);
+    answer(&lost, &(struct error){ .status = STATUS_OK });
+}
+
+void handover_run(struct engine *engine)
+{
+    if (engine->stopping)
+        return;
+    load_new(engine);
+    for (struct dest *dest = engine->dests, *next; dest; dest = next) {
+        next = dest->next;
+        if (dest->own.stage == OWN_LOSING)
+            lose_on(engine, dest);
+    }
+    if (engine->office.stage == OWN_LOSING)
+        office_lose_on(engine);
+}
+
+instant handover_next(const struct engine *engine)
+{
+    instant next = INSTANT_NONE;
+    for (const struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (dest->own.stage == OWN_UNREAD && !dest->own.loading && dest->own.load_at > 0)
+            next = instant_earlier(next, dest->own.load_at);
+    return next;
+}
+
+void handover_release(struct engine *engine)
+{
+    while (engine->dests)
+        dest_free(engine, engine->dests);
+    map_release(&engine->dests_by_name);
+}

@@ -1,0 +1,358 @@
+#include "engine/restore.h"
+
+#include "base/log.h"
+#include "engine/alerts/alert_book.h"
+#include "engine/attempt/leases.h"
+#include "engine/loop.h"
+#include "engine/saved/gate_state.h"
+#include "engine/saved/json.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { LANES_PAGE = STORE_PAGE_MAX };
+
+/* ---- reading ---- */
+
+/* Room for one more item of that size. NULL: no memory. */
+static void *room(struct arena *memory, void *items, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return items;
+    size_t more = *capacity > 0 ? 2 * *capacity : 16;
+    void *larger = arena_alloc_array(memory, more, size);
+    if (!larger)
+        return NULL;
+    if (count > 0)
+        memcpy(larger, items, count * size);
+    *capacity = more;
+    return larger;
+}
+
+static bool is_wanted(const struct restored *restored, struct slice destination)
+{
+    return !restored->only.data || slice_equal(restored->only, destination);
+}
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, STATUS_NO_MEMORY, "no memory for what the store has of the destinations");
+}
+
+static enum status add_note(struct restored *restored, struct restored_notes *notes, struct slice name, struct slice value)
+{
+    struct arena *memory = &restored->question.read.memory;
+    struct saved *items = room(memory, notes->items, notes->count, &notes->capacity, sizeof *items);
+    struct saved note = { arena_copy(memory, name), arena_copy(memory, value) };
+    if (!items || !note.name.data || !note.value.data)
+        return STATUS_NO_MEMORY;
+    notes->items = items;
+    notes->items[notes->count++] = note;
+    return STATUS_OK;
+}
+
+/* The tenants that are held are named in the state. */
+static enum status read_held(struct restored *restored, struct restored_state *state, const json_t *root,
+                             struct store_reader *reader, struct error *err)
+{
+    struct arena *memory = &restored->question.read.memory;
+    const json_t *held = json_object_get(root, "tenants_paused");
+    size_t count = json_array_size(held) < HELD_LANES_MAX ? json_array_size(held) : HELD_LANES_MAX;
+    state->held = arena_alloc_array(memory, count + 1, sizeof *state->held);
+    if (!state->held)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *tenant = json_object_get(json_array_get(held, i), "tenant");
+        if (!json_is_string(tenant))
+            continue;
+        enum status status = reader->ops->reader_lane(reader, state->name, slice_from(json_string_value(tenant)), memory,
+                                                      &state->held[state->held_count], err);
+        if (status == STATUS_OK)
+            state->held_count++;
+        else if (status != STATUS_NOT_FOUND)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_incident(struct restored *restored, struct restored_state *state, const json_t *root,
+                                 struct store_reader *reader, struct error *err)
+{
+    struct gate_saved gate = { .contingency = { .mode = MODE_NORMAL, .incident.entered_at = INSTANT_NONE } };
+    char id[INCIDENT_ID_BYTES];
+    gate_state_read(root, &gate);
+    if (gate.contingency.mode == MODE_NORMAL || gate.contingency.incident.entered_at == INSTANT_NONE)
+        return STATUS_OK;
+    incident_id(gate.contingency.incident.entered_at, state->name, id);
+    enum status status = reader->ops->reader_saved(reader, SPACE_INCIDENT, slice_from(id), &restored->question.read.memory,
+                                                   &state->incident, err);
+    if (status != STATUS_NOT_FOUND)
+        return status;
+    state->incident = SLICE(""); /* there is one, and nothing was written of it */
+    return STATUS_OK;
+}
+
+static enum status add_state(struct restored *restored, struct slice name, struct slice text, struct store_reader *reader,
+                             struct error *err)
+{
+    struct arena *memory = &restored->question.read.memory;
+    struct restored_state *states =
+        room(memory, restored->states, restored->state_count, &restored->state_capacity, sizeof *states);
+    struct restored_state state = { .name = arena_copy(memory, name), .text = arena_copy(memory, text) };
+    if (!states || !state.name.data || !state.text.data)
+        return no_memory(err);
+    restored->states = states;
+    json_t *root = json_loadb(text.data, text.len, 0, NULL);
+    enum status status = read_held(restored, &state, root, reader, err);
+    if (status == STATUS_OK)
+        status = read_incident(restored, &state, root, reader, err);
+    json_decref(root);
+    if (status == STATUS_OK)
+        restored->states[restored->state_count++] = state;
+    return status;
+}
+
+/* One note of a space by the destination's name; none is none. */
+static enum status read_one(struct restored *restored, struct slice space, struct restored_notes *notes,
+                            struct store_reader *reader, struct error *err)
+{
+    struct slice value;
+    enum status status =
+        reader->ops->reader_saved(reader, space, restored->only, &restored->question.read.memory, &value, err);
+    if (status == STATUS_NOT_FOUND)
+        return STATUS_OK;
+    return status == STATUS_OK ? add_note(restored, notes, restored->only, value) : status;
+}
+
+/* What goes with a walk over a space. */
+struct walk {
+    struct restored *restored;
+    struct restored_notes *notes;
+    bool (*wants)(const struct restored *restored, const struct saved *note); /* NULL: all */
+};
+
+static enum status visit(void *context, const struct saved *note)
+{
+    const struct walk *walk = context;
+    if (walk->wants && !walk->wants(walk->restored, note))
+        return STATUS_OK;
+    return add_note(walk->restored, walk->notes, note->name, note->value);
+}
+
+static enum status read_space(struct restored *restored, struct slice space, struct restored_notes *notes,
+                              bool (*wants)(const struct restored *restored, const struct saved *note),
+                              struct store_reader *reader, struct error *err)
+{
+    struct walk walk = { restored, notes, wants };
+    return store_each_saved(reader, space, visit, &walk, err);
+}
+
+static enum status read_states(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    struct restored_notes notes = { 0 };
+    enum status status = restored->only.data ? read_one(restored, SPACE_DESTINATION, &notes, reader, err)
+                                             : read_space(restored, SPACE_DESTINATION, &notes, NULL, reader, err);
+    for (size_t i = 0; i < notes.count && status == STATUS_OK; i++)
+        status = add_state(restored, notes.items[i].name, notes.items[i].value, reader, err);
+    return status;
+}
+
+static enum status read_lanes(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    struct arena *memory = &restored->question.read.memory;
+    struct lane *page;
+    size_t count;
+    enum status status = reader->ops->reader_lanes(reader, restored->cursor, LANES_PAGE, memory, &page, &count, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        restored->cursor = page[i].id;
+        if (!is_wanted(restored, page[i].destination))
+            continue;
+        struct lane *lanes = room(memory, restored->lanes, restored->lane_count, &restored->lane_capacity, sizeof *lanes);
+        if (!lanes)
+            return no_memory(err);
+        restored->lanes = lanes;
+        restored->lanes[restored->lane_count++] = page[i];
+    }
+    restored->question.read.more = status == STATUS_OK && count == LANES_PAGE;
+    return status;
+}
+
+static bool has_lane(const struct restored *restored, int64_t id)
+{
+    size_t low = 0, high = restored->lane_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (restored->lanes[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < restored->lane_count && restored->lanes[low].id == id;
+}
+
+static bool wants_rate(const struct restored *restored, const struct saved *note)
+{
+    const struct rate_note name = rate_note_parse(note->name);
+    return name.lane > 0 ? has_lane(restored, name.lane) : is_wanted(restored, name.destination);
+}
+
+static enum status read_rates(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    return read_space(restored, SPACE_RATE, &restored->rates, wants_rate, reader, err);
+}
+
+static bool wants_alert(const struct restored *restored, const struct saved *note)
+{
+    struct arena memory = { 0 };
+    struct alert_record record = { 0 };
+    bool wanted = !restored->only.data ||
+                  (alert_record_read(note->name, note->value, &memory, &record) == STATUS_OK &&
+                   is_wanted(restored, record.destination));
+    arena_release(&memory);
+    return wanted;
+}
+
+static enum status read_alerts(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    bool one = restored->only.len > 0;
+    struct saved *last = NULL;
+    size_t count = 0;
+    enum status status = read_space(restored, SPACE_ALERT, &restored->alerts, wants_alert, reader, err);
+    if (status == STATUS_OK)
+        status = reader->ops->reader_saved_list(reader, SPACE_ALERT_CLEARED, SLICE(""), 1, &restored->question.read.memory,
+                                                &last, &count, err);
+    if (status == STATUS_OK && count > 0)
+        restored->last_cleared = last->name;
+    if (status == STATUS_OK && one)
+        status = read_one(restored, SPACE_ALERT_AGE, &restored->ages, reader, err);
+    if (status == STATUS_OK && one)
+        status = read_one(restored, SPACE_DEAD_ACKED, &restored->acked, reader, err);
+    if (status == STATUS_OK && !restored->only.data)
+        status = read_space(restored, SPACE_ALERT_AGE, &restored->ages, NULL, reader, err);
+    if (status == STATUS_OK && !restored->only.data)
+        status = read_space(restored, SPACE_DEAD_ACKED, &restored->acked, NULL, reader, err);
+    return status;
+}
+
+static bool wants_error(const struct restored *restored, const struct saved *note)
+{
+    size_t tail = FINGERPRINT_BYTES + 1;
+    return note->name.len > tail && is_wanted(restored, (struct slice){ note->name.data, note->name.len - tail });
+}
+
+static enum status read_errors(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    return read_space(restored, SPACE_ERRORS, &restored->errors, wants_error, reader, err);
+}
+
+static enum status read_running(struct restored *restored, struct store_reader *reader, struct error *err)
+{
+    struct arena *memory = &restored->question.read.memory;
+    const struct job_filter filter = { .state = STATE_RUNNING, .before_seq = restored->cursor,
+                                       .destination = restored->only.data ? restored->only : SLICE("") };
+    struct job *page;
+    size_t count = 0;
+    enum status status = reader->ops->reader_jobs(reader, &filter, STORE_PAGE_MAX, false, memory, &page, &count,
+                                                  &restored->cursor, err);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct job *jobs =
+            room(memory, restored->running, restored->running_count, &restored->running_capacity, sizeof *jobs);
+        if (!jobs)
+            return no_memory(err);
+        restored->running = jobs;
+        restored->running[restored->running_count++] = page[i];
+    }
+    restored->question.read.more = status == STATUS_OK && restored->cursor != 0;
+    return status;
+}
+
+enum status restore_read(struct store_read *read, struct store_reader *reader, struct error *err)
+{
+    static enum status (*const phases[])(struct restored *, struct store_reader *, struct error *) = {
+        read_states, read_lanes, read_rates, read_errors, read_running, read_alerts,
+    };
+    enum { PHASES = sizeof phases / sizeof *phases };
+    struct restored *restored = (struct restored *)read;
+    if (read->pieces == 0) { /* for the first time, or anew */
+        struct slice only = restored->only;
+        struct question question = restored->question;
+        *restored = (struct restored){ .question = question, .only = only };
+        restored->phase = only.data && only.len == 0 ? PHASES - 1 : 0;
+    }
+    assert(restored->phase < PHASES);
+    enum status status = phases[restored->phase](restored, reader, err);
+    if (status == STATUS_OK && !read->more) {
+        restored->cursor = 0;
+        read->more = ++restored->phase < PHASES;
+    }
+    return status;
+}
+
+/* ---- putting it in ---- */
+
+/* One that is known already was told of meanwhile, and is right. */
+static enum status apply_lanes(struct engine *engine, const struct restored *restored)
+{
+    for (size_t i = 0; i < restored->lane_count; i++) {
+        const struct lane *stored = &restored->lanes[i];
+        struct lane_state *lane;
+        if (lane_find(engine, stored->id))
+            continue;
+        enum status status = lane_get(engine, stored->id, stored->destination, stored->tenant, &lane);
+        if (status != STATUS_OK)
+            return status;
+        lane_dead_add(lane, stored->counts.dead);
+        lane_ready_add(engine, lane, stored->counts.ready);
+    }
+    return STATUS_OK;
+}
+
+/* Destinations that left an outage behind are known although they have neither a configuration nor jobs. */
+static enum status apply_states(struct engine *engine, const struct restored *restored)
+{
+    for (size_t i = 0; i < restored->state_count; i++) {
+        const struct restored_state *state = &restored->states[i];
+        struct dest *dest = dest_find(engine, state->name);
+        if (!dest && state->incident.data && dest_get(engine, state->name, &dest) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+        if (!dest)
+            continue;
+        dest_restore(engine, dest, state);
+        enum status status = incident_restore(dest, state->incident);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status apply_alerts(struct engine *engine, const struct restored *restored)
+{
+    enum status status = STATUS_OK;
+    if (!engine->alerts.book)
+        return STATUS_OK;
+    for (size_t i = 0; i < restored->alerts.count && status == STATUS_OK; i++)
+        status = alert_restore(engine, &restored->alerts.items[i]);
+    if (restored->last_cleared.data)
+        alerts_named_last(engine, restored->last_cleared);
+    for (size_t i = 0; i < restored->ages.count; i++)
+        alert_age_restore(engine, &restored->ages.items[i]);
+    for (size_t i = 0; i < restored->acked.count; i++)
+        dead_acked_restore(engine, &restored->acked.items[i]);
+    return status;
+}
+
+enum status restore_apply(struct engine *engine, const struct restored *restored, struct error *err)
+{
+    enum status status = apply_lanes(engine, restored);
+    if (status == STATUS_OK)
+        status = apply_states(engine, restored);
+    for (size_t i = 0; i < restored->errors.count; i++)
+        errors_restore(engine->errors.counted, restored->errors.items[i].name, restored->errors.items[i].value);
+    for (size_t i = 0; i < restored->rates.count; i++)
+        rate_restore(engine, &restored->rates.items[i]);
+    for (size_t i = 0; i < restored->running_count && status == STATUS_OK; i++)
+        status = lease_restore(engine, &restored->running[i]);
+    if (status == STATUS_OK)
+        status = apply_alerts(engine, restored);
+    return status == STATUS_OK ? STATUS_OK : no_memory(err);
+}

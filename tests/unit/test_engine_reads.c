@@ -1,0 +1,267 @@
+/*
+ * The engine while the store takes its time to answer what it is asked, or does not answer: who needs the answer waits, and
+ * nobody else.
+ */
+#include "core/decision/job.h"
+#include "support/check.h"
+#include "support/configs.h"
+#include "support/engine_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SENDS_MAX = 2000, PLAIN_JOBS = 60 };
+
+#define TO(name, more) \
+    name ": { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 5, in_doubt: resend, " \
+         "priority: { aging: 1h, scope: destination }" more " }"
+#define PLAIN "e: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 5 }"
+#define BOTH(more) "destinations: { " TO("d", more) ", " PLAIN " }\n"
+
+/* What is asked, and what was sent when. */
+struct scene {
+    int64_t takes_ms;   /* each read, */
+    enum status fails;  /* and how it fails */
+    instant fails_from, fails_until;
+    struct {
+        char id[16];
+        instant at;
+    } sent[SENDS_MAX];
+    size_t count;
+    enum outcome outcome; /* of those to "d" */
+};
+
+static int64_t reading(struct world *world, enum status *fails)
+{
+    const struct scene *scene = world->context;
+    if (world->now >= scene->fails_from && world->now < scene->fails_until)
+        *fails = scene->fails;
+    return scene->takes_ms;
+}
+
+static int64_t answers(struct world *world, const struct send *send, struct answer *answer)
+{
+    struct scene *scene = world->context;
+    assert_true(scene->count < SENDS_MAX);
+    snprintf(scene->sent[scene->count].id, sizeof scene->sent->id, "%.*s", SLICE_ARG(send->job->id));
+    scene->sent[scene->count++].at = world->now;
+    bool plain = send->job->id.data[0] == 'e';
+    answer->outcome = plain || scene->outcome == OUTCOME_NONE ? OUTCOME_DELIVERED : scene->outcome;
+    answer->text = SLICE("HTTP 503: gone");
+    answer->code = answer->outcome == OUTCOME_DELIVERED ? SLICE("http:200") : SLICE("http:503");
+    return 50;
+}
+
+static void add(struct world *world, const char *destination, const char *tenant, enum priority priority, const char *id)
+{
+    world_apply(world, &(struct store_op){
+        .kind = OP_INSERT,
+        .insert = { .destination = slice_from(destination), .tenant = slice_from(tenant), .id = slice_from(id),
+                    .priority = priority, .rank = rank_of(priority, world->now, HOUR_MS), .run_at = world->now,
+                    .deadline = INSTANT_NONE, .payload = SLICE("x") },
+    });
+}
+
+/* A few tenants at "d", some of them in a hurry, and one that comes every second to "e". */
+static void play(struct world *world, struct scene *scene, bool slow, const char *config)
+{
+    *world = (struct world){ .destination = answers, .context = scene, .reading = slow ? reading : NULL };
+    world_begin(world, config, began);
+    for (int i = 0; i < 12; i++) {
+        char id[16], tenant[16];
+        snprintf(id, sizeof id, "d%d", i);
+        snprintf(tenant, sizeof tenant, "t%d", i % 4);
+        add(world, "d", tenant, i % 4 == 3 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
+    }
+    for (int i = 0; i < PLAIN_JOBS; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "e%d", i);
+        add(world, "e", i % 2 ? "A" : "B", PRIORITY_NORMAL, id);
+        world_run_for(world, SECOND_MS);
+    }
+}
+
+static const instant *sent_at(const struct scene *scene, const char *id)
+{
+    const instant *at = NULL;
+    for (size_t i = 0; i < scene->count; i++)
+        if (strcmp(scene->sent[i].id, id) == 0) {
+            check(!at, "%s was sent twice", id);
+            at = &scene->sent[i].at;
+        }
+    return at;
+}
+
+static void nobody_else_waits(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t takes_ms;
+        enum status fails;
+        int64_t for_ms;
+    } cases[] = {
+        { "slow", 3 * SECOND_MS, STATUS_OK, 0 },
+        { "very slow", 20 * SECOND_MS, STATUS_OK, 0 },
+        { "broken", 0, STATUS_IO, HOUR_MS },
+        { "slowly broken", 2 * SECOND_MS, STATUS_CORRUPT, HOUR_MS },
+        { "away", 10, STATUS_AWAY, 20 * SECOND_MS },
+        { "away and slow", 5 * SECOND_MS, STATUS_AWAY, 20 * SECOND_MS },
+    };
+    static struct scene plain, slow;
+    struct world world;
+    (void)state;
+    plain = (struct scene){ 0 };
+    play(&world, &plain, false, BOTH(""));
+    world_end(&world);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        slow = (struct scene){ .takes_ms = cases[i].takes_ms, .fails = cases[i].fails, .fails_from = began,
+                               .fails_until = began + cases[i].for_ms };
+        play(&world, &slow, true, BOTH(""));
+        check(world.read_count > 0, "%s: nothing was read", cases[i].name);
+        for (int k = 0; k < PLAIN_JOBS; k++) {
+            char id[16];
+            snprintf(id, sizeof id, "e%d", k);
+            const instant *was = sent_at(&plain, id), *is = sent_at(&slow, id);
+            check(was && is && *was == *is, "%s: %s was sent %lld ms late", cases[i].name, id,
+                  is && was ? (long long)(*is - *was) : -1);
+        }
+        world_run_for(&world, HOUR_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 12);
+        world_end(&world);
+    }
+}
+
+/* On the way back who is in a hurry goes first, however late that is known; until then nobody of that destination goes. */
+static void the_urgent_are_waited_for(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t takes_ms;
+        enum status fails;
+    } cases[] = { { "slow", 4 * SECOND_MS, STATUS_OK }, { "away", 10, STATUS_AWAY }, { "broken", SECOND_MS, STATUS_IO } };
+    static struct scene scene;
+    struct world world;
+    struct error error;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        scene = (struct scene){ .takes_ms = cases[i].takes_ms };
+        world = (struct world){ .destination = answers, .context = &scene, .reading = reading };
+        world_begin(&world, "destinations: { d: { preset: http, url: 'http://127.0.0.1:1/', allow_private: true, concurrency: 10,\n"
+                            "  priority: { aging: 1h }, contingency: { ramp: [2, 10], stable: 1m, check: 5m } } }\n", began);
+        assert_int_equal(engine_enter_contingency(world.engine, SLICE("d"), SLICE(""), &error), STATUS_OK);
+        for (int k = 0; k < 40; k++) {
+            char id[16], tenant[16];
+            snprintf(id, sizeof id, "d%d", k);
+            snprintf(tenant, sizeof tenant, "t%d", k % 8);
+            add(&world, "d", tenant, k % 8 >= 6 ? PRIORITY_CRITICAL : PRIORITY_NORMAL, id);
+        }
+        world_run_for(&world, MINUTE_MS);
+        scene.fails = cases[i].fails;
+        scene.fails_from = world.now;
+        scene.fails_until = world.now + 20 * SECOND_MS;
+        instant left_at = world.now;
+        assert_int_equal(engine_leave_contingency(world.engine, SLICE("d"), &error), STATUS_OK);
+        world_run_for(&world, HOUR_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 40);
+        instant first = scene.sent[0].at;
+        if (cases[i].fails == STATUS_IO) { /* then they go with the many */
+            check(first <= left_at + 10 * SECOND_MS, "%s: %lld ms", cases[i].name, (long long)(first - left_at));
+        } else {
+            check(first >= left_at + (cases[i].fails == STATUS_AWAY ? 20 * SECOND_MS : cases[i].takes_ms), "%s: %lld ms",
+                  cases[i].name, (long long)(first - left_at));
+            for (size_t k = 0; k < 2; k++)
+                check(atoi(scene.sent[k].id + 1) % 8 >= 6, "%s: %s was sent as number %zu", cases[i].name, scene.sent[k].id, k);
+        }
+        world_end(&world);
+    }
+}
+
+/* An answer that is of before: what was claimed and what came since counts, and nobody asks twice at once. */
+static void a_late_answer_is_of_before(void **state)
+{
+    static struct scene scene;
+    struct world world;
+    (void)state;
+    scene = (struct scene){ .takes_ms = 700 };
+    play(&world, &scene, true, BOTH(""));
+    for (int i = 0; i < 200; i++) {
+        char id[16], tenant[16];
+        snprintf(id, sizeof id, "dx%d", i);
+        snprintf(tenant, sizeof tenant, "t%d", i * 7 % 20);
+        add(&world, "d", tenant, i % 5 == 0 ? PRIORITY_CRITICAL : i % 3 == 0 ? PRIORITY_HIGH : PRIORITY_NORMAL, id);
+        size_t out = 0;
+        for (const struct world_read *read = world.reads; read; read = read->next)
+            out++;
+        check(out <= 4, "%zu reads are out at once", out); /* of the order, of alerts, of lanes, of what is old */
+        world_run_for(&world, 100);
+    }
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 212);
+    assert_int_equal(scene.count, 212 + PLAIN_JOBS);
+    world_end(&world);
+}
+
+/* The destination goes, comes back, or the engine stops while the answer is on its way. */
+static void an_answer_may_come_too_late(void **state)
+{
+    static struct scene scene;
+    struct world world;
+    struct error error;
+    (void)state;
+    struct config *without = config_from(SLICE("destinations: { " PLAIN " }\n"), "without.yaml");
+    struct config *with = config_from(SLICE(BOTH("")), "with.yaml");
+    for (int restarts = 0; restarts < 2; restarts++) {
+        scene = (struct scene){ .takes_ms = 10 * SECOND_MS };
+        play(&world, &scene, true, BOTH(""));
+        for (int i = 0; i < 20; i++) {
+            char id[16];
+            snprintf(id, sizeof id, "dy%d", i);
+            add(&world, "d", i % 2 ? "t0" : "t9", PRIORITY_HIGH, id);
+        }
+        world_settle(&world);
+        assert_non_null(world.reads);
+        if (restarts) {
+            world_restart(&world);
+        } else {
+            assert_int_equal(engine_reload(world.engine, without, &error), STATUS_OK);
+            world_run_for(&world, MINUTE_MS);
+            assert_int_equal(engine_reload(world.engine, with, &error), STATUS_OK);
+        }
+        world_run_for(&world, HOUR_MS);
+        assert_int_equal(world_counts(&world, "d").completed, 32);
+        world_end(&world);
+    }
+    config_unref(with);
+    config_unref(without);
+}
+
+/* Dead letters go back once each, though they are found by reads that take longer than the time between two looks. */
+static void what_is_redriven_goes_once(void **state)
+{
+    static struct scene scene;
+    struct world world;
+    (void)state;
+    scene = (struct scene){ .takes_ms = 7 * SECOND_MS, .outcome = OUTCOME_TRANSIENT };
+    play(&world, &scene, true, BOTH(", retry: { max_retries: 0 }, breaker: { enabled: false }, contingency: { enabled: false }, "
+                                    "dead: { auto_redrive: { after: 10m, times: 1 } }"));
+    world_run_for(&world, MINUTE_MS);
+    assert_int_equal(world_counts(&world, "d").dead, 12);
+    scene.outcome = OUTCOME_DELIVERED;
+    world_run_for(&world, HOUR_MS);
+    assert_int_equal(world_counts(&world, "d").completed, 12);
+    assert_int_equal(scene.count, 2 * 12 + PLAIN_JOBS);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_else_waits),
+        cmocka_unit_test(the_urgent_are_waited_for),
+        cmocka_unit_test(a_late_answer_is_of_before),
+        cmocka_unit_test(an_answer_may_come_too_late),
+        cmocka_unit_test(what_is_redriven_goes_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
