@@ -58,7 +58,7 @@ struct dest_queue {
     struct return_order order;
     struct lane_state *first, **end; /* of those that are known, */
     size_t lanes;             /* with work or without */
-    int64_t newest;           /* the last that was ever heard of */
+    int64_t forgotten;        /* the newest that was: of those up to it that come again, none is new */
     int64_t ready;   /* of all its lanes */
     int64_t tenants; /* that ever had a job there, but for the daemon's own */
 };

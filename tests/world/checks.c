@@ -355,7 +355,8 @@ static void look_for_unknown(struct world *world, int64_t lane)
     if (!unknown || view->unknown_mono < world->changed_mono || world->clock_jumped_mono > view->unknown_mono)
         view->unknown_mono = unknown ? world->mono : -1;
     int64_t since = view->unknown_mono > world->unread_until_mono ? view->unknown_mono : world->unread_until_mono;
-    if (unknown && world->sabotage != SABOTAGE_UNFAIR && world->mono - since > UNKNOWN_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms))
+    int64_t grace = UNKNOWN_GRACE_MS + 3 * (world->late_ms + world->store_lag_ms + world->read_lag_ms);
+    if (unknown && world->sabotage != SABOTAGE_UNFAIR && world->mono - since > grace)
         violated(world, INVARIANT_DURABLE, "t%d at %s has ready jobs, and the engine has forgotten it for %" PRId64 " ms",
                  view->tenant, dest_names[view->dest], world->mono - since);
 }

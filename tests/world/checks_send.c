@@ -384,9 +384,10 @@ static void check_blocked(struct world *world, int dest, const struct destinatio
     }
 }
 
-static void note_refused(struct block_view *view, int job, enum outcome outcome)
+/* That the daemon's own jobs are let in says nothing of an only tenant. */
+static void note_refused(struct block_view *view, int job, enum outcome outcome, int tenant)
 {
-    bool good = outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED;
+    bool good = tenant != TENANT_NOTIFY && (outcome == OUTCOME_DELIVERED || outcome == OUTCOME_ACCEPTED);
     if (good)
         view->jobs = 0;
     if (outcome != OUTCOME_BLOCKED)
@@ -614,7 +615,7 @@ void check_answer(struct world *world, struct flight *flight)
     check_blocked(world, shadow->dest, &status); /* by what was answered before this */
     note_limit(world, view, &status);
     if (attempted && flight->send->job->step == STEP_SEND)
-        note_refused(&view->blocks[!first], (int)(shadow - world->jobs), outcome);
+        note_refused(&view->blocks[!first], (int)(shadow - world->jobs), outcome, shadow->tenant);
     view->under_way[!first]--;
     turns_ended(world, flight->send->job->lane);
     if (first && (!attempted || outcome == OUTCOME_BLOCKED)) { /* it says nothing: another may have its place */

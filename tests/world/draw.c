@@ -325,6 +325,10 @@ void world_draw(struct world *world)
         world->arrive_ms = world->lasts_ms / 8 / world->jobs_max + 1;
         world->pending_max = 1000000000;
     }
+    /* By the seed itself, so that other worlds stay as they are. */
+    bool asks = (world->seed % 5 == 3 && !world->narrow) || world->sabotage == SABOTAGE_READ_LOST;
+    world->read_random.state = world->seed;
+    world->read_lag_ms = asks ? 1 + (int64_t)(random_next(&world->read_random) % 6000) : 0;
     /* By the seed itself, so that all else is the same in either store. Long worlds would take minutes there. */
     world->on_disk = world->seed % DISK_ONE_IN == DISK_ONE_IN - 1 && world->lasts_ms <= 5 * HOUR_MS;
     draw_configs(world);

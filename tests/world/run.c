@@ -26,6 +26,14 @@ struct probe_flight {
     struct probe_flight *next, **link;
 };
 
+/* An answer of the store's on its way: of some moment since it was asked. */
+struct read_flight {
+    struct timer timer; /* first */
+    struct store_read *read;
+    bool early; /* it was read at once, and is told late */
+    struct read_flight *next, **link;
+};
+
 instant world_now(const struct world *world)
 {
     return began + world->mono + world->offset;
@@ -335,6 +343,44 @@ static void port_send(void *context, struct send *send)
     timer_set(world, &flight->timer, world->mono + flight->answer.duration_ms);
 }
 
+static void read_whole(struct world *world, struct store_read *read)
+{
+    do {
+        read->more = false;
+        read->status = read->run(read, world->reader, &read->error);
+        read->pieces++;
+    } while (read->more);
+}
+
+static void read_fire(struct world *world, struct timer *timer)
+{
+    struct read_flight *flight = (struct read_flight *)timer;
+    *flight->link = flight->next;
+    if (flight->next)
+        flight->next->link = flight->link;
+    if (!flight->early)
+        read_whole(world, flight->read);
+    flight->read->done(flight->read);
+    free(flight);
+}
+
+static void port_read(void *context, struct store_read *read)
+{
+    struct world *world = context;
+    struct read_flight *flight = calloc(1, sizeof *flight);
+    uint64_t random = random_next(&world->read_random);
+    assert_non_null(flight);
+    *flight = (struct read_flight){ .timer.fire = read_fire, .read = read, .early = random & 1, .next = world->reads,
+                                    .link = &world->reads };
+    if (flight->next)
+        flight->next->link = &flight->next;
+    world->reads = flight;
+    if (flight->early)
+        read_whole(world, read);
+    if (world->sabotage != SABOTAGE_READ_LOST || random % 3 == 0)
+        timer_set(world, &flight->timer, world->mono + (int64_t)((random >> 8) % (uint64_t)(world->read_lag_ms + 1)));
+}
+
 static void probe_fire(struct world *world, struct timer *timer)
 {
     struct probe_flight *flight = (struct probe_flight *)timer;
@@ -425,7 +471,7 @@ static void start_engine(struct world *world)
     struct error error;
     struct engine_settings settings = {
         .ports = { .context = world, .now = port_now, .submit = port_submit, .send = port_send, .probe = port_probe,
-                   .wake_at = port_wake_at },
+                   .wake_at = port_wake_at, .read = world->read_lag_ms > 0 ? port_read : NULL },
         .config = world->configs[world->config],
         .seed = world->seed,
     };
@@ -452,6 +498,11 @@ static void abandon_once(struct world *world)
         flight_unlink(world, flight);
         flight->send->done(flight->send, &answer);
         free(flight);
+    }
+    while (world->reads) {
+        struct timer *timer = &world->reads->timer;
+        timer_clear(world, timer);
+        timer->fire(world, timer);
     }
     while (world->probes) {
         struct timer *timer = &world->probes->timer;

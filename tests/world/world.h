@@ -111,6 +111,7 @@ enum sabotage {
     SABOTAGE_FAILED_FIRST, /* what has failed in an outage goes by its rank */
     SABOTAGE_EAGER_BREAKER, /* the engine believes in a lower rate of failures than was configured */
     SABOTAGE_DOUBT_FORGOTTEN, /* a transaction whose answer was lost is taken for one that never was */
+    SABOTAGE_READ_LOST,    /* the answer to what the engine asked the store never comes */
     SABOTAGE_SHORT_LEASE,  /* the engine believes in a longer lease than the store has */
     SABOTAGE_COUNT
 };
@@ -358,6 +359,9 @@ struct world {
     struct batch *batches, **batches_end;
     struct flight *flights;
     struct probe_flight *probes;
+    struct read_flight *reads;
+    struct random read_random; /* of their own, so that a world without delays is the same */
+    int64_t read_lag_ms;  /* how long the store takes to answer what the engine asks; 0: at once */
     struct task *tasks;
     struct lease_request request; /* of the one pull worker */
     bool asking;

@@ -142,6 +142,7 @@ static const struct {
     [SABOTAGE_FREE_AGAIN] = { "free-again", { INVARIANT_ATTEMPTS, INVARIANT_RAMP } },
     [SABOTAGE_FAILED_FIRST] = { "failed-first", { INVARIANT_RAMP } },
     [SABOTAGE_EAGER_BREAKER] = { "eager-breaker", { INVARIANT_LIMITS } },
+    [SABOTAGE_READ_LOST] = { "read-lost", { INVARIANT_PROGRESS, INVARIANT_DURABLE, INVARIANT_ALERTS } },
     [SABOTAGE_SHORT_LEASE] = { "short-lease", { INVARIANT_LEASE } },
     [SABOTAGE_DOUBT_FORGOTTEN] = { "doubt-forgotten", { INVARIANT_ATTEMPTS, INVARIANT_LEASE } },
 };

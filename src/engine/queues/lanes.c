@@ -112,10 +112,8 @@ enum status lane_get(struct engine *engine, int64_t id, struct slice destination
         if (!lane)
             return status == STATUS_OK ? STATUS_NO_MEMORY : status;
         lane_link(dest, lane);
-        if (id > dest->queue.newest) { /* not one that was forgotten */
-            dest->queue.newest = id;
+        if (id > dest->queue.forgotten) /* else it was counted before */
             dest->queue.tenants += !slice_equal(tenant, NOTIFY_TENANT);
-        }
         lane_configure(lane, engine->config);
     }
     *ret_lane = lane;
@@ -133,6 +131,8 @@ void lane_forget(struct engine *engine, struct lane_state *lane)
 {
     turns_remove(&lane->dest->queue.turns, &lane->turn);
     shares_remove(&lane->dest->queue.shares, &lane->share);
+    if (lane->id > lane->dest->queue.forgotten)
+        lane->dest->queue.forgotten = lane->id;
     lane_drop(engine, lane);
 }
 
