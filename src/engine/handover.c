@@ -50,6 +50,15 @@ static void load_failed(struct engine *engine, struct dest *dest, const struct e
     answer(&wait, error);
 }
 
+/* How many jobs of it somebody else has claimed to send them. */
+static int64_t claimed_by_others(const struct restored *restored)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < restored->running_count; i++)
+        count += restored->running[i].lease_owner.len == 0;
+    return count;
+}
+
 static void dest_loaded(struct question *question)
 {
     struct restored *restored = (struct restored *)question;
@@ -63,6 +72,7 @@ static void dest_loaded(struct question *question)
         load_failed(engine, dest, &error);
     } else {
         lanes_ask_missed(engine); /* what was told of its lanes meanwhile */
+        left_behind_gained(engine, dest, engine->shared ? claimed_by_others(restored) : 0);
         engine->recovery.ripe_at = engine_now(engine); /* those who had it may have left attempts behind */
         answer(&dest->own.wait, &(struct error){ .status = STATUS_OK });
     }

@@ -10,6 +10,7 @@
 
 #include "base/instant.h"
 #include "base/status.h"
+#include "engine/attempt/recover.h"
 
 #include <stdbool.h>
 
@@ -32,6 +33,7 @@ struct handover {
     instant load_at;          /* not before, since the last time failed */
     struct saved_wait *wait;  /* who is to hear that it is gained, or lost; NULL: nobody */
     enum { LOSE_DRAIN, LOSE_SAVE, LOSE_CLOSE } step; /* of losing */
+    struct left_behind left; /* by those who had it before */
     uint64_t batch; /* all that it has on its way is in the batch of that number, or before */
 };
 

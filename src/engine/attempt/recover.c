@@ -2,6 +2,7 @@
  * What time and earlier processes have left to do: lost leases, jobs that are due, old events.
  */
 #include "base/log.h"
+#include "core/ownership/ownership.h"
 #include "engine/alerts/letters.h"
 #include "engine/attempt/leases.h"
 #include "engine/loop.h"
@@ -15,7 +16,6 @@ enum {
     FORGET_EVERY_MS = 10,          /* nor than this while most of them only go: jobs go faster than they come */
     PROMOTE_AT_LEAST_MS = 60 * 1000, /* what is due is looked at this often, whatever is known */
     ORPHANS_MAX = 256,             /* leases looked at together */
-    FENCED_MARGIN_MS = 2000,       /* for how different clocks may be; who is fenced has begun no send after that */
     UNCONFIGURED_LEASE_MS = 5 * 60 * 1000, /* how often an interrupted attempt at no destination is looked at */
     AUDIT_EVERY_MS = 60 * 1000,    /* how often old events are looked for, at least */
     TRIM_MAX = 2000,               /* a slice: what is committed with it waits a few milliseconds */
@@ -97,13 +97,38 @@ static instant sent_until(const struct dest *dest, const struct job *job)
 {
     return job->lease_fenced_at == INSTANT_NONE
                ? INSTANT_NONE
-               : instant_add(job->lease_fenced_at, dest->config->timeout_ms + FENCED_MARGIN_MS);
+               : ownership_ripe_at(job->lease_fenced_at, false, dest->config->timeout_ms);
 }
+
+/* ---- what may still be on the wire ---- */
+
+static void left_behind_set(struct dest *dest, int64_t count)
+{
+    dest->gate.under_way += count - dest->own.left.held;
+    dest->own.left.held = count;
+    assert(count >= 0 && dest->gate.under_way >= count);
+}
+
+void left_behind_gained(struct engine *engine, struct dest *dest, int64_t count)
+{
+    dest->own.left.gained = engine->recovery.pass;
+    left_behind_set(dest, count);
+}
+
+/* All of them were looked at, but not of one that was gained meanwhile. */
+static void left_behind_counted(struct engine *engine)
+{
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        if (dest->own.left.gained < engine->recovery.pass)
+            left_behind_set(dest, dest->own.left.seen);
+}
+
+/* ---- lost leases ---- */
 
 static bool orphan_op(struct engine *engine, const struct job *job, struct arena *memory, struct store_op *op,
                       struct orphan *ret_orphan)
 {
-    const struct dest *dest = dest_find(engine, job->destination);
+    struct dest *dest = dest_find(engine, job->destination);
     if (is_under_way(engine, job->seq) || (dest ? dest->own.stage == OWN_UNREAD : engine->shared))
         return false; /* or what is configured of it counts when it is loaded */
     if (!dest || !dest->config)
@@ -111,6 +136,7 @@ static bool orphan_op(struct engine *engine, const struct job *job, struct arena
     instant ripe_at = sent_until(dest, job);
     if (ripe_at != INSTANT_NONE && ripe_at > engine_now(engine)) {
         engine->recovery.ripe_at = instant_earlier(engine->recovery.ripe_at, ripe_at);
+        dest->own.left.seen++;
         return false;
     }
     return settle_orphan(engine, dest, job, memory, op, ret_orphan) == STATUS_OK;
@@ -196,6 +222,8 @@ static void settle_orphans(struct engine *engine, struct batch *found)
     for (size_t i = 0; orphans && i < page->ret_count; i++)
         batch->count += orphan_op(engine, &page->ret_jobs[i], &batch->memory, &batch->ops[batch->count],
                                   &orphans->list[batch->count]);
+    if (orphans && engine->recovery.of_ended && engine->recovery.orphans_after == INSTANT_NONE)
+        left_behind_counted(engine);
     if (!orphans || batch->count == 0) { /* none of these is to be settled now; that says nothing of the next page */
         engine->recovery.orphans_out = false;
         if (orphans && engine->recovery.orphans_after == INSTANT_NONE)
@@ -220,17 +248,24 @@ static void on_found(struct batch *batch)
         settle_orphans(engine, batch);
     } else {
         engine->recovery.orphans_out = false;
+        if (engine->recovery.of_ended) /* that was the last that is known of them: from the first again */
+            engine->recovery.ripe_at = engine_now(engine);
+        engine->recovery.orphans_after = INSTANT_NONE;
         batch_free(batch);
     }
     engine_wake(engine);
 }
 
 /* All pages are of the same question. */
-static void begin_pages(struct recovery *recovery, instant now)
+static void begin_pages(struct engine *engine, instant now)
 {
+    struct recovery *recovery = &engine->recovery;
     recovery->of_ended = recovery->recovering || (recovery->ripe_at != INSTANT_NONE && recovery->ripe_at <= now);
     if (recovery->of_ended)
         recovery->ripe_at = INSTANT_NONE;
+    recovery->pass++;
+    for (struct dest *dest = engine->dests; dest; dest = dest->next)
+        dest->own.left.seen = 0;
 }
 
 void recover_orphans(struct engine *engine)
@@ -243,7 +278,7 @@ void recover_orphans(struct engine *engine)
     if (!batch)
         return; /* asked again in a second */
     if (engine->recovery.orphans_after == INSTANT_NONE)
-        begin_pages(&engine->recovery, now);
+        begin_pages(engine, now);
     batch->ops[0].kind = OP_ORPHANS;
     batch->ops[0].orphans = (struct op_orphans){
         .until = now,

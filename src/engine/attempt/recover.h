@@ -6,7 +6,9 @@
 
 #include "base/instant.h"
 #include <stdbool.h>
+#include <stdint.h>
 
+struct dest;
 struct engine;
 
 enum {
@@ -23,10 +25,23 @@ struct recovery {
     instant orphans_after; /* the page to come begins after that lease, and that job; INSTANT_NONE: with the first */
     int64_t orphans_after_seq;
     bool orphans_out;
+    uint64_t pass; /* of all pages, since the start */
     instant trim_at;
 };
 
 void recover_orphans(struct engine *engine);
+
+/*
+ * Of a destination: what others have claimed whose sessions have ended, and may still be sending. It holds slots until it
+ * cannot be on the wire any more, so that all owners together send no more at once than is allowed.
+ */
+struct left_behind {
+    int64_t held;    /* slots */
+    int64_t seen;    /* in the pass that is under way */
+    uint64_t gained; /* the pass that was the last one then */
+};
+/* It was just gained, with so many claimed by others. */
+void left_behind_gained(struct engine *engine, struct dest *dest, int64_t count);
 void promote_due(struct engine *engine);
 void trim_events(struct engine *engine);
 
