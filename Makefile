@@ -12,6 +12,7 @@ COVERAGE ?=
 COVERAGE_BRANCHES_MIN ?= 95
 FUZZ_SECONDS ?= 60
 WORLDS_SECONDS ?= 60
+NODES_FAULTS ?= 30000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 comma := ,
 
@@ -94,6 +95,7 @@ unit_programs := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/
 test_support := $(patsubst tests/support/%.c,$(B)/obj/tests/support/%.o,$(wildcard tests/support/*.c))
 world_support := check configs folder store_faulty
 world_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/world/*.c) $(world_support:%=tests/support/%.c))
+node_objects := $(patsubst tests/%.c,$(B)/obj/tests/%.o,$(wildcard tests/nodes/*.c) $(world_support:%=tests/support/%.c))
 fuzz_names := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 presets := $(sort $(wildcard presets/*.yaml))
 script_tests = $(sort $(shell find tests/$(1) -maxdepth 1 -type f -perm -u+x 2>/dev/null))
@@ -177,7 +179,12 @@ $(B)/worlds: $(world_objects) $(everything)
 	$(say) LD $@
 	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
 
--include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(test_support:.o=.d) $(world_objects:.o=.d) \
+# The same with three nodes on one store: tests/nodes.
+$(B)/nodes: $(node_objects) $(everything)
+	$(say) LD $@
+	$(run)$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(LDLIBS_ALL)
+
+-include $(library_objects:.o=.d) $(program_objects:.o=.d) $(B)/obj/main.d $(test_support:.o=.d) $(world_objects:.o=.d) $(node_objects:.o=.d) \
          $(patsubst $(B)/tests/%,$(B)/obj/tests/unit/%.d,$(unit_programs)) $(fuzz_names:%=$(B)/obj/tests/fuzz/fuzz_%.d)
 
 .PHONY: run
@@ -203,13 +210,13 @@ endef
 .PHONY: test check
 test:
 	@tools/deps test
-	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
+	$(call stages,stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-coverage stage-memcheck)
 
 check:
 	@tools/deps check
-	$(call stages,stage-unit stage-house stage-cases stage-worlds,WORLDS_SECONDS=5)
+	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=3000)
 
-.PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
+.PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes
 # them slow. Threads are the writer, the API, the searcher and the test servers.
 # The core's own tests: named after a module of it, or knowing nothing above it.
@@ -252,15 +259,20 @@ stage-worlds: $(B)/worlds
 stage-worlds-found: $(B)/worlds
 	@$(runtests) --stage worlds$(variant) --limit 400 --one "broken worlds are found" -- $(B)/worlds --self-test
 
+# The same with three nodes.
+stage-nodes: $(B)/nodes
+	@$(runtests) --stage nodes$(variant) --limit 400 --one "worlds of three nodes, $(NODES_FAULTS) faults" -- $(B)/nodes --faults $(NODES_FAULTS)
+	@$(runtests) --stage nodes$(variant) --limit 400 --one "broken nodes are found" -- $(B)/nodes --self-test
+
 stage-sanitize:
-	@$(MAKE) -s SANITIZE=address,undefined WORLDS_SECONDS=15 stage-unit stage-cases stage-crash stage-worlds stage-replay
+	@$(MAKE) -s SANITIZE=address,undefined WORLDS_SECONDS=15 NODES_FAULTS=5000 stage-unit stage-cases stage-crash stage-worlds stage-nodes stage-replay
 
 stage-thread:
 	@$(MAKE) -s SANITIZE=thread stage-unit stage-cases stage-crash
 
 stage-clang:
 	@$(runtests) --stage clang --one "clang builds without a warning" -- \
-	    $(MAKE) -s CC=clang WERROR=1 all $(unit_programs:$(B)/tests/%=build/variant-clang/obj/tests/unit/%.o) build/variant-clang/worlds
+	    $(MAKE) -s CC=clang WERROR=1 all $(unit_programs:$(B)/tests/%=build/variant-clang/obj/tests/unit/%.o) build/variant-clang/worlds build/variant-clang/nodes
 
 # Every input a fuzzer has ever found worth keeping.
 stage-replay: $(fuzz_names:%=$(B)/fuzz/replay_%)
@@ -279,12 +291,12 @@ stage-memcheck: $(core_programs)
 
 # What takes too long for `make test`: tests/trials.
 .PHONY: trials
-trials: $(B)/insist $(B)/worlds $(B)/tests/test_trail
+trials: $(B)/insist $(B)/worlds $(B)/nodes $(B)/tests/test_trail
 	@tools/deps test
 	@INSIST=$(abspath $(B)/insist) INSIST_BUILD=$(abspath $(B)) tests/trials/run
 
 .PHONY: unit-programs
-unit-programs: $(unit_programs) $(B)/worlds
+unit-programs: $(unit_programs) $(B)/worlds $(B)/nodes
 
 # ---- Coverage ----
 

@@ -298,6 +298,26 @@ static enum status faulty_reader_saved_list(struct store_reader *base, struct sl
     return reader->inner->ops->reader_saved_list(reader->inner, space, before, max, memory, ret_saved, ret_count, err);
 }
 
+static enum status faulty_reader_sessions(struct store_reader *base, struct arena *memory, struct session **ret_sessions,
+                                          size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_sessions(reader->inner, memory, ret_sessions, ret_count, err);
+}
+
+static enum status faulty_reader_shards(struct store_reader *base, struct arena *memory, struct shard **ret_shards,
+                                        size_t *ret_count, struct error *err)
+{
+    struct faulty_reader *reader = reader_of(base);
+    enum status status = fault_next(reader->store, FAULTY_READ, err);
+    if (status != STATUS_OK)
+        return status;
+    return reader->inner->ops->reader_shards(reader->inner, memory, ret_shards, ret_count, err);
+}
+
 static const struct store_ops faulty_ops = {
     .name = "faulty",
     .writers_max = 1,
@@ -322,6 +342,8 @@ static const struct store_ops faulty_ops = {
     .reader_ahead = faulty_reader_ahead,
     .reader_saved = faulty_reader_saved,
     .reader_saved_list = faulty_reader_saved_list,
+    .reader_sessions = faulty_reader_sessions,
+    .reader_shards = faulty_reader_shards,
 };
 
 enum status store_faulty_wrap(struct store *inner, struct store **ret_store, struct error *err)
