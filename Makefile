@@ -12,7 +12,7 @@ COVERAGE ?=
 COVERAGE_BRANCHES_MIN ?= 95
 FUZZ_SECONDS ?= 60
 WORLDS_SECONDS ?= 60
-NODES_FAULTS ?= 30000
+NODES_FAULTS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 comma := ,
 
@@ -214,7 +214,7 @@ test:
 
 check:
 	@tools/deps check
-	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=3000)
+	$(call stages,stage-unit stage-house stage-cases stage-worlds stage-nodes,WORLDS_SECONDS=5 NODES_FAULTS=10000)
 
 .PHONY: stage-unit stage-house stage-cases stage-browser stage-clients stage-install stage-crash stage-worlds stage-worlds-found stage-nodes stage-sanitize stage-thread stage-clang stage-replay stage-coverage stage-memcheck
 # What src/core does, the stores and the engine in virtual time have one thread: the thread sanitizer has nothing to see there, and makes

@@ -121,6 +121,8 @@ enum shard_state {
     SHARD_GIVING,
 };
 
+struct shard_wait;
+
 struct node {
     struct cluster *cluster;
     char name[4];
@@ -135,6 +137,7 @@ struct node {
     struct engine *engine;
     struct ownership ownership;
     enum shard_state shards[SHARDS];
+    struct shard_wait *waits[SHARDS]; /* for the engine to gain or lose it */
     struct batch *batches, **batches_end, *doubted;
     struct notice *doubted_notice;
     bool in_doubt;

@@ -427,6 +427,7 @@ static void on_gained(struct saved_wait *base)
 {
     struct shard_wait *wait = (struct shard_wait *)base;
     struct node *node = wait->node;
+    node->waits[wait->shard] = NULL;
     if (wait->life == node->life && !node->abandoning) {
         bool good = wait->wait.error.status == STATUS_OK;
         node->shards[wait->shard] = good ? SHARD_OWNED : SHARD_NONE;
@@ -441,13 +442,15 @@ static void on_gained(struct saved_wait *base)
 static void gain(struct node *node, int shard)
 {
     node->shards[shard] = SHARD_GAINING;
-    engine_gain(node->engine, slice_from(shard_names[shard]), &wait_new(node, shard, on_gained)->wait);
+    node->waits[shard] = wait_new(node, shard, on_gained);
+    engine_gain(node->engine, slice_from(shard_names[shard]), &node->waits[shard]->wait);
 }
 
 static void on_lost(struct saved_wait *base)
 {
     struct shard_wait *wait = (struct shard_wait *)base;
     struct node *node = wait->node;
+    node->waits[wait->shard] = NULL;
     if (wait->life == node->life && !node->abandoning) {
         bool good = wait->wait.error.status == STATUS_OK;
         note(node->cluster, "lost", node - node->cluster->nodes, good ? wait->shard : -1 - wait->shard);
@@ -478,7 +481,8 @@ static void act(struct node *node, const struct ownership_action *action)
     case OWNERSHIP_GIVE:
         if (node->shards[shard] == SHARD_OWNED) {
             node->shards[shard] = SHARD_LOSING;
-            engine_lose(node->engine, slice_from(shard_names[shard]), &wait_new(node, shard, on_lost)->wait);
+            node->waits[shard] = wait_new(node, shard, on_lost);
+            engine_lose(node->engine, slice_from(shard_names[shard]), &node->waits[shard]->wait);
         }
         break;
     case OWNERSHIP_ENDED:
@@ -671,6 +675,10 @@ static void abandon(struct node *node)
     timer_clear(cluster, &node->commit);
     engine_free(node->engine);
     node->engine = NULL;
+    for (int shard = 0; shard < SHARDS; shard++) { /* that are never answered */
+        free(node->waits[shard]);
+        node->waits[shard] = NULL;
+    }
     notice_free(node->doubted_notice);
     node->doubted_notice = NULL;
     node->reader->ops->reader_close(node->reader);

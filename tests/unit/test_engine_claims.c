@@ -36,6 +36,28 @@ static void a_lease_covers_the_timeout(void **state)
     world_end(&world);
 }
 
+/* Who is paused while its claim is on its way to the store is not sent, and no attempt counts. */
+static void a_tenant_that_is_paused_meanwhile_is_not_sent(void **state)
+{
+    struct world world = { .destination = delivers };
+    struct error error;
+    (void)state;
+    world_begin(&world, TO(""), began);
+    world_run_for(&world, 5000); /* what it does at its start is done */
+    world.commit_ms = 1000;
+    world_add(&world, "d", "t", "one", "x");
+    world_run_for(&world, 200);
+    assert_true(world.batches && world.batches->ops[0].kind == OP_CLAIM);
+    assert_int_equal(world_pause_tenant(&world, SLICE("d"), SLICE("t"), SLICE("audit"), &error), STATUS_OK);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world.send_count, 0);
+    assert_int_equal(world_job(&world, "t", "one").attempts, 0);
+    assert_int_equal(world_resume_tenant(&world, SLICE("d"), SLICE("t"), &error), STATUS_OK);
+    world_run_for(&world, 60 * 1000);
+    assert_int_equal(world_counts(&world, "d").completed, 1);
+    world_end(&world);
+}
+
 /*
  * What a dead process has claimed is read in pages. Those of a destination that is configured no more stay as they are, more of
  * them than a page has, all with the same end of their lease: the page after them comes all the same.
@@ -155,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_covers_the_timeout),
+        cmocka_unit_test(a_tenant_that_is_paused_meanwhile_is_not_sent),
         cmocka_unit_test(orphans_are_read_page_by_page),
         cmocka_unit_test(large_payloads_are_claimed_in_parts),
         cmocka_unit_test(unclear_answers_open_the_breaker),
