@@ -75,6 +75,7 @@ static void who_has_no_token_sees_them_too(void **state)
     static const struct { const char *request; int status; } refused[] = {
         { ASK("GET /v1/stats", ""), 401 },
         { ASK("GET /v1/stats", "Authorization: Bearer wrong\r\n"), 401 },
+        { ASK("GET /v1/stats", "Authorization: Digest secret\r\n"), 401 }, /* as long as Bearer, and no bearer's */
         { ASK("POST /v1/destinations/web/pause", "Authorization: Bearer secret\r\nContent-Length: 0\r\n"), 403 },
     };
     struct api_fixture *fixture = api_fixture_new(&(struct api_fixture_settings){ .tokens = tokens });

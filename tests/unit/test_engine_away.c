@@ -157,6 +157,13 @@ static int64_t refuses(struct world *world, const struct send *send, struct answ
     return 20;
 }
 
+/* The next look is due before this one is answered. */
+static int64_t refuses_late(struct world *world, const struct send *send, struct answer *answer)
+{
+    refuses(world, send, answer);
+    return 9 * SECOND_MS;
+}
+
 static bool has_claim(const struct batch *batch)
 {
     for (size_t i = 0; batch && i < batch->count; i++)
@@ -194,6 +201,7 @@ static void a_look_of_before_the_absence_is_the_only_one(void **state)
         if (!world_step(&world))
             world.now++;
     assert_true(has_claim(world.batches));
+    world.destination = refuses_late;
     world_leave(&world, true);
     world_step(&world);
     world_run_for(&world, 58 * SECOND_MS); /* its lease is still good */
