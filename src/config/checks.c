@@ -216,3 +216,8 @@ const char *check_region(struct slice text)
 {
     return only(text, "-") && text.len <= 32 ? NULL : "must be a region such as sa-east-1";
 }
+
+const char *check_short(struct slice text)
+{
+    return text.len <= 255 ? check_line(text) : "must have at most 255 bytes";
+}

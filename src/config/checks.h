@@ -25,6 +25,7 @@ const char *check_maintenance(struct slice text); /* Sun 02:00-04:00 */
 const char *check_secret(struct slice text);      /* whsec_... */
 const char *check_namespace(struct slice text);   /* smtp */
 const char *check_region(struct slice text);      /* sa-east-1 */
+const char *check_short(struct slice text);       /* a line of up to 255 bytes */
 const char *check_variable(struct slice text);    /* of an environment */
 
 bool maintenance_parse(struct slice text, struct maintenance_window *ret_window);

@@ -37,6 +37,8 @@ enum transport_kind {
     TRANSPORT_PULL,
     TRANSPORT_EXEC,
     TRANSPORT_SES,
+    TRANSPORT_REDIS,
+    TRANSPORT_AMQP,
     TRANSPORT_COUNT
 };
 
@@ -97,6 +99,17 @@ struct ses_config {
     const char *region;
     const char *configuration_set; /* NULL: none */
     const char *session_token;     /* of temporary credentials; NULL: none */
+};
+
+struct redis_config {
+    const char *stream;
+    int64_t maxlen; /* 0: no limit */
+};
+
+struct amqp_config {
+    const char *exchange; /* NULL: the default one, whose routing keys are the names of queues */
+    const char *routing_key;
+    bool mandatory;
 };
 
 /* Asking about a job that was sent: `verify` after doubt, `poll` after acceptance. {id} and {tenant} are filled in. */
@@ -187,6 +200,8 @@ struct destination_config {
     struct smtp_config smtp;
     struct exec_config exec;
     struct ses_config ses;
+    struct redis_config redis;
+    struct amqp_config amqp;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
     struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */

@@ -20,6 +20,8 @@ static const struct {
     [TRANSPORT_PULL] = { "pull", { NULL, NULL }, false, NULL },
     [TRANSPORT_EXEC] = { "exec", { NULL, NULL }, false, "exec" },
     [TRANSPORT_SES] = { "ses", { "http://", "https://" }, false, "smtp" },
+    [TRANSPORT_REDIS] = { "redis", { "redis://", "rediss://" }, true, "redis" },
+    [TRANSPORT_AMQP] = { "amqp", { "amqp://", "amqps://" }, true, "amqp" },
 };
 
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
@@ -138,13 +140,26 @@ static void ses_finish(const struct finish *finish)
                     "%s needs username, the access key's id, and password, its secret", finish->settings->subject);
 }
 
+static void queue_finish(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    if (config->transport == TRANSPORT_REDIS && finish->real && !config->redis.stream)
+        problem_add(finish->settings->problems, finish->place, "%s needs redis.stream, the key of a stream",
+                    finish->settings->subject);
+    if (config->transport == TRANSPORT_AMQP && finish->real && !config->amqp.exchange && !config->amqp.routing_key)
+        problem_add(finish->settings->problems, finish->place,
+                    "%s needs amqp.routing_key, the name of a queue, or amqp.exchange", finish->settings->subject);
+}
+
 static void transport_finish(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
     if (!transport_derive(finish->draft, &config->transport)) {
         config->transport = TRANSPORT_HTTP;
         if (config->url)
-            FINISH_PROBLEM(finish, &config->url, "url must start with http://, https://, smtp:// or smtps://");
+            FINISH_PROBLEM(
+                finish, &config->url,
+                "url must start with http://, https://, smtp://, smtps://, redis://, rediss://, amqp:// or amqps://");
         else if (finish->real)
             problem_add(finish->settings->problems, finish->place,
                         "%s needs a url, or transport: pull, exec or ses", finish->settings->subject);
@@ -484,6 +499,7 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     smtp_finish(&finish);
     exec_finish(&finish);
     ses_finish(&finish);
+    queue_finish(&finish);
     bounds_check(&finish);
     limit_check(&finish);
     zone_finish(&finish);

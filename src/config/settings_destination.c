@@ -7,7 +7,7 @@
 
 static const struct choice transports[] = {
     { "http", TRANSPORT_HTTP }, { "smtp", TRANSPORT_SMTP }, { "pull", TRANSPORT_PULL }, { "exec", TRANSPORT_EXEC },
-    { "ses", TRANSPORT_SES },   { NULL, 0 },
+    { "ses", TRANSPORT_SES },   { "redis", TRANSPORT_REDIS }, { "amqp", TRANSPORT_AMQP }, { NULL, 0 },
 };
 static const struct choice clamps[] = {
     { "after", CLAMP_AFTER }, { "before", CLAMP_BEFORE }, { "saturate", CLAMP_SATURATE }, { NULL, 0 },
@@ -88,6 +88,27 @@ static const struct setting ses_rows[] = {
 static const struct section ses_section = { .name = "ses",
                                             SECTION_ROWS(ses_rows),
                                             .meaning = "For transport ses: see transport-ses.md." };
+
+static const struct setting redis_rows[] = {
+    { "stream", SETTING_TEXT, AT(redis.stream), .meaning = "The key of the stream to which jobs are added." },
+    { "maxlen", SETTING_COUNT, AT(redis.maxlen), "0", "0", "1000000000000",
+      .meaning = "Entries that the stream keeps, about: older ones go. 0: all of them." },
+};
+static const struct section redis_section = { .name = "redis",
+                                              SECTION_ROWS(redis_rows),
+                                              .meaning = "For transport redis: see transport-queues.md." };
+
+static const struct setting amqp_rows[] = {
+    { "exchange", SETTING_TEXT, AT(amqp.exchange),
+      .meaning = "Where messages are published. Without it the default exchange, whose routing keys are names of queues.",
+      .check = check_short },
+    { "routing_key", SETTING_TEXT, AT(amqp.routing_key), .meaning = "Of each message.", .check = check_short },
+    { "mandatory", SETTING_BOOL, AT(amqp.mandatory), "true",
+      .meaning = "A message that reaches no queue is no delivery. `false`: the broker may drop it." },
+};
+static const struct section amqp_section = { .name = "amqp",
+                                             SECTION_ROWS(amqp_rows),
+                                             .meaning = "For transport amqp: see transport-queues.md." };
 
 static const struct setting retry_rows[] = {
     { "max_retries", SETTING_COUNT, RETRY(retries_max), "5", "0", "1000000", .meaning = "Retries after the first attempt." },
@@ -425,8 +446,8 @@ static const struct setting destination_rows[] = {
     { "description", SETTING_TEXT, AT(description), .meaning = "One line for people.", .check = check_line },
     { "transport", SETTING_ENUM, offsetof(struct destination_draft, transport),
       .meaning = "How jobs are sent. Without it the url tells.", .choices = transports },
-    { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp:// or smtps://." },
-    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, or of http (basic); the access key of ses.",
+    { "url", SETTING_URL, AT(url), .meaning = "Where jobs go: http://, https://, smtp://, smtps://, redis://, rediss://, amqp:// or amqps://." },
+    { "username", SETTING_TEXT, AT(username), .meaning = "Of smtp, redis, amqp, or of http (basic); the access key of ses.",
       .check = check_line },
     { "password", SETTING_TEXT, AT(password), .meaning = "Its password; best as `${file:...}`.",
       .check = check_line, .secret = true },
@@ -450,6 +471,8 @@ static const struct setting destination_rows[] = {
     { "smtp", SETTING_SECTION, 0, .meaning = "Sending mail.", .section = &smtp_section },
     { "exec", SETTING_SECTION, 0, .meaning = "Running a program.", .section = &exec_section },
     { "ses", SETTING_SECTION, 0, .meaning = "Amazon SES.", .section = &ses_section },
+    { "redis", SETTING_SECTION, 0, .meaning = "A stream of Redis.", .section = &redis_section },
+    { "amqp", SETTING_SECTION, 0, .meaning = "Messages of AMQP.", .section = &amqp_section },
     { "success", SETTING_TEXT_LIST, AT(success), "2xx",
       .meaning = "Which answers mean delivered: `2xx`, or a code as error_code finds it." },
     { "error_code", SETTING_TEXT_LIST, AT(error_code), "http.status",

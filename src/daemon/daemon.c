@@ -9,6 +9,8 @@
 #include "engine/measures.h"
 #include "guests/camunda.h"
 #include "store/inspect.h"
+#include "transport/broker/amqp.h"
+#include "transport/broker/redis.h"
 #include "transport/exec/exec.h"
 #include "transport/http/http.h"
 #include "transport/ses/ses.h"
@@ -32,6 +34,7 @@ enum {
     CONNECTIONS_MAX = 100000, /* that we make */
     MAIL_CONNECTIONS_ONE_IN = 4, /* of them are for mail, where some is sent */
     PROGRAMS_MAX = 1024,
+    QUEUES_ONE_IN = 16, /* are for Redis, and as many for AMQP: one a destination */
     PROGRAMS_ONE_IN = 4, /* descriptors of the connections are for programs, where some are run */
 };
 
@@ -437,10 +440,12 @@ static enum status open_transports(struct daemon *daemon, struct error *err)
     long all = sends < CONNECTIONS_MAX ? (long)sends : CONNECTIONS_MAX;
     long mail_max = part_of(all, MAIL_CONNECTIONS_ONE_IN);
     long programs_max = part_of(all, PROGRAMS_ONE_IN * EXEC_DESCRIPTORS);
+    long queues_max = part_of(all, QUEUES_ONE_IN);
     if (programs_max > PROGRAMS_MAX)
         programs_max = PROGRAMS_MAX;
     long others = (sends_by(config, TRANSPORT_SMTP) ? mail_max : 0) + (sends_by(config, TRANSPORT_SES) ? mail_max : 0) +
-                  (sends_by(config, TRANSPORT_EXEC) ? programs_max * EXEC_DESCRIPTORS : 0);
+                  (sends_by(config, TRANSPORT_EXEC) ? programs_max * EXEC_DESCRIPTORS : 0) +
+                  (sends_by(config, TRANSPORT_REDIS) ? queues_max : 0) + (sends_by(config, TRANSPORT_AMQP) ? queues_max : 0);
     struct http_settings http = { .now = daemon_now, .context = daemon, .connections_max = all > others ? all - others : 1 };
     struct http_settings ses = { .now = daemon_now, .context = daemon, .connections_max = mail_max };
     enum status status = http_transport_new(daemon->loop, &http, &daemon->transports[TRANSPORT_HTTP], err);
@@ -450,6 +455,10 @@ static enum status open_transports(struct daemon *daemon, struct error *err)
         status = ses_transport_new(daemon->loop, &ses, &daemon->transports[TRANSPORT_SES], err);
     if (status == STATUS_OK)
         status = exec_transport_new(daemon->loop, (size_t)programs_max, &daemon->transports[TRANSPORT_EXEC], err);
+    if (status == STATUS_OK)
+        status = redis_transport_new(daemon->loop, (size_t)queues_max, &daemon->transports[TRANSPORT_REDIS], err);
+    if (status == STATUS_OK)
+        status = amqp_transport_new(daemon->loop, (size_t)queues_max, &daemon->transports[TRANSPORT_AMQP], err);
     return status;
 }
 

@@ -111,6 +111,33 @@ static void exec_codes(void **state)
     check_spans("exec", "exec:%d", spans, COUNT(spans));
 }
 
+static void queue_codes(void **state)
+{
+    static const struct row rows[] = {
+        { "redis", "redis:LOADING", "Redis: LOADING Redis is loading the dataset in memory", OUTCOME_WAIT },
+        { "redis", "redis:OOM", "Redis: OOM command not allowed when used memory > 'maxmemory'.", OUTCOME_WAIT },
+        { "redis", "redis:READONLY", "Redis: READONLY You can't write against a read only replica.", OUTCOME_WAIT },
+        { "redis", "redis:NOAUTH", "Redis: NOAUTH Authentication required.", OUTCOME_BLOCKED },
+        { "redis", "redis:WRONGPASS", "Redis: WRONGPASS invalid username-password pair", OUTCOME_BLOCKED },
+        { "redis", "redis:MOVED", "Redis: MOVED 3999 127.0.0.1:6381", OUTCOME_BLOCKED },
+        { "redis", "redis:WRONGTYPE", "Redis: WRONGTYPE Operation against a key", OUTCOME_BLOCKED },
+        { "redis", "redis:ERR", "Redis: ERR max number of clients reached", OUTCOME_TRANSIENT },
+        { "redis", "redis:ERR", "Redis: ERR DB index is out of range", OUTCOME_BLOCKED },
+        { "redis", "redis:ERR", "Redis: ERR Invalid stream ID specified as stream command argument", OUTCOME_PERMANENT },
+        { "redis", "curl:7", "CONNECTION_ERROR - Connection refused", OUTCOME_TRANSIENT },
+        { "amqp", "amqp:312", "AMQP 312: NO_ROUTE", OUTCOME_BLOCKED },
+        { "amqp", "amqp:nack", "the broker could not take the message", OUTCOME_TRANSIENT },
+        { "amqp", "amqp:blocked", "the broker takes no messages: low on memory", OUTCOME_WAIT },
+        { "amqp", "amqp:320", "AMQP 320: CONNECTION_FORCED - broker forced connection closure", OUTCOME_WAIT },
+        { "amqp", "amqp:403", "AMQP 403: ACCESS_REFUSED - Login was refused", OUTCOME_BLOCKED },
+        { "amqp", "amqp:404", "AMQP 404: NOT_FOUND - no exchange 'x' in vhost '/'", OUTCOME_BLOCKED },
+        { "amqp", "amqp:530", "AMQP 530: NOT_ALLOWED - vhost x not found", OUTCOME_BLOCKED },
+        { "amqp", "amqp:541", "AMQP 541: INTERNAL_ERROR", OUTCOME_TRANSIENT },
+    };
+    (void)state;
+    check_rows(rows, COUNT(rows));
+}
+
 static void sifen_codes(void **state)
 {
     static const struct span spans[] = {
@@ -428,6 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(http_statuses), cmocka_unit_test(curl_codes),       cmocka_unit_test(exec_codes),
+        cmocka_unit_test(queue_codes),
         cmocka_unit_test(sifen_codes),
         cmocka_unit_test(tiss_glosas),   cmocka_unit_test(smtp_replies),     cmocka_unit_test(tiss_answers),
         cmocka_unit_test(sifen_answers), cmocka_unit_test(smtp_texts),       cmocka_unit_test(ses_errors),

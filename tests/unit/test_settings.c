@@ -139,8 +139,11 @@ static const struct {
       "f:1:53: exec.argv has no meaning with transport http; set transport: exec\n" },
     { "destinations: { x: { transport: ses } }\n", "f:1:17: destination \"x\" needs ses.region, such as sa-east-1\n"
       "f:1:17: destination \"x\" needs username, the access key's id, and password, its secret\n" },
+    { "destinations: { x: { url: 'redis://a' } }\n", "f:1:17: destination \"x\" needs redis.stream, the key of a stream\n" },
+    { "destinations: { x: { url: 'amqps://a' } }\n",
+      "f:1:17: destination \"x\" needs amqp.routing_key, the name of a queue, or amqp.exchange\n" },
     { "destinations: { x: { transport: fax } }\n", /* nor is there any other that the reference does not have */
-      "f:1:33: transport is \"fax\"; write one of http, smtp, pull, exec or ses\n"
+      "f:1:33: transport is \"fax\"; write one of http, smtp, pull, exec, ses, redis or amqp\n"
       "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n" },
     { D2("https://a.example:99999/x") "\n", "f:1:27: url has a value that does not fit; its port must be a number from 1 to 65535\n" NEEDS_URL },
     { D2("http://u:p:0@a.example:0") "\n", "f:1:27: url has a value that does not fit; its port must be a number from 1 to 65535\n" NEEDS_URL },
@@ -161,7 +164,7 @@ static const struct {
       "f:1:78: starttls is \"yes\"; write one of auto, required, opportunistic or none\n" },
     { "destinations: { x: { transport: pull, url: http://a.example } }\n",
       "f:1:44: url has no meaning with transport pull; remove it\n" },
-    { "destinations: { x: { url: gopher://a.example } }\n", "f:1:27: url must start with http://, https://, smtp:// or smtps://\n" },
+    { "destinations: { x: { url: gopher://a.example } }\n", "f:1:27: url must start with http://, https://, smtp://, smtps://, redis://, rediss://, amqp:// or amqps://\n" },
     { "destinations: { x: { url: 'http://user:hunter2@ a' } }\n",
       "f:1:27: url has a value that does not fit; write a URL such as https://host/path\n"
       "f:1:17: destination \"x\" needs a url, or transport: pull, exec or ses\n" },

@@ -14,7 +14,7 @@ static const char *transport_name(enum transport_kind kind)
 {
     static const char *const names[] = {
         [TRANSPORT_HTTP] = "http", [TRANSPORT_SMTP] = "smtp", [TRANSPORT_PULL] = "pull", [TRANSPORT_EXEC] = "exec",
-        [TRANSPORT_SES] = "ses",
+        [TRANSPORT_SES] = "ses",   [TRANSPORT_REDIS] = "redis", [TRANSPORT_AMQP] = "amqp",
     };
     return names[kind];
 }
