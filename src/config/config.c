@@ -293,6 +293,7 @@ static void destination_apply(struct settings *settings, const struct node *node
     if (started) { /* without its preset it would miss what the preset gives */
         rules_default(loading, &draft, place);
         destination_finish(&own, &draft, true, place, &loading->pool);
+        tenants_finish(&own, &draft);
         destination_warn(&own, &draft, place);
     }
     settings->failed = settings->failed || own.failed;
@@ -379,6 +380,7 @@ static enum status loading_end(struct loading *loading, struct loaded *loaded, e
                     "reading it needs more memory than there is, or than %d MB", CONFIG_MEMORY_MAX >> 20);
     loading_release(loading);
     loaded->config.secrets = loading->problems.secrets;
+    loaded->config.secret_files = loading->problems.files;
     if (status == STATUS_OK)
         *ret_config = &loaded->config;
     else

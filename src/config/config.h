@@ -112,6 +112,24 @@ struct amqp_config {
     bool mandatory;
 };
 
+/* How a client tells its secret to a token endpoint. */
+enum oauth2_auth {
+    OAUTH2_BASIC,
+    OAUTH2_BODY,
+};
+
+struct oauth2_config {
+    const char *token_url; /* NULL: none */
+    const char *client_id, *client_secret, *scope;
+    enum oauth2_auth auth;
+};
+
+/* A tenant's own account: the destination with what is its own put in place. */
+struct tenant_config {
+    const char *tenant;
+    const struct destination_config *destination;
+};
+
 /* Asking about a job that was sent: `verify` after doubt, `poll` after acceptance. {id} and {tenant} are filled in. */
 struct query_config {
     const char *url; /* NULL: cannot be asked */
@@ -202,6 +220,9 @@ struct destination_config {
     struct ses_config ses;
     struct redis_config redis;
     struct amqp_config amqp;
+    struct oauth2_config oauth2;
+    struct tenant_config *tenants; /* in the order of their names */
+    size_t tenant_count;
     struct text_list success;    /* "2xx", or a code as error_code finds it */
     struct text_list error_code; /* "xpath:...", "json:/pointer", "header:Name", "pattern:/re/", "http.status" */
     struct text_list reference;  /* where an answer has the destination's own name of the job; places as of error_code */
@@ -230,7 +251,8 @@ struct destination_config {
     const char *status_words[STATE_COUNT]; /* the documents' own word of a state, NULL: the default's */
     bool internal; /* made from an entry of notify: it raises no alerts, and clients may not add to it */
     struct {
-        struct config_place self, url, fallback_url, health_url, verify_url, poll_url, tls_ca, tls_cert, tls_key;
+        struct config_place self, url, fallback_url, health_url, verify_url, poll_url, oauth2_url, tls_ca, tls_cert,
+            tls_key;
     } at; /* self where a value came from a preset */
 };
 
@@ -318,6 +340,7 @@ struct config {
     struct destination_config *internal; /* made from the webhooks of notify */
     size_t internal_count;
     const struct secret *secrets; /* what references brought in: see config_hide */
+    const struct secret_file *secret_files; /* and where from */
     struct config_place store_at, tokens_file_at;
     struct text_list warnings; /* "file:line:column: ...": allowed, but probably not meant */
 };
@@ -343,6 +366,9 @@ void config_unref(struct config *config); /* accepts NULL */
 
 /* Those of webhooks too; NULL when there is none of that name. */
 const struct destination_config *config_destination(const struct config *config, struct slice name);
+
+/* What is to be used for that tenant: its own, or the destination itself. */
+const struct destination_config *config_for_tenant(const struct destination_config *destination, struct slice tenant);
 
 /* All of them, first those as written. */
 size_t config_destination_total(const struct config *config);

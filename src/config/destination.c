@@ -95,14 +95,32 @@ static void questions_check(const struct finish *finish)
         FINISH_PROBLEM(finish, &config->poll.url, "poll has no meaning with transport %s; remove it", name);
 }
 
-static void smtp_finish(const struct finish *finish)
+static void oauth2_check(const struct finish *finish)
 {
     struct destination_config *config = finish->config;
-    if (config->transport != TRANSPORT_SMTP)
+    const struct oauth2_config *oauth2 = &config->oauth2;
+    if (!oauth2->token_url)
         return;
-    if (!config->username != !config->password)
+    if (config->transport != TRANSPORT_HTTP && config->transport != TRANSPORT_SMTP)
+        FINISH_PROBLEM(finish, &oauth2->token_url, "oauth2 has no meaning with transport %s; remove it",
+                       transports[config->transport].name);
+    if (!oauth2->client_id || !oauth2->client_secret)
+        FINISH_PROBLEM(finish, &oauth2->token_url, "oauth2 needs client_id and client_secret");
+    if (config->password)
+        FINISH_PROBLEM(finish, &config->password, "password stands beside oauth2, which logs in with a token; remove one");
+    if (config->transport == TRANSPORT_SMTP && !config->username)
+        FINISH_PROBLEM(finish, &oauth2->token_url, "oauth2 of smtp needs username, whose mailbox the token is for");
+}
+
+static void login_check(const struct finish *finish)
+{
+    struct destination_config *config = finish->config;
+    if (config->transport == TRANSPORT_SMTP && !config->oauth2.token_url && !config->username != !config->password)
         FINISH_PROBLEM(finish, config->username ? &config->username : &config->password,
                        "username and password belong together; give both or none");
+    if (!config->tls.cert != !config->tls.key)
+        FINISH_PROBLEM(finish, config->tls.cert ? &config->tls.cert : &config->tls.key,
+                       "cert and key in tls belong together; give both or none");
 }
 
 static void exec_finish(const struct finish *finish)
@@ -214,9 +232,6 @@ static void bounds_check(const struct finish *finish)
     if (config->breaker.open_ms > config->breaker.open_max_ms)
         FINISH_PROBLEM(finish, &config->breaker.open_ms,
                        "open is longer than open_max in breaker; open must be open_max or less");
-    if (!config->tls.cert != !config->tls.key)
-        FINISH_PROBLEM(finish, config->tls.cert ? &config->tls.cert : &config->tls.key,
-                       "cert and key in tls belong together; give both or none");
     if (config->contingency.ramp_count == 0)
         FINISH_PROBLEM(finish, &config->contingency.ramp, "ramp needs at least one step, such as [5, 10, 25]");
     for (size_t i = 1; i < config->contingency.ramp_count; i++)
@@ -484,6 +499,16 @@ static void places_finish(const struct finish *finish)
     config->at.tls_ca = place_of(finish, &config->tls.ca);
     config->at.tls_cert = place_of(finish, &config->tls.cert);
     config->at.tls_key = place_of(finish, &config->tls.key);
+    config->at.oauth2_url = place_of(finish, &config->oauth2.token_url);
+}
+
+void account_check(struct settings *settings, struct destination_draft *draft, struct place place)
+{
+    struct finish finish = { settings, draft, &draft->config, true, place };
+    url_check(&finish, &draft->config.url, "url");
+    login_check(&finish);
+    oauth2_check(&finish);
+    places_finish(&finish);
 }
 
 void destination_finish(struct settings *settings, struct destination_draft *draft, bool real, struct place place,
@@ -496,7 +521,8 @@ void destination_finish(struct settings *settings, struct destination_draft *dra
     transport_finish(&finish);
     url_shown_finish(&finish);
     questions_check(&finish);
-    smtp_finish(&finish);
+    login_check(&finish);
+    oauth2_check(&finish);
     exec_finish(&finish);
     ses_finish(&finish);
     queue_finish(&finish);

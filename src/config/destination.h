@@ -22,11 +22,13 @@ struct destination_draft {
     const char *code_namespace;
     struct rule_list rules[TIER_COUNT][OUTCOME_COUNT];
     const struct placed *placed;
+    const struct node *tenants; /* as written; NULL: none */
 };
 
 enum { TRANSPORT_UNSAID = -1 };
 
 extern const struct section destination_section;
+extern const struct section tenant_section;
 
 /* Compiled classifiers by their rules: destinations with the same rules share one. */
 struct classifier_pool {
@@ -43,6 +45,13 @@ enum { POOL_RULE_BYTES_MAX = 4 << 20 };
 
 /* The preset that knows what errors of its transport mean; NULL: none does, or the transport is not known yet. */
 const char *destination_rules_preset(const struct destination_draft *draft);
+
+/* SETTING_SPECIAL of `tenants`, which waits for the rest of its destination. */
+void tenants_note(struct settings *settings, const struct node *node, void *field);
+/* Makes each tenant's own of a destination that is finished. */
+void tenants_finish(struct settings *settings, struct destination_draft *draft);
+/* What of an account must fit together, for a destination and for each of its tenants. `place` stands for it in problems. */
+void account_check(struct settings *settings, struct destination_draft *draft, struct place place);
 
 /*
  * The last step: derives, compiles and checks what needs several values. `real` is false for a

@@ -91,6 +91,16 @@ static bool name_is_ok(struct slice name)
     return name.len > 0 && name.len <= NAME_BYTES_MAX && !ascii_is_digit(name.data[0]);
 }
 
+static void file_keep(struct expansion *expansion, const char *path)
+{
+    struct secret_file *file = arena_alloc(expansion->secrets_memory, sizeof *file);
+    const char *copy = file ? arena_copy_text(expansion->secrets_memory, slice_from(path)) : NULL;
+    if (!copy)
+        return; /* it is read all the same, but not watched */
+    *file = (struct secret_file){ .path = copy, .next = expansion->problems->files };
+    expansion->problems->files = file;
+}
+
 /* The content of a file without its last line break. False when there is a problem. */
 static bool fill_file(struct expansion *expansion, struct slice path, struct place place)
 {
@@ -113,9 +123,10 @@ static bool fill_file(struct expansion *expansion, struct slice path, struct pla
     bool clean = slice_find(text, '\0') == text.len;
     if (slice_has_suffix(text, SLICE("\n")))
         text.len -= slice_has_suffix(text, SLICE("\r\n")) ? 2 : 1;
-    if (clean)
+    if (clean) {
         buffer_append(&expansion->text, text);
-    else
+        file_keep(expansion, full);
+    } else
         problem_add(expansion->problems, place, "${file:%s} has a NUL byte", quote(path).text);
     buffer_release(&content);
     return clean;

@@ -18,6 +18,12 @@ struct secret {
     const struct secret *next;
 };
 
+/* A file that a reference brought in. */
+struct secret_file {
+    const char *path;
+    const struct secret_file *next;
+};
+
 /* The text with every secret in it as its reference. Also one that was quoted, and cut by that. */
 void secrets_hide(const struct secret *secrets, struct slice whole, struct buffer *out);
 
@@ -31,6 +37,7 @@ struct problems {
     struct buffer *out;
     size_t count;
     const struct secret *secrets; /* that no line may have in it */
+    const struct secret_file *files;
 };
 
 /* Adds a line; beyond PROBLEMS_MAX only says, once, that there are more. */

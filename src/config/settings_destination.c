@@ -110,6 +110,45 @@ static const struct section amqp_section = { .name = "amqp",
                                              SECTION_ROWS(amqp_rows),
                                              .meaning = "For transport amqp: see transport-queues.md." };
 
+static const struct choice oauth2_auths[] = { { "basic", OAUTH2_BASIC }, { "body", OAUTH2_BODY }, { NULL, 0 } };
+
+static const struct setting oauth2_rows[] = {
+    { "token_url", SETTING_URL, AT(oauth2.token_url), .meaning = "Where access tokens are fetched.", .check = check_http_url },
+    { "client_id", SETTING_TEXT, AT(oauth2.client_id), .meaning = "Who asks for them.", .check = check_line },
+    { "client_secret", SETTING_TEXT, AT(oauth2.client_secret), .meaning = "Its secret; best as `${file:...}`.",
+      .check = check_line, .secret = true },
+    { "scope", SETTING_TEXT, AT(oauth2.scope), .meaning = "What the token is for, as the endpoint calls it.",
+      .check = check_line },
+    { "auth", SETTING_ENUM, AT(oauth2.auth), "basic",
+      .meaning = "How id and secret are told: `basic` in a header, `body` in the form.", .choices = oauth2_auths },
+};
+static const struct section oauth2_section = {
+    .name = "oauth2",
+    SECTION_ROWS(oauth2_rows),
+    .meaning =
+        "Access tokens by client credentials, for http (`Authorization: Bearer`) and smtp (XOAUTH2). A token is kept until "
+        "shortly before it expires, and fetched once more when the destination answers 401.",
+};
+
+static const struct setting tenant_rows[] = {
+    { "url", SETTING_URL, AT(url), .meaning = "Where this tenant's jobs go." },
+    { "headers", SETTING_HEADERS, AT(headers), .meaning = "Besides the destination's, or in place of those of the same name." },
+    { "username", SETTING_TEXT, AT(username), .meaning = "Its login.", .check = check_line },
+    { "password", SETTING_TEXT, AT(password), .meaning = "Its password; best as `${file:...}`.", .check = check_line,
+      .secret = true },
+    { "tls", SETTING_SECTION, 0, .meaning = "Its certificate.", .section = &tls_section },
+    { "oauth2", SETTING_SECTION, 0, .meaning = "Its access tokens.", .section = &oauth2_section },
+};
+const struct section tenant_section = {
+    .name = "tenants",
+    SECTION_ROWS(tenant_rows),
+    .meaning = "By the tenant's name: `tenants: { acme: { url: https://acme.example/claims, tls: { cert: acme.pem, key: "
+               "acme.key } } }`. "
+               "What a tenant does not say is the destination's. Each has connections and access tokens of its own; an "
+               "answer of the "
+               "class blocked then holds the tenant, unless `blocked` says otherwise.",
+};
+
 static const struct setting retry_rows[] = {
     { "max_retries", SETTING_COUNT, RETRY(retries_max), "5", "0", "1000000", .meaning = "Retries after the first attempt." },
     { "max_attempts", SETTING_COUNT, offsetof(struct destination_draft, attempts_max), NULL, "1", "1000001",
@@ -468,6 +507,9 @@ static const struct setting destination_rows[] = {
     { "response_max", SETTING_SIZE, AT(response_bytes_max), "1MB", "1KB", "64MB", .meaning = "Of an answer no more is read." },
     { "concurrency", SETTING_SECTION, 0, .meaning = "How many attempts at the same time.", .section = &concurrency_section },
     { "tls", SETTING_SECTION, 0, .meaning = "Certificates.", .section = &tls_section },
+    { "oauth2", SETTING_SECTION, 0, .meaning = "Access tokens.", .section = &oauth2_section },
+    { "tenants", SETTING_SPECIAL, 0, .meaning = "Tenants with an account of their own.", .section = &tenant_section,
+      .special = tenants_note },
     { "smtp", SETTING_SECTION, 0, .meaning = "Sending mail.", .section = &smtp_section },
     { "exec", SETTING_SECTION, 0, .meaning = "Running a program.", .section = &exec_section },
     { "ses", SETTING_SECTION, 0, .meaning = "Amazon SES.", .section = &ses_section },

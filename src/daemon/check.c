@@ -22,6 +22,7 @@ enum { PROBLEM_BYTES_MAX = 1024, HOST_BYTES_MAX = 256 };
 struct checking {
     const struct config *config;
     const struct destination_config *destination; /* that is looked at; NULL: the file */
+    const char *tenant; /* whose account there; NULL: the destination's */
     struct buffer *out;
     size_t count;
 };
@@ -40,6 +41,8 @@ static void tell(struct checking *checking, struct config_place at, const char *
     buffer_append_text(checking->out, ": ");
     if (checking->destination)
         buffer_printf(checking->out, "destination \"%s\": ", checking->destination->name);
+    if (checking->tenant)
+        buffer_printf(checking->out, "tenant \"%s\": ", checking->tenant);
     config_hide(checking->config, text, checking->out);
     buffer_append_byte(checking->out, '\n');
     checking->count++;
@@ -92,6 +95,7 @@ static void check_addresses(struct checking *checking)
         { "health.url", destination->health.url, destination->at.health_url },
         { "verify.url", destination->verify.url, destination->at.verify_url },
         { "poll.url", destination->poll.url, destination->at.poll_url },
+        { "oauth2.token_url", destination->oauth2.token_url, destination->at.oauth2_url },
     };
     char host[HOST_BYTES_MAX];
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++)
@@ -160,7 +164,7 @@ static void check_tls(struct checking *checking)
 
 /* ---- all of it ---- */
 
-static void check_destination(struct checking *checking, const struct destination_config *destination)
+static void check_account(struct checking *checking, const struct destination_config *destination)
 {
     struct error error;
     checking->destination = destination;
@@ -171,6 +175,16 @@ static void check_destination(struct checking *checking, const struct destinatio
         tell(checking, destination->at.self, "%s", error.text);
     if (destination->transport == TRANSPORT_EXEC && exec_settings_check(destination, &error) != STATUS_OK)
         tell(checking, destination->at.self, "%s", error.text);
+}
+
+static void check_destination(struct checking *checking, const struct destination_config *destination)
+{
+    check_account(checking, destination);
+    for (size_t i = 0; i < destination->tenant_count; i++) {
+        checking->tenant = destination->tenants[i].tenant;
+        check_account(checking, destination->tenants[i].destination);
+    }
+    checking->tenant = NULL;
 }
 
 static void check_tokens(struct checking *checking)

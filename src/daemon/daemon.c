@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "daemon/secrets.h"
 #include "daemon/supervisor.h"
 #include "engine/alerts/notify.h"
 #include "engine/engine.h"
@@ -51,6 +52,7 @@ struct daemon {
     struct engine *engine;
     struct transport *transports[TRANSPORT_COUNT]; /* by kind; NULL: not in this version, or none is needed */
     struct prober *prober;
+    struct secrets *secrets;
     struct api *api;
     struct event *run_event; /* engine_run is due */
     instant run_at;
@@ -97,6 +99,7 @@ static struct transport *transport_of(const struct daemon *daemon, const struct 
 static void port_send(void *context, struct send *send)
 {
     struct transport *transport = transport_of(context, send);
+    send->destination = config_for_tenant(send->destination, send->job->tenant); /* whose account it is */
     transport->ops->start(transport, send);
 }
 
@@ -271,6 +274,14 @@ static enum status keeps_a_destination(const struct config *running, const struc
                      running->destination_count);
 }
 
+/* Without it a changed secret is used after the next SIGHUP. */
+static void watch_secrets(struct daemon *daemon)
+{
+    struct error error;
+    if (secrets_watch(daemon->secrets, daemon->running, &error) != STATUS_OK)
+        log_event(LOG_WARN, "secrets_unwatched", FIELD_CSTR("reason", error.text));
+}
+
 /* All of it or nothing: what may fail comes first. */
 static enum status take_config(struct daemon *daemon, struct config *config, struct error *err)
 {
@@ -299,6 +310,7 @@ static enum status take_config(struct daemon *daemon, struct config *config, str
     api_reload(order);
     config_unref(daemon->running);
     daemon->running = config_ref(config);
+    watch_secrets(daemon);
     return STATUS_OK;
 }
 
@@ -349,6 +361,12 @@ static void on_reload(UNUSED evutil_socket_t fd, UNUSED short what, void *contex
     supervisor_ready(&daemon->supervisor);
 }
 
+static void on_secret(void *context)
+{
+    log_event(LOG_INFO, "secret_changed", FIELD_CSTR("advice", "the configuration is read again"));
+    on_reload(-1, 0, context);
+}
+
 /* --- start and end ----------------------------------------------------------------------------- */
 
 static enum status add_signal(struct daemon *daemon, size_t index, int number, event_callback_fn callback, struct error *err)
@@ -373,6 +391,8 @@ static enum status open_loop(struct daemon *daemon, struct error *err)
         status = add_signal(daemon, 1, SIGINT, on_terminate, err);
     if (status == STATUS_OK)
         status = add_signal(daemon, 2, SIGHUP, on_reload, err);
+    if (status == STATUS_OK)
+        status = secrets_new(daemon->loop, on_secret, daemon, &daemon->secrets, err);
     if (status == STATUS_OK)
         status = mailbox_new(&daemon->mailbox, err);
     if (status == STATUS_OK)
@@ -550,6 +570,7 @@ static void close_all(struct daemon *daemon)
         if (daemon->transports[i])
             daemon->transports[i]->ops->free(daemon->transports[i]);
     prober_free(daemon->prober);
+    secrets_free(daemon->secrets);
     if (daemon->reader)
         daemon->reader->ops->reader_close(daemon->reader);
     if (daemon->store)
@@ -619,6 +640,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
         status = open_guests(&daemon, daemon.config, &daemon.camunda, err);
     if (status == STATUS_OK) {
         daemon_let_reload(); /* its handler is there */
+        watch_secrets(&daemon);
         supervisor_ready(&daemon.supervisor);
         log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_CSTR("store", daemon.config->store),
                   FIELD_INT("port", api_port(daemon.api)));

@@ -158,7 +158,7 @@ static bool serve_auth(struct line *line, const struct mail_rule *rule, struct s
 {
     struct buffer word;
     buffer_init(&word, LINE_MAX_BYTES);
-    bool asks = !rule->reply && slice_equal(command, SLICE("AUTH PLAIN"));
+    bool asks = !rule->reply && (slice_equal(command, SLICE("AUTH PLAIN")) || slice_equal(command, SLICE("AUTH XOAUTH2")));
     bool goes_on = true;
     if (asks) {
         goes_on = line_write(line, SLICE("334 \r\n")) && read_until(line, SLICE("\r\n"), &word);

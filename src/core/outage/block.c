@@ -171,7 +171,8 @@ bool block_is_unsent(struct slice code)
     bool login = false;
     for (size_t i = 0; i < sizeof logins / sizeof *logins; i++)
         login = login || slice_equal(code, slice_from(logins[i]));
-    return login || slice_has_prefix(code, SLICE("curl:")) || slice_has_prefix(code, SLICE("insist:"));
+    return login || slice_has_prefix(code, SLICE("curl:")) || slice_has_prefix(code, SLICE("insist:")) ||
+           slice_has_prefix(code, SLICE("oauth2:")); /* no token, so that nothing was sent */
 }
 
 bool block_is_over(enum outcome outcome, struct slice code)

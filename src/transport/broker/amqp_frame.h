@@ -46,7 +46,7 @@ static inline struct slice amqp_slice(amqp_bytes_t bytes)
     return (struct slice){ bytes.bytes ? bytes.bytes : "", bytes.len };
 }
 
-/* librabbitmq only reads it. */
+/* It is only read by librabbitmq. */
 static inline amqp_bytes_t amqp_text(struct slice text)
 {
     return (amqp_bytes_t){ .len = text.len, .bytes = (void *)(uintptr_t)text.data };

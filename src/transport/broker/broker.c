@@ -400,12 +400,10 @@ static struct broker_link *link_of(struct broker *broker, const struct send *sen
 /* ---- Sends. ---- */
 
 /* One that is late costs the connection its next jobs: who does not answer one may not answer others. */
-static void on_deadline(evutil_socket_t fd, short what, void *context)
+static void on_deadline(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct broker_entry *entry = context;
     struct broker_link *link = entry->link;
-    (void)fd;
-    (void)what;
     bool waited = queue_remove(&link->waiting, entry);
     broker_leave(link);
     tell(entry, waited ? OUTCOME_NONE : OUTCOME_IN_DOUBT, SLICE("curl:28"),
@@ -478,12 +476,10 @@ static void broker_abort(struct transport *transport, struct send *send)
 }
 
 /* Sends that never began are answered from the loop, never from inside start; links that are done with go. */
-static void on_later(evutil_socket_t fd, short what, void *context)
+static void on_later(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct broker *broker = context;
     struct broker_entry *entry;
-    (void)fd;
-    (void)what;
     while ((entry = queue_take(&broker->unstarted))) {
         struct answer answer = { .retry_after_ms = -1 };
         struct words words;
@@ -502,12 +498,10 @@ static void on_later(evutil_socket_t fd, short what, void *context)
     links_sweep(broker);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *context)
+static void on_tick(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct broker *broker = context;
     int64_t now = now_ms();
-    (void)fd;
-    (void)what;
     for (struct broker_link *link = broker->links; link; link = link->next) {
         if (link->ready && !link->leaving && broker->protocol->tick)
             broker->protocol->tick(link, now);

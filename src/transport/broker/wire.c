@@ -62,11 +62,9 @@ static CURLcode flush(struct wire *wire)
     return CURLE_OK;
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *context)
+static void on_writable(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct wire *wire = context;
-    (void)fd;
-    (void)what;
     if (!wire->connected)
         return; /* what was given before goes out when there is a connection */
     CURLcode result = flush(wire);
@@ -77,11 +75,9 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
 }
 
 /* Some at a time: other connections have their turn. TLS may hold more than the socket shows, so it is asked again. */
-static void on_readable(evutil_socket_t fd, short what, void *context)
+static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct wire *wire = context;
-    (void)fd;
-    (void)what;
     for (int i = 0; wire->connected; i++) {
         char bytes[RECEIVE_BYTES];
         size_t len = 0;
@@ -123,11 +119,9 @@ bool wire_give(struct wire *wire, struct slice bytes)
 
 /* ---- Opening. ---- */
 
-static void on_unopened(evutil_socket_t fd, short what, void *context)
+static void on_unopened(UNUSED evutil_socket_t fd, UNUSED short what, void *context)
 {
     struct wire *wire = context;
-    (void)fd;
-    (void)what;
     wire->unset = true;
     lose(wire, CURLE_OUT_OF_MEMORY);
 }

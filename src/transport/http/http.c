@@ -7,6 +7,7 @@
 #include "transport/http/answer.h"
 #include "transport/http/request.h"
 #include "transport/http/searcher.h"
+#include "transport/oauth.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -28,6 +29,7 @@ enum {
     KEEPALIVE_S = 30,
     SEARCHED_HERE_BYTES_MAX = 4 * 1024, /* of a body that the loop itself searches; longer ones go to the searcher */
     SEARCH_WAIT_MS_MAX = 5000,
+    TOKEN_WAITS_MAX = 3, /* of one send: tokens may end before they can be used */
 };
 
 struct http_transport {
@@ -35,6 +37,7 @@ struct http_transport {
     struct curl_loop loop;
     struct http_settings settings;
     struct searcher *searcher;
+    struct oauth *oauth;
     struct exchange *idle; /* handles to be used again */
     size_t idle_count;
     struct exchange *under_way; /* from start to report */
@@ -56,6 +59,11 @@ struct exchange {
     struct words words;
     struct search search;
     bool searching;
+    struct oauth_wait wait; /* for an access token */
+    uint64_t token;         /* the number of the one that is used */
+    int waits;              /* for one */
+    bool renewed;           /* it was refused, and another is fetched */
+    int64_t timeout_ms;     /* of the transfer: what is left of the destination's */
     enum outcome certain;     /* of an answer in a dialect; else NONE */
     const char *not_searched; /* why; NULL: it was, as far as the destination asks for it */
     bool body_cut;   /* the answer was longer than allowed */
@@ -296,6 +304,8 @@ static void exchange_reset(struct exchange *exchange)
     exchange->searching = false;
     exchange->not_searched = NULL;
     exchange->certain = OUTCOME_NONE;
+    exchange->waits = 0;
+    exchange->renewed = false;
     exchange->body_cut = exchange->opened = exchange->connected = exchange->repeated = exchange->private_address = false;
     exchange->starved = exchange->unset = false;
     exchange->curl_error[0] = '\0';
@@ -344,17 +354,25 @@ static void under_way_remove(struct exchange *exchange)
 }
 
 /* While the loop catches up nobody's time runs out: the answers may lie in the sockets. */
-static void set_timeouts(CURL *curl, const struct destination_config *destination, bool running)
+static void set_timeouts(const struct exchange *exchange, bool running)
 {
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, running ? (long)destination->timeout_ms : 0L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, running ? (long)destination->connect_timeout_ms : (long)INT_MAX);
+    long connect_ms = running ? (long)exchange->send->destination->connect_timeout_ms : (long)INT_MAX;
+    curl_easy_setopt(exchange->curl, CURLOPT_TIMEOUT_MS, running ? (long)exchange->timeout_ms : 0L);
+    curl_easy_setopt(exchange->curl, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+}
+
+/* Waiting for an access token is a part of it. */
+static int64_t time_left_ms(const struct exchange *exchange)
+{
+    int64_t left_ms = exchange->send->destination->timeout_ms - (clock_ticks_ns() - exchange->started_ns) / 1000000;
+    return left_ms > 1 ? left_ms : 1;
 }
 
 static void on_grace(struct curl_loop *loop, bool begins)
 {
     struct http_transport *http = (struct http_transport *)((char *)loop - offsetof(struct http_transport, loop));
     for (struct exchange *exchange = http->under_way; exchange; exchange = exchange->later)
-        set_timeouts(exchange->curl, exchange->send->destination, !begins);
+        set_timeouts(exchange, !begins);
 }
 
 static void report(struct exchange *exchange, struct answer *answer)
@@ -402,6 +420,28 @@ static void search_start(struct exchange *exchange)
     report_response(exchange);
 }
 
+static void exchange_start(struct exchange *exchange);
+
+/*
+ * A token may be refused before its time. It is fetched anew, once, and the request repeated: what was refused for its
+ * credentials has not been taken. True: that is under way.
+ */
+static bool token_renew(struct exchange *exchange)
+{
+    const struct destination_config *destination = exchange->send->destination;
+    if (!destination->oauth2.token_url || exchange->renewed || time_left_ms(exchange) == 1)
+        return false;
+    oauth_refused(exchange->http->oauth, destination, exchange->token);
+    words_release(&exchange->words);
+    http_request_release(&exchange->request);
+    buffer_recycle(&exchange->headers);
+    buffer_recycle(&exchange->body);
+    exchange->body_cut = exchange->opened = exchange->connected = false;
+    exchange->renewed = true;
+    exchange_start(exchange);
+    return true;
+}
+
 static void exchange_done(void *private_data, CURLcode result)
 {
     struct exchange *exchange = private_data;
@@ -412,7 +452,8 @@ static void exchange_done(void *private_data, CURLcode result)
     words_init(&exchange->words);
     if (result == CURLE_OK || exchange->body_cut) {
         curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &exchange->status);
-        search_start(exchange);
+        if (exchange->status != 401 || !token_renew(exchange))
+            search_start(exchange);
         return;
     }
     judge_failure(exchange, result, &answer, &exchange->words);
@@ -548,7 +589,8 @@ static void set_options(struct exchange *exchange)
 {
     if (!exchange->prepared_for)
         set_destination(exchange);
-    set_timeouts(exchange->curl, exchange->send->destination, true);
+    exchange->timeout_ms = time_left_ms(exchange);
+    set_timeouts(exchange, true);
     curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->request.headers);
     set_body(exchange);
     if (is_ordinary(exchange->http, exchange->send) && !exchange->unset) {
@@ -581,6 +623,62 @@ static void fail_unstarted(struct exchange *exchange)
     event_active(http->unstarted_event, EV_TIMEOUT, 0);
 }
 
+static void on_token(struct oauth_wait *wait, const struct answer *failure)
+{
+    struct exchange *exchange = (struct exchange *)((char *)wait - offsetof(struct exchange, wait));
+    if (!failure) {
+        exchange_start(exchange);
+        return;
+    }
+    struct answer answer = *failure;
+    words_init(&exchange->words);
+    buffer_append(&exchange->words.code, failure->code);
+    buffer_append(&exchange->words.text, failure->text);
+    report(exchange, &answer);
+}
+
+/* The header of the token, where the destination wants one. False: it is waited for, or there is no use in that. */
+static bool token_add(struct exchange *exchange)
+{
+    struct oauth *oauth = exchange->http->oauth;
+    const char *bearer = oauth_bearer(oauth, exchange->send->destination, &exchange->token);
+    struct buffer value;
+    if (!bearer && ++exchange->waits <= TOKEN_WAITS_MAX && oauth_wait(oauth, exchange->send->destination, &exchange->wait))
+        return false;
+    enum status status = error_set(&exchange->failure, STATUS_UNSUPPORTED, "access tokens expire before they can be used");
+    buffer_init(&value, HEADERS_BYTES_MAX);
+    buffer_printf(&value, "Bearer %s", bearer ? bearer : "");
+    if (bearer)
+        status = http_request_header(&exchange->request, SLICE("Authorization"), buffer_slice(&value), &exchange->failure);
+    buffer_release(&value);
+    if (status != STATUS_OK)
+        fail_unstarted(exchange);
+    return status == STATUS_OK;
+}
+
+static void exchange_start(struct exchange *exchange)
+{
+    struct http_transport *http = exchange->http;
+    const struct send *send = exchange->send;
+    instant now = http->settings.now(http->settings.context);
+    enum status (*make)(const struct send *, instant, struct http_request *, struct error *) =
+        http->settings.dialect ? http->settings.dialect->make : http_request_make;
+    if (make(send, now, &exchange->request, &exchange->failure) != STATUS_OK) {
+        fail_unstarted(exchange);
+        return;
+    }
+    if (send->destination->oauth2.token_url && !token_add(exchange)) {
+        http_request_release(&exchange->request);
+        return;
+    }
+    set_options(exchange);
+    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
+    if (added != CURLM_OK) {
+        error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
+        fail_unstarted(exchange);
+    }
+}
+
 static void http_start(struct transport *transport, struct send *send)
 {
     struct http_transport *http = (struct http_transport *)transport;
@@ -597,25 +695,13 @@ static void http_start(struct transport *transport, struct send *send)
     exchange->started_ns = clock_ticks_ns();
     exchange->headers.limit = HEADERS_BYTES_MAX;
     exchange->body.limit = (size_t)send->destination->response_bytes_max;
-    instant now = http->settings.now(http->settings.context);
     if (http->under_way_count > http->settings.connections_max) {
         error_set(&exchange->failure, STATUS_FULL, "all %ld connections are in use", http->settings.connections_max);
         fail_unstarted(exchange);
         return;
     }
-    const struct http_dialect *dialect = http->settings.dialect;
-    enum status status = dialect ? dialect->make(send, now, &exchange->request, &exchange->failure)
-                                 : http_request_make(send, now, &exchange->request, &exchange->failure);
-    if (status != STATUS_OK) {
-        fail_unstarted(exchange);
-        return;
-    }
-    set_options(exchange);
-    CURLMcode added = exchange->unset ? CURLM_OUT_OF_MEMORY : curl_multi_add_handle(http->loop.multi, exchange->curl);
-    if (added != CURLM_OK) {
-        error_set(&exchange->failure, STATUS_NO_MEMORY, "%s", curl_multi_strerror(added));
-        fail_unstarted(exchange);
-    }
+    exchange->wait = (struct oauth_wait){ .done = on_token };
+    exchange_start(exchange);
 }
 
 static void http_abort(struct transport *transport, struct send *send)
@@ -627,6 +713,8 @@ static void http_abort(struct transport *transport, struct send *send)
         starved_abort(&http->starved, send);
         return;
     }
+    if (exchange->wait.token)
+        oauth_leave(&exchange->wait);
     if (exchange->searching) { /* the answer is there */
         searcher_take_back(http->searcher, &exchange->search);
         on_searched(&exchange->search);
@@ -654,6 +742,7 @@ static void http_free(struct transport *transport)
     }
     curl_loop_release(&http->loop);
     searcher_free(http->searcher);
+    oauth_free(http->oauth);
     if (http->unstarted_event)
         event_free(http->unstarted_event);
     curl_global_cleanup();
@@ -662,7 +751,9 @@ static void http_free(struct transport *transport)
 
 static void http_forget(struct transport *transport)
 {
-    ((struct http_transport *)transport)->generation++;
+    struct http_transport *http = (struct http_transport *)transport;
+    http->generation++;
+    oauth_forget(http->oauth);
 }
 
 static const struct transport_ops http_ops = {
@@ -686,6 +777,8 @@ enum status http_transport_new(struct event_base *loop, const struct http_settin
         return error_set(err, STATUS_NO_MEMORY, "no memory for the HTTP transport");
     }
     enum status status = searcher_new(loop, SEARCH_WAIT_MS_MAX, &http->searcher, err);
+    if (status == STATUS_OK)
+        status = oauth_new(loop, &http->oauth, err);
     if (status != STATUS_OK) {
         http_free(&http->transport);
         return status;

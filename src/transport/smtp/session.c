@@ -196,6 +196,7 @@ static void set_options(struct smtp_session *session)
     curl_easy_setopt(curl, CURLOPT_SERVER_RESPONSE_TIMEOUT, (long)(destination->timeout_ms / 1000 + 2));
     set_text(session, CURLOPT_USERNAME, destination->username);
     set_text(session, CURLOPT_PASSWORD, destination->password);
+    set_text(session, CURLOPT_XOAUTH2_BEARER, session->bearer);
     curl_set_way(curl, destination, &session->unset);
 }
 
@@ -514,6 +515,13 @@ void smtp_session_deliver(struct smtp_session *session, const struct smtp_messag
     session->reused = session->begins = true;
     session->stage = session->dirty ? SMTP_RSET : SMTP_MAIL;
     event_active(session->writable, EV_WRITE, 0); /* begins there: nothing is called back from inside */
+}
+
+void smtp_session_reset(struct smtp_session *session)
+{
+    event_del(session->timer);
+    connection_close(session);
+    session->stage = SMTP_IDLE;
 }
 
 bool smtp_session_can_rest(const struct smtp_session *session)

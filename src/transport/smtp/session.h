@@ -35,6 +35,7 @@ struct smtp_session {
     struct curl_loop *loop;
     const struct destination_config *destination;
     bool fallback; /* to its fallback url */
+    const char *bearer; /* an access token to log in with in place of a password; NULL: none */
     void (*done)(struct smtp_session *session); /* a delivery has ended; may close the session */
     void (*gone)(struct smtp_session *session); /* an idle one was closed by the server, or is no longer wanted */
 
@@ -73,6 +74,8 @@ void smtp_session_release(struct smtp_session *session);
 
 /* Sends the message, over the connection that is there or over a new one. `done` is called once, never from inside. */
 void smtp_session_deliver(struct smtp_session *session, const struct smtp_message *message);
+/* Closes the connection; another delivery may begin, over a new one. Nothing is called back. */
+void smtp_session_reset(struct smtp_session *session);
 /* libcurl has finished with the connection: to be called from the loop's callback. */
 void smtp_session_connected(struct smtp_session *session, CURLcode result);
 

@@ -2,18 +2,26 @@
 
 #include "base/clock.h"
 #include "transport/curl_send.h"
+#include "transport/oauth.h"
 #include "transport/smtp/session.h"
 
 #include <assert.h>
 #include <event2/event.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDLE_SESSIONS_MAX = 256 };
+enum {
+    IDLE_SESSIONS_MAX = 256,
+    TOKEN_WAITS_MAX = 3,             /* of one send: tokens may end before they can be used */
+    TOKEN_BYTES_MAX = 16 * 1024,
+    RENEW_WITHIN_MS = 30 * 1000,     /* later the lease might end before the second try does */
+};
 
 struct smtp_transport {
     struct transport transport; /* first */
     struct curl_loop loop;
+    struct oauth *oauth;
     struct delivery *idle; /* connections at rest, the latest first */
     size_t idle_count;
     size_t open, open_max;      /* connections, at rest or not */
@@ -33,6 +41,11 @@ struct delivery {
     struct error failure; /* of what failed before it began */
     int64_t started_ns;
     uint64_t generation;
+    struct oauth_wait wait; /* for an access token */
+    struct buffer bearer;   /* a copy of it, for when the connection is made anew */
+    uint64_t token;         /* its number */
+    int waits;
+    bool renewed;          /* it was refused, and another is fetched */
     struct delivery *next; /* in idle or unstarted */
 };
 
@@ -176,6 +189,7 @@ static void delivery_free(struct delivery *delivery)
     smtp_session_release(&delivery->session);
     if (delivery->has_message)
         smtp_message_release(&delivery->message);
+    buffer_release(&delivery->bearer);
     free(delivery);
 }
 
@@ -207,9 +221,29 @@ static void report(struct delivery *delivery, struct answer *answer, struct word
     words_release(words);
 }
 
+static void delivery_begin(struct delivery *delivery);
+
+/* A token may be refused before its time: another is fetched, once. True: that is under way. */
+static bool token_renew(struct delivery *delivery)
+{
+    const struct smtp_session *session = &delivery->session;
+    bool denied = session->end == SMTP_END_LOST && !session->connected &&
+                  (session->failure == CURLE_LOGIN_DENIED || session->failure == CURLE_AUTH_ERROR);
+    bool late = clock_ticks_ns() - delivery->started_ns > RENEW_WITHIN_MS * INT64_C(1000000);
+    if (!denied || late || delivery->renewed || !session->destination->oauth2.token_url)
+        return false;
+    delivery->renewed = true;
+    oauth_refused(delivery->smtp->oauth, session->destination, delivery->token);
+    smtp_session_reset(&delivery->session);
+    delivery_begin(delivery);
+    return true;
+}
+
 static void on_done(struct smtp_session *session)
 {
     struct delivery *delivery = (struct delivery *)session;
+    if (token_renew(delivery))
+        return;
     struct answer answer = { .attempted = true, .retry_after_ms = -1 };
     struct words words;
     words_init(&words);
@@ -290,6 +324,7 @@ static struct delivery *delivery_get(struct smtp_transport *smtp, const struct s
     }
     delivery->session.destination = send->destination;
     delivery->session.fallback = send->use_fallback;
+    buffer_init(&delivery->bearer, TOKEN_BYTES_MAX);
     delivery->session.done = on_done;
     delivery->session.gone = on_gone;
     return delivery;
@@ -311,6 +346,60 @@ static void on_unstarted(UNUSED evutil_socket_t fd, UNUSED short what, void *con
     starved_answer_all(&smtp->starved);
 }
 
+static void fail_unstarted(struct delivery *delivery)
+{
+    delivery->next = delivery->smtp->unstarted;
+    delivery->smtp->unstarted = delivery;
+    event_active(delivery->smtp->unstarted_event, EV_TIMEOUT, 0);
+}
+
+static void on_token(struct oauth_wait *wait, const struct answer *failure)
+{
+    struct delivery *delivery = (struct delivery *)((char *)wait - offsetof(struct delivery, wait));
+    struct words words;
+    if (!failure) {
+        delivery_begin(delivery);
+        return;
+    }
+    struct answer answer = *failure;
+    words_init(&words);
+    buffer_append(&words.code, failure->code);
+    buffer_append(&words.text, failure->text);
+    report(delivery, &answer, &words, false);
+}
+
+/* False: it is waited for, or there is no use in that. */
+static bool token_get(struct delivery *delivery)
+{
+    struct oauth *oauth = delivery->smtp->oauth;
+    const struct destination_config *destination = delivery->session.destination;
+    const char *bearer = oauth_bearer(oauth, destination, &delivery->token);
+    if (bearer) {
+        buffer_clear(&delivery->bearer);
+        buffer_append_text(&delivery->bearer, bearer);
+        buffer_append_byte(&delivery->bearer, '\0');
+        delivery->session.bearer = delivery->bearer.data;
+        if (buffer_status(&delivery->bearer) == STATUS_OK)
+            return true;
+    }
+    if (++delivery->waits > TOKEN_WAITS_MAX)
+        error_set(&delivery->failure, STATUS_UNSUPPORTED, "access tokens expire before they can be used");
+    else if (oauth_wait(oauth, destination, &delivery->wait))
+        return false;
+    else
+        error_set(&delivery->failure, STATUS_NO_MEMORY, "no memory to wait for an access token");
+    fail_unstarted(delivery);
+    return false;
+}
+
+/* A connection at rest has logged in. */
+static void delivery_begin(struct delivery *delivery)
+{
+    bool logs_in = delivery->session.destination->oauth2.token_url && !delivery->session.connected;
+    if (!logs_in || token_get(delivery))
+        smtp_session_deliver(&delivery->session, &delivery->message);
+}
+
 static void smtp_start(struct transport *transport, struct send *send)
 {
     struct smtp_transport *smtp = (struct smtp_transport *)transport;
@@ -326,6 +415,9 @@ static void smtp_start(struct transport *transport, struct send *send)
     }
     delivery->send = send;
     delivery->started_ns = clock_ticks_ns();
+    delivery->wait = (struct oauth_wait){ .done = on_token };
+    delivery->waits = 0;
+    delivery->renewed = false;
     struct smtp_source source = { .destination = send->destination, .tenant = job->tenant, .id = job->id,
                                   .payload = job->payload, .metadata = job->metadata, .headers = job->headers,
                                   .created_at = job->created_at };
@@ -334,13 +426,10 @@ static void smtp_start(struct transport *transport, struct send *send)
         status = smtp_message_make(&source, &delivery->message, &delivery->failure);
     delivery->failure.status = status;
     delivery->has_message = status == STATUS_OK;
-    if (status == STATUS_OK) {
-        smtp_session_deliver(&delivery->session, &delivery->message);
-        return;
-    }
-    delivery->next = smtp->unstarted;
-    smtp->unstarted = delivery;
-    event_active(smtp->unstarted_event, EV_TIMEOUT, 0);
+    if (status == STATUS_OK)
+        delivery_begin(delivery);
+    else
+        fail_unstarted(delivery);
 }
 
 static void smtp_abort(struct transport *transport, struct send *send)
@@ -353,6 +442,8 @@ static void smtp_abort(struct transport *transport, struct send *send)
         starved_abort(&smtp->starved, send);
         return;
     }
+    if (delivery->wait.token)
+        oauth_leave(&delivery->wait);
     for (struct delivery **link = &smtp->unstarted; *link; link = &(*link)->next)
         if (*link == delivery) {
             *link = delivery->next;
@@ -369,6 +460,7 @@ static void smtp_forget(struct transport *transport)
     struct smtp_transport *smtp = (struct smtp_transport *)transport;
     smtp->generation++;
     idle_close(smtp);
+    oauth_forget(smtp->oauth);
 }
 
 static void smtp_free(struct transport *transport)
@@ -376,6 +468,7 @@ static void smtp_free(struct transport *transport)
     struct smtp_transport *smtp = (struct smtp_transport *)transport;
     idle_close(smtp);
     curl_loop_release(&smtp->loop);
+    oauth_free(smtp->oauth);
     if (smtp->unstarted_event)
         event_free(smtp->unstarted_event);
     curl_global_cleanup();
@@ -396,9 +489,12 @@ enum status smtp_transport_new(struct event_base *loop, long connections_max, st
     }
     smtp->transport.ops = &smtp_ops;
     smtp->unstarted_event = event_new(loop, -1, 0, on_unstarted, smtp);
-    if (!curl_loop_init(&smtp->loop, loop, on_connected) || !smtp->unstarted_event) {
+    enum status status = curl_loop_init(&smtp->loop, loop, on_connected) && smtp->unstarted_event
+                             ? oauth_new(loop, &smtp->oauth, err)
+                             : error_set(err, STATUS_NO_MEMORY, "no memory for the SMTP transport");
+    if (status != STATUS_OK) {
         smtp_free(&smtp->transport);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for the SMTP transport");
+        return status;
     }
     smtp->open_max = (size_t)connections_max;
     curl_multi_setopt(smtp->loop.multi, CURLMOPT_MAXCONNECTS, connections_max);

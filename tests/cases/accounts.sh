@@ -1,0 +1,63 @@
+#!/bin/sh
+# Whose account it is: a tenant's own, and secrets that are read again when their file changes.
+. "$(dirname "$0")/../tap.sh"
+unset INSIST_SERVER INSIST_TOKEN
+daemon= receiver=
+trap 'kill $daemon $receiver 2>/dev/null; rm -rf "$work"' EXIT
+
+state_is() { # STATE ID TENANT
+    "$insist" job "$2" --tenant "$3" -o json | grep -q "\"state\":\"$1\""
+}
+arrived() { # TEXT: in what the receiver read
+    grep -qF -e "$1" "$work/requests"
+}
+deliver() { # ID TENANT
+    ask add plan --id "$1" --tenant "$2" --data "$1"
+    until_true state_is completed "$1" "$2"
+}
+
+python3 "$root/tests/cases/receiver.py" "$work" &
+receiver=$!
+wait_for test -s "$work/port"
+mkdir "$work/secrets"
+printf 'first\n' >"$work/secrets/acme"
+printf 'of-all\n' >"$work/secrets/all"
+cat >"$work/insist.yaml" <<END
+listen: 127.0.0.1:0
+store: sqlite:$work/data/insist.db
+destinations:
+  plan:
+    url: http://127.0.0.1:$(cat "$work/port")/all
+    allow_private: true
+    headers: { X-Plan: all, X-Key: "\${file:secrets/all}" }
+    tenants:
+      acme: { url: "http://127.0.0.1:$(cat "$work/port")/acme", headers: { X-Key: "\${file:secrets/acme}" } }
+END
+ask check -c "$work/insist.yaml"
+check "the configuration is valid" ended 0 'valid; 1 destination'
+printf 'destinations:\n  x:\n    url: http://a.example\n    tenants:\n      acme: { url: "smtp://a" , tls: { cert: a.pem } }\n' >"$work/bad.yaml"
+ask check -c "$work/bad.yaml"
+check "what a tenant's account lacks is told where it is written" ended 2 'bad.yaml:5:20: url must start with http' \
+    'bad.yaml:5:46: cert and key in tls belong together'
+printf 'destinations:\n  x:\n    url: http://a.example\n    tenants: { acme: { tls: { cert: /no.pem, key: /no.key } } }\n' >"$work/bad.yaml"
+ask check -c "$work/bad.yaml"
+check "also a file that is not there" ended 2 'tenant "acme"' '/no.pem: No such file'
+"$insist" serve --init -c "$work/insist.yaml" >"$work/serve.out" 2>"$work/serve.err" &
+daemon=$!
+wait_for grep -q 'listens on' "$work/serve.out"
+INSIST_SERVER=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/serve.out" | head -n 1)
+export INSIST_SERVER
+
+check "a tenant without an account is sent with the destination's" deliver A-1 globex
+check "at its url, with its key" grep -q '"path": "/all".*"X-Key": "of-all"' "$work/requests"
+check "another has its own" deliver A-2 acme
+check "url and key, and the rest of the destination's" grep -q '"path": "/acme".*"X-Plan": "all".*"X-Key": "first"\|"path": "/acme".*"X-Key": "first".*"X-Plan": "all"' "$work/requests"
+
+printf 'second\n' >"$work/secrets/new"
+mv "$work/secrets/new" "$work/secrets/acme" # as whoever renews it does
+check "a changed secret is noticed" until_true grep -q '"event":"secret_changed"\|secret_changed' "$work/serve.err"
+check "and read again" until_true grep -q '"reloaded"\|reloaded' "$work/serve.err"
+check "the next job has it" deliver A-3 acme
+check "and nobody asked for that" arrived '"X-Key": "second"'
+check "the other's is as it was" deliver A-4 globex
+finish
