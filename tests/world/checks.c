@@ -365,11 +365,19 @@ static void look_for_unknown(struct world *world, int64_t lane)
 static int64_t tenant_dead_max(const struct world *world, int dest)
 {
     const struct destination_config *config = world_dest(world, dest);
-    int tenants = 0;
+    const struct dest *known = world->engine ? dest_find(world->engine, slice_from(dest_names[dest])) : NULL;
+    int64_t ever = 0, now = 0;
     if (!config || config->dead.max_per_tenant > 0)
         return config ? config->dead.max_per_tenant : 0;
-    for (int lane = 1; lane <= LANES_MAX; lane++)
-        tenants += world->lanes[lane].dest == dest && world->lanes[lane].tenant != TENANT_NOTIFY;
+    for (int lane = 1; lane <= LANES_MAX; lane++) {
+        const struct lane_view *view = &world->lanes[lane];
+        bool is_tenant = view->dest == dest && view->tenant != TENANT_NOTIFY;
+        ever += is_tenant;
+        now += is_tenant && (view->ready > 0 || view->dead > 0);
+    }
+    /* A start finds those that have jobs: which of the others it has met since is the engine's word. */
+    int64_t tenants = known ? known->queue.tenants : ever;
+    tenants = tenants < now ? now : tenants > ever ? ever : tenants;
     return tenants > 1 && config->dead.max > 1 ? config->dead.max / 2 : config->dead.max;
 }
 
