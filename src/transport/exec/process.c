@@ -70,7 +70,7 @@ static bool pipes_open(struct pipes *pipes)
 
 /* ---- In the child: between fork and execve only what is safe while other threads hold any lock. ---- */
 
-static void limit(int resource, rlim_t most)
+static void limit(__rlimit_resource_t resource, rlim_t most)
 {
     struct rlimit now;
     if (getrlimit(resource, &now) != 0)
