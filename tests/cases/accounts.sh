@@ -35,6 +35,8 @@ destinations:
 END
 ask check -c "$work/insist.yaml"
 check "the configuration is valid" ended 0 'valid; 1 destination'
+ask check -c "$root/examples/guests.yaml"
+check "and so is the example" ended 0 'valid; 6 destinations'
 printf 'destinations:\n  x:\n    url: http://a.example\n    tenants:\n      acme: { url: "smtp://a" , tls: { cert: a.pem } }\n' >"$work/bad.yaml"
 ask check -c "$work/bad.yaml"
 check "what a tenant's account lacks is told where it is written" ended 2 'bad.yaml:5:20: url must start with http' \

@@ -19,7 +19,7 @@ system() {
     for tool in sh env grep cut cat tee chmod rm sed touch; do
         ln -s "$(command -v "$tool")" "$bin/$tool"
     done
-    for tool in cc make pkg-config python3 curl valgrind gcovr nginx groff chromium node npm promtool faketime zsh fish javac dh dpkg-buildpackage lintian; do
+    for tool in cc make pkg-config python3 curl valgrind gcovr nginx groff chromium node npm promtool faketime redis-server rabbitmq-server amqp-get zsh fish javac dh dpkg-buildpackage lintian; do
         echo 'exit 0' | stub "$tool"
     done
     echo 'echo 14.0.6' | stub clang
