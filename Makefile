@@ -38,7 +38,7 @@ endif
 
 # What the library needs, and what the daemon around it needs besides.
 library_packages := jansson libpcre2-8 yaml-0.1
-packages := $(library_packages) libevent libevent_pthreads libevent_openssl libcurl libxml-2.0 sqlite3 openssl hiredis librabbitmq
+packages := $(library_packages) libevent libevent_pthreads libevent_openssl libcurl libxml-2.0 sqlite3 libpq openssl hiredis librabbitmq
 
 # pkg-config is asked once and the answer kept: it costs more than a compilation.
 without_packages := clean help format wrap

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "store/memory/memory.h"
+#include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
 
 #include <signal.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 /* The only place that names the backends. */
-const struct store_backend *const store_backends[] = { &store_sqlite_backend, &store_memory_backend, NULL };
+const struct store_backend *const store_backends[] = { &store_sqlite_backend, &store_postgres_backend,
+                                                       &store_postgresql_backend, &store_memory_backend, NULL };
 
 /*
  * Before the libraries are set up, which takes longer than all that follows up to the daemon's handlers: a supervisor that

@@ -48,7 +48,9 @@ const char *check_store(struct slice text)
         return NULL;
     if (slice_has_prefix(text, SLICE("sqlite:")) && text.len > 7)
         return check_line(text);
-    return "must be sqlite:PATH or memory";
+    if (slice_has_prefix(text, SLICE("postgres://")) || slice_has_prefix(text, SLICE("postgresql://")))
+        return check_line(text);
+    return "must be sqlite:PATH, postgres://USER@HOST/DATABASE or memory";
 }
 
 const char *check_email(struct slice text)

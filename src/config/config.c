@@ -439,6 +439,44 @@ void config_hide(const struct config *config, const char *text, struct buffer *o
     secrets_hide(config->secrets, slice_from(text), out);
 }
 
+/* Where the password of postgres://user:password@host/ or ?password=... begins; *ret_len 0: there is none. */
+static size_t password_find(struct slice address, size_t *ret_len)
+{
+    size_t from = slice_search(address, SLICE("://"));
+    size_t parameter = slice_search(address, SLICE("password="));
+    *ret_len = 0;
+    if (parameter < address.len) {
+        parameter += sizeof "password=" - 1;
+        *ret_len = slice_find(slice_from_offset(address, parameter), '&');
+        return parameter;
+    }
+    if (from == address.len)
+        return 0;
+    from += 3;
+    struct slice authority = slice_from_offset(address, from);
+    authority.len = slice_find(authority, '/');
+    size_t at = slice_find(authority, '@'), colon = slice_find(authority, ':');
+    if (at < authority.len && colon < at)
+        *ret_len = at - colon - 1;
+    return from + colon + 1;
+}
+
+void config_store_show(const struct config *config, struct buffer *out)
+{
+    struct slice address = slice_from(config->store);
+    size_t len, start = password_find(address, &len);
+    struct buffer shown;
+    buffer_init(&shown, 1 << 16);
+    buffer_append(&shown, (struct slice){ address.data, len > 0 ? start : address.len });
+    if (len > 0) {
+        buffer_append_text(&shown, "***");
+        buffer_append(&shown, slice_from_offset(address, start + len));
+    }
+    if (buffer_status(&shown) == STATUS_OK)
+        config_hide(config, shown.data ? shown.data : "", out);
+    buffer_release(&shown);
+}
+
 enum status config_default(struct config **ret_config)
 {
     struct buffer problems;

@@ -360,6 +360,8 @@ enum status config_default(struct config **ret_config) MUST_CHECK;
 
 /* The text without what references brought in: each is shown as it is written in the file. */
 void config_hide(const struct config *config, const char *text, struct buffer *out);
+/* The store's address for people: without a password that stands in it. */
+void config_store_show(const struct config *config, struct buffer *out);
 
 struct config *config_ref(struct config *config);
 void config_unref(struct config *config); /* accepts NULL */

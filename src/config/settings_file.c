@@ -51,7 +51,7 @@ static const struct section audit_section = { .name = "audit", SECTION_ROWS(audi
 static const struct setting file_rows[] = {
     { "listen", SETTING_ADDRESS, AT(listen), "127.0.0.1:7878", .meaning = "Where the HTTP interface listens." },
     { "store", SETTING_TEXT, AT(store), "sqlite:data/insist.db",
-      .meaning = "Where jobs are kept: `sqlite:PATH` or `memory`.", .check = check_store,
+      .meaning = "Where jobs are kept: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory`.", .check = check_store,
       .secret = true },
     { "durability", SETTING_ENUM, AT(durability), "always",
       .meaning = "`always`: synced to disk before the answer. `everysec`: once a second; a crash can lose the last second.",

@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "api/api.h"
+#include "base/buffer.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "daemon/secrets.h"
@@ -614,6 +615,16 @@ void daemon_let_reload(void)
     pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
 }
 
+static void log_started(const struct daemon *daemon)
+{
+    struct buffer store;
+    buffer_init(&store, 1 << 16);
+    config_store_show(daemon->config, &store);
+    log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_TEXT("store", buffer_slice(&store)),
+              FIELD_INT("port", api_port(daemon->api)));
+    buffer_release(&store);
+}
+
 enum status daemon_run(const struct daemon_settings *settings, struct error *err)
 {
     struct daemon daemon = { .settings = settings, .run_at = INSTANT_NONE, .drain_until = INSTANT_NONE };
@@ -642,8 +653,7 @@ enum status daemon_run(const struct daemon_settings *settings, struct error *err
         daemon_let_reload(); /* its handler is there */
         watch_secrets(&daemon);
         supervisor_ready(&daemon.supervisor);
-        log_event(LOG_INFO, "started", FIELD_CSTR("version", INSIST_VERSION), FIELD_CSTR("store", daemon.config->store),
-                  FIELD_INT("port", api_port(daemon.api)));
+        log_started(&daemon);
         if (settings->on_ready)
             settings->on_ready(settings->context, api_port(daemon.api));
         event_base_loop(daemon.loop, EVLOOP_NO_EXIT_ON_EMPTY);

@@ -36,8 +36,21 @@ enum status store_address_check(const struct store_backend *const *backends, str
 {
     if (find_backend(backends, address))
         return STATUS_OK;
-    return error_set(err, STATUS_UNSUPPORTED,
-                     "store \"%.*s\" is of no kind that this version has; use sqlite:PATH or memory:", SLICE_ARG(address));
+    return error_set(
+        err, STATUS_UNSUPPORTED,
+        "store \"%.*s\" is of no kind that this version has; use sqlite:PATH, postgres://HOST/DATABASE or memory:",
+        SLICE_ARG(address));
+}
+
+enum status store_probe(const struct store_backend *const *backends, struct slice address, bool sync_always,
+                        struct error *err)
+{
+    enum status status = store_address_check(backends, address, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct store_backend *backend = find_backend(backends, address);
+    return backend->probe ? backend->probe(slice_from_offset(address, strlen(backend->scheme)), sync_always, err)
+                          : STATUS_OK;
 }
 
 enum status store_open(const struct store_backend *const *backends, struct slice address,
@@ -96,7 +109,8 @@ enum status store_each_lane(struct store_reader *reader, enum status (*visit)(vo
 }
 
 enum status store_each_saved(struct store_reader *reader, struct slice space,
-                            enum status (*visit)(void *context, const struct saved *saved), void *context, struct error *err)
+                             enum status (*visit)(void *context, const struct saved *saved), void *context,
+                             struct error *err)
 {
     assert(space.len > 0 && visit);
     struct buffer before; /* the last name of the page */
@@ -107,8 +121,7 @@ enum status store_each_saved(struct store_reader *reader, struct slice space,
         struct arena memory = { 0 };
         struct saved *saved;
         status = reader->ops->reader_saved_list(reader, space, buffer_slice(&before), STORE_PAGE_MAX, &memory, &saved,
-                                                &count,
-                                               err);
+                                                &count, err);
         for (size_t i = 0; status == STATUS_OK && i < count; i++)
             status = visited(visit(context, &saved[i]), err);
         if (status == STATUS_OK && count > 0) {

@@ -579,6 +579,8 @@ struct store_backend {
                         struct error *err);
     /* As store_look; NULL: such a store lives in the process that opened it, and ends with it. */
     enum status (*look)(struct slice place, struct store **ret_store, struct error *err);
+    /* Whether a daemon could work there, without a change; NULL: who opens it will see. */
+    enum status (*probe)(struct slice place, bool sync_always, struct error *err);
     const char *library; /* what it is made with, and which version is there; NULL: nothing of others */
     const char *(*library_version)(void);
 };
@@ -586,6 +588,9 @@ struct store_backend {
 /* Whether there is a backend for an address; STATUS_UNSUPPORTED: none. */
 enum status store_address_check(const struct store_backend *const *backends, struct slice address,
                                 struct error *err) MUST_CHECK;
+/* The same, and what can be said by asking it: a server may be away, or not be what it should be. Changes nothing. */
+enum status store_probe(const struct store_backend *const *backends, struct slice address, bool sync_always,
+                        struct error *err) MUST_CHECK;
 /* `address` as in the configuration. STATUS_BUSY: another daemon has it open. */
 enum status store_open(const struct store_backend *const *backends, struct slice address,
                        const struct store_settings *settings, struct store **ret_store, struct error *err) MUST_CHECK;

@@ -221,6 +221,16 @@ void trail_head_mark(const struct trail_key *key, const struct trail_head *head,
     hash_end(&sha, key, ret_mark);
 }
 
+enum status trail_mark_check(const struct trail_key *key, const struct trail_head *head,
+                             const unsigned char mark[EVENT_HASH_BYTES], struct error *err)
+{
+    unsigned char again[EVENT_HASH_BYTES];
+    trail_head_mark(key, head, again);
+    if (memcmp(again, mark, sizeof again) == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "the kept head is not what was written%s", key ? " under the key" : "");
+}
+
 /* ---- trims ---- */
 
 static const char trimmed_begin[] = "{\"note\":\"trimmed\",\"newest\":\"";

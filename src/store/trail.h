@@ -38,6 +38,9 @@ void trail_head_format(const struct trail_head *head, char ret_text[TRAIL_HEAD_B
 enum status trail_head_parse(struct slice text, struct trail_head *ret_head, struct error *err) MUST_CHECK;
 /* What a saved head carries so that it cannot be made without the key. */
 void trail_head_mark(const struct trail_key *key, const struct trail_head *head, unsigned char ret_mark[EVENT_HASH_BYTES]);
+/* STATUS_CORRUPT: it is not the mark that this head was kept with. */
+enum status trail_mark_check(const struct trail_key *key, const struct trail_head *head,
+                             const unsigned char mark[EVENT_HASH_BYTES], struct error *err) MUST_CHECK;
 
 /* The text has 64 hexadecimal digits. */
 bool trail_hash_parse(struct slice text, unsigned char ret_hash[EVENT_HASH_BYTES]) MUST_CHECK;

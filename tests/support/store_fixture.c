@@ -468,4 +468,6 @@ void fixture_audit(struct store_fixture *f)
         }
     } while (lane_count > 0);
     audit_totals(f);
+    if (f->store->ops->check && f->store->ops->check(f->store, &err) != STATUS_OK)
+        fail_msg("%s: %s", f->backend->name, err.text);
 }

@@ -23,6 +23,11 @@ static size_t suites_length(void)
 static int run(const struct store_under_test *backend)
 {
     size_t count = suites_length();
+    const char *missing = backend->missing ? backend->missing() : NULL;
+    if (missing) {
+        printf("# SKIP %s: %s\n", backend->name, missing);
+        return 0;
+    }
     struct CMUnitTest *tests = calloc(count, sizeof *tests);
     char (*names)[NAME_BYTES] = calloc(count, sizeof *names);
     if (!tests || !names)

@@ -22,7 +22,7 @@ static void append_json(const struct config *config, struct buffer *out)
         json_put_null(&json);
     struct buffer store;
     buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
-    config_hide(config, config->store, &store);
+    config_store_show(config, &store);
     json_member_string(&json, "store", buffer_slice(&store));
     buffer_release(&store);
     json_name(&json, "destinations");
@@ -59,6 +59,14 @@ static enum status look_around(const struct config *config)
     struct buffer problems;
     buffer_init(&problems, CLI_OUTPUT_BYTES_MAX);
     size_t count = daemon_problems(config, store_backends, &problems);
+    struct error error;
+    if (count == 0 && store_probe(store_backends, slice_from(config->store), config->durability == DURABILITY_ALWAYS,
+                                  &error) != STATUS_OK) {
+        buffer_printf(&problems, "%s: store: ", config->path ? config->path : "defaults");
+        config_hide(config, error.text, &problems);
+        buffer_append_byte(&problems, '\n');
+        count++;
+    }
     struct slice text = buffer_slice(&problems);
     fprintf(stderr, "%.*s", SLICE_ARG(text));
     buffer_release(&problems);

@@ -11,7 +11,11 @@ static void on_ready(void *context, int port)
     const struct config *config = context;
     char address[LISTEN_TEXT_BYTES];
     listen_format(&config->listen, port, address);
-    printf("insist %s listens on http://%s, store %s\n", INSIST_VERSION, address, config->store);
+    struct buffer store;
+    buffer_init(&store, CLI_OUTPUT_BYTES_MAX);
+    config_store_show(config, &store);
+    printf("insist %s listens on http://%s, store %.*s\n", INSIST_VERSION, address, SLICE_ARG(buffer_slice(&store)));
+    buffer_release(&store);
     if (config->destination_count == 0)
         printf("There is no destination yet: write one into insist.yaml (see docs/configuration.md), then send SIGHUP.\n");
     else

@@ -1,14 +1,11 @@
 /*
  * What a job was when it was written, so that one that was changed on disk is not sent.
  *
- * The digest of a job's row begins with the one that OP_INSERT compares with, which stays whatever comes. Behind it stands a
- * hash of what is to be sent now, which a corrected payload changes: a quick one, since every claim makes it again, and all
- * it must find is damage. Rows of older versions have none, and no word of a correction: they are held to their digest only
+ * Rows of older versions have no hash of what is to be sent, and no word of a correction: they are held to their digest only
  * while nobody can have corrected them, which needs an attempt.
  */
 #include "store/sqlite/digest.h"
 
-#include "base/hash.h"
 #include "store/sqlite/statement.h"
 
 #include <assert.h>
@@ -19,22 +16,10 @@ bool sqlite_digest_possible(size_t len)
     return len == JOB_DIGEST_BYTES || len == JOB_DIGEST_BYTES_MAX;
 }
 
-/* The same on every machine and in every version: it is stored. */
-static void check_make(const struct op_insert *job, unsigned char ret_check[JOB_DIGEST_BYTES_MAX - JOB_DIGEST_BYTES])
-{
-    const struct slice texts[] = { job->destination, job->content_type, job->headers, job->payload };
-    uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        hash = hash_slice(hash, i, texts[i]);
-    for (int i = 0; i < JOB_DIGEST_BYTES_MAX - JOB_DIGEST_BYTES; i++)
-        ret_check[i] = (unsigned char)(hash >> (8 * i));
-}
-
 void sqlite_digest_make(const struct op_insert *insert, struct sqlite_row *row)
 {
     assert(row->digest_len == 0);
-    job_digest(insert, row->digest);
-    check_make(insert, row->digest + JOB_DIGEST_BYTES);
+    job_digest_make(insert, row->digest);
     row->digest_len = JOB_DIGEST_BYTES_MAX;
 }
 
@@ -42,16 +27,13 @@ bool sqlite_digest_differs(const struct sqlite_row *row)
 {
     assert(sqlite_digest_possible(row->digest_len));
     const struct job *job = &row->job;
-    const struct op_insert insert = { .destination = job->destination, .content_type = job->content_type,
-                                      .headers = job->headers, .payload = job->payload };
-    unsigned char digest[JOB_DIGEST_BYTES_MAX];
-    if (row->digest_len == JOB_DIGEST_BYTES_MAX) {
-        check_make(&insert, digest + JOB_DIGEST_BYTES);
-        return memcmp(digest + JOB_DIGEST_BYTES, row->digest + JOB_DIGEST_BYTES,
-                      JOB_DIGEST_BYTES_MAX - JOB_DIGEST_BYTES) != 0;
-    }
+    unsigned char digest[JOB_DIGEST_BYTES];
+    if (row->digest_len == JOB_DIGEST_BYTES_MAX)
+        return job_check_differs(job, row->digest);
     if (job->generation > 1 || job->last_class != OUTCOME_NONE)
         return false;
+    const struct op_insert insert = { .destination = job->destination, .content_type = job->content_type,
+                                      .headers = job->headers, .payload = job->payload };
     job_digest(&insert, digest);
     return memcmp(digest, row->digest, JOB_DIGEST_BYTES) != 0;
 }
@@ -68,9 +50,9 @@ enum status sqlite_digest_correct(struct sqlite_batch *batch, struct sqlite_row 
         return status;
     if (!found)
         return error_set(batch->err, STATUS_CORRUPT, "job %lld has lost its payload", (long long)row->job.seq);
-    const struct op_insert insert = { .destination = row->job.destination, .content_type = sqlite_column_slice(about, 0),
-                                      .headers = sqlite_column_slice(about, 1), .payload = payload };
-    check_make(&insert, row->digest + JOB_DIGEST_BYTES);
+    const struct job corrected = { .destination = row->job.destination, .content_type = sqlite_column_slice(about, 0),
+                                   .headers = sqlite_column_slice(about, 1), .payload = payload };
+    job_check_make(&corrected, row->digest + JOB_DIGEST_BYTES);
     sqlite3_reset(about);
     row->digest_len = JOB_DIGEST_BYTES_MAX;
     sqlite3_bind_int64(update, 1, row->job.seq);

@@ -4,9 +4,8 @@
 #ifndef STORE_SQLITE_ROW_H
 #define STORE_SQLITE_ROW_H
 
+#include "store/digest.h"
 #include "store/sqlite/handle.h"
-
-enum { JOB_DIGEST_BYTES = 16, JOB_DIGEST_BYTES_MAX = JOB_DIGEST_BYTES + 8 };
 
 /* A job and what the store alone knows of it. */
 struct sqlite_row {

@@ -66,17 +66,6 @@ static enum status frame_read(const struct sqlite_store *store, bool with_head, 
     return status;
 }
 
-static enum status mark_check(const struct frame *frame, const struct trail_key *key, struct error *err)
-{
-    unsigned char mark[EVENT_HASH_BYTES];
-    if (!frame->saved || frame->head.number == 0)
-        return STATUS_OK;
-    trail_head_mark(key, &frame->head, mark);
-    if (memcmp(mark, frame->mark, sizeof mark) == 0)
-        return STATUS_OK;
-    return error_set(err, STATUS_CORRUPT, "the kept head is not what was written%s", key ? " under the key" : "");
-}
-
 /* The whole chain once, as of what `frame` says. */
 static enum status follow(struct sqlite_store *store, bool old, const struct frame *frame,
                           const struct trail_reading *reading, struct trail_check *ret_check, struct error *err)
@@ -88,7 +77,8 @@ static enum status follow(struct sqlite_store *store, bool old, const struct fra
         return status;
     status = trail_follow(reader, reading, &frame->anchor, &frame->head, ret_check, err);
     sqlite_reader_close(reader);
-    return status == STATUS_OK ? mark_check(frame, reading->key, err) : status;
+    bool marked = frame->saved && frame->head.number > 0;
+    return status == STATUS_OK && marked ? trail_mark_check(reading->key, &frame->head, frame->mark, err) : status;
 }
 
 enum status sqlite_store_verify(struct store *base, const struct trail_reading *reading, struct trail_check *ret_check,

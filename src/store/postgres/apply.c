@@ -1,0 +1,148 @@
+#include "store/postgres/work.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void fail(struct postgres_store *store, const struct error *err)
+{
+    if (store->failure.status == STATUS_OK)
+        store->failure = *err;
+}
+
+static void begin_in_memory(struct postgres_store *store)
+{
+    assert(!store->in_doubt && store->lanes.touched_count == 0);
+    store->saved = store->progress;
+    for (int i = 0; i < POSTGRES_STATEMENTS; i++)
+        store->params[i].types = NULL; /* what a batch that failed has left */
+}
+
+static void commit_in_memory(struct postgres_store *store)
+{
+    lane_table_commit(&store->lanes);
+}
+
+static void rollback_in_memory(struct postgres_store *store)
+{
+    lane_table_rollback(&store->lanes);
+    store->progress = store->saved;
+}
+
+static enum status rounds_run(struct postgres_batch *batch, struct store_op *ops, size_t count)
+{
+    enum status status = STATUS_OK;
+    for (size_t begin = 0, end; begin < count && status == STATUS_OK; begin = end) {
+        end = round_plan(batch, ops, begin, count);
+        status = round_init(batch, begin, end);
+        if (status == STATUS_OK)
+            status = round_ask(batch, ops);
+        for (size_t i = begin; i < end && status == STATUS_OK; i++)
+            status = op_apply(batch, &ops[i], i - begin);
+        if (status == STATUS_OK)
+            status = round_write(batch);
+        round_release(batch);
+    }
+    return status;
+}
+
+/* A batch that has only looked needs no seal. */
+static enum status commit(struct postgres_batch *batch)
+{
+    struct postgres_link *link = &batch->store->link;
+    enum status status = batch->wrote ? batch_seal(batch) : STATUS_OK;
+    if (status != STATUS_OK || !batch->begun)
+        return status;
+    status = link_send(link, WRITE_COMMIT, NULL, batch->err);
+    if (status == STATUS_OK)
+        status = link_flush(link, true, batch->err);
+    return status == STATUS_OK ? link_drain(link, batch->err) : status;
+}
+
+/* After a failure: the server's side undone too. What cannot be undone is undone by the end of the connection. */
+static enum status undo(struct postgres_batch *batch, enum status status)
+{
+    struct postgres_store *store = batch->store;
+    struct error ignored;
+    if (batch->begun && store->link.conn && link_rollback(&store->link, &ignored) != STATUS_OK)
+        link_close(&store->link);
+    rollback_in_memory(store);
+    return status;
+}
+
+static enum status batch_run(struct postgres_batch *batch, struct store_op *ops, size_t count)
+{
+    struct postgres_store *store = batch->store;
+    begin_in_memory(store);
+    enum status status = rounds_run(batch, ops, count);
+    if (status == STATUS_OK)
+        status = commit(batch);
+    if (status == STATUS_OK)
+        commit_in_memory(store);
+    else if (status == STATUS_AWAY)
+        store->in_doubt = true; /* what is in memory stays until it is known what became of it */
+    else
+        status = undo(batch, status);
+    return status;
+}
+
+enum status postgres_apply(struct store *base, instant now, struct store_op *ops, size_t count, struct arena *memory,
+                           struct error *err)
+{
+    assert(base->ops == &postgres_store_ops);
+    struct postgres_store *store = (struct postgres_store *)base;
+    struct error ignored;
+    struct postgres_batch batch = { .store = store, .now = now, .memory = memory, .err = err ? err : &ignored };
+    assert(!store->in_doubt); /* there is no other transaction before `outcome` has told of the last */
+    if (store->failure.status != STATUS_OK)
+        return error_set(err, store->failure.status, "the store failed before and must be opened anew: %.400s",
+                         store->failure.text);
+    if (count > STORE_BATCH_OPS_MAX)
+        return error_set(err, STATUS_LIMIT, "a batch of %zu operations, the limit is %d", count, STORE_BATCH_OPS_MAX);
+    if (count == 0)
+        return STATUS_OK;
+    enum status status = batch_run(&batch, ops, count);
+    if (status == STATUS_IO || status == STATUS_CORRUPT)
+        fail(store, batch.err);
+    for (size_t i = 0; i < count && status != STATUS_OK && status != STATUS_AWAY; i++)
+        ops[i].status = status;
+    return status;
+}
+
+/*
+ * The new connection has taken the chain over, so whatever the old one still has on its way is refused by its seal. So the
+ * number of the last batch that was sealed tells: it is the one in doubt, or the one before.
+ */
+enum status postgres_outcome(struct store *base, bool *ret_applied, struct error *err)
+{
+    assert(base->ops == &postgres_store_ops);
+    struct postgres_store *store = (struct postgres_store *)base;
+    int64_t doubted = store->saved.batch + 1;
+    struct postgres_progress progress = store->progress;
+    link_close(&store->link);
+    enum status status = postgres_connect(store, false, err);
+    if (status == STATUS_BUSY)
+        status = STATUS_AWAY; /* the old connection has not ended yet */
+    if (status != STATUS_OK) {
+        if (status != STATUS_AWAY)
+            fail(store, err);
+        return status;
+    }
+    int64_t sealed = store->progress.batch; /* as postgres_connect has read it */
+    store->progress = progress;
+    bool applied = sealed == doubted && progress.batch == doubted;
+    if (!applied && sealed != store->saved.batch) {
+        status = error_set(err, STATUS_IO,
+                           "the store is at batch %lld, and this daemon left it at %lld: it was restored,"
+                           " or another program has written to it",
+                           (long long)sealed, (long long)store->saved.batch);
+        fail(store, err);
+        return status;
+    }
+    if (applied)
+        commit_in_memory(store);
+    else
+        rollback_in_memory(store);
+    store->in_doubt = false;
+    *ret_applied = applied;
+    return STATUS_OK;
+}

@@ -1,0 +1,420 @@
+/* The first phase of a round: what its operations need to know, asked for in one trip. */
+#include "store/postgres/work.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- which operations can be one round ---- */
+
+struct plan {
+    bool jobs;   /* some may change */
+    bool moved;  /* in or out of the ready ones, of any lane */
+    bool events; /* some are written */
+};
+
+static bool is_by_name(enum op_kind kind)
+{
+    return kind == OP_CANCEL || kind == OP_PRIORITIZE || kind == OP_REDRIVE || kind == OP_PURGE;
+}
+
+/* Whether what the operation looks for is still where the server has it. */
+static bool can_join(const struct postgres_store *store, const struct plan *plan, const struct store_op *op)
+{
+    if (op->kind == OP_CLAIM) {
+        const struct store_lane *lane = lane_table_by_id(&store->lanes, op->claim.lane);
+        return !plan->moved && (!lane || lane->mark != store->round_mark);
+    }
+    if (op->kind == OP_PROMOTE || op->kind == OP_ORPHANS)
+        return !plan->jobs;
+    return op->kind != OP_TRIM || !plan->events;
+}
+
+static void join(struct postgres_store *store, struct plan *plan, const struct store_op *op, instant now)
+{
+    struct store_lane *lane = NULL;
+    plan->jobs = plan->jobs || op->kind <= OP_ORPHANS;
+    plan->events = plan->events || op->kind != OP_SAVE;
+    plan->moved = plan->moved || is_by_name(op->kind) || op->kind == OP_PROMOTE;
+    if (op->kind == OP_CLAIM)
+        lane = lane_table_by_id(&store->lanes, op->claim.lane);
+    else if (op->kind == OP_INSERT)
+        lane = lane_table_find(&store->lanes, op->insert.destination, op->insert.tenant);
+    else if (op->kind == OP_SETTLE && (op->settle.event == EVENT_RETRY || op->settle.event == EVENT_RELEASE))
+        plan->moved = plan->moved || op->settle.run_at <= now;
+    if (lane)
+        lane->mark = store->round_mark;
+}
+
+size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size_t begin, size_t count)
+{
+    assert(begin < count);
+    struct plan plan = { 0 };
+    size_t end = begin;
+    batch->store->round_mark++;
+    while (end < count && can_join(batch->store, &plan, &ops[end]))
+        join(batch->store, &plan, &ops[end++], batch->now);
+    assert(end > begin);
+    return end;
+}
+
+/* ---- asking ---- */
+
+/* What a round asks; of claims also whose they are, by the order in which the server numbers them. */
+struct asks {
+    struct postgres_batch *batch;
+    bool asked[WRITE_BEGIN];
+    size_t *claims[2]; /* places in the round: of ASK_CLAIM, and of those that go by failures */
+    size_t claim_count[2];
+};
+
+static struct postgres_params *ask(struct asks *asks, enum postgres_statement statement)
+{
+    struct postgres_params *params = batch_params(asks->batch, statement);
+    if (!asks->asked[statement])
+        params_begin(params, postgres_text(statement)->types);
+    asks->asked[statement] = true;
+    return params;
+}
+
+static void ask_name(struct asks *asks, struct slice tenant, struct slice id)
+{
+    unsigned char key[KEY_BYTES];
+    int64_t seq = made_id_seq(id);
+    name_key(tenant, id, key);
+    params_bytes(ask(asks, ASK_BY_KEY), 0, (struct slice){ (const char *)key, KEY_BYTES });
+    if (seq > 0)
+        params_int(ask(asks, ASK_BY_SEQ), 0, seq);
+}
+
+/* A lane that is not in memory has no jobs; but it may have had some. */
+static void ask_lane(struct asks *asks, const struct op_insert *insert)
+{
+    if (lane_table_find(&asks->batch->store->lanes, insert->destination, insert->tenant))
+        return;
+    struct postgres_params *params = ask(asks, ASK_LANES);
+    params_bytes(params, 0, insert->destination);
+    params_bytes(params, 1, insert->tenant);
+}
+
+static void ask_claim(struct asks *asks, const struct op_claim *claim, size_t place)
+{
+    const struct store_lane *lane = lane_table_by_id(&asks->batch->store->lanes, claim->lane);
+    bool by_failure = claim->failed_last != 0;
+    size_t max = claim->max < INT32_MAX ? claim->max : INT32_MAX;
+    if (!lane || max == 0)
+        return; /* a lane that never was has nothing ready */
+    struct postgres_params *params = ask(asks, by_failure ? ASK_CLAIM_FAILED_LAST : ASK_CLAIM);
+    params_int(params, 0, claim->lane);
+    params_int(params, 1, (int64_t)max);
+    params_int(params, 2, by_failure ? claim->failed_last : lane->low_rank);
+    params_int(params, 3, !by_failure ? lane->low_seq : max > CLAIM_LOOKS_MAX ? (int64_t)max : CLAIM_LOOKS_MAX);
+    asks->claims[by_failure][asks->claim_count[by_failure]++] = place;
+}
+
+static void ask_promote(struct asks *asks, const struct op_promote *promote)
+{
+    struct postgres_params *due = ask(asks, ASK_DUE), *next = ask(asks, ASK_NEXT);
+    int64_t max = promote->max < INT32_MAX ? (int64_t)promote->max + 1 : INT32_MAX;
+    params_int(due, 0, asks->batch->now);
+    params_int(due, 1, max);
+    params_int(next, 0, asks->batch->now);
+}
+
+static void ask_orphans(struct asks *asks, const struct op_orphans *orphans)
+{
+    struct postgres_params *params = ask(asks, ASK_ORPHANS);
+    params_int(params, 0, orphans->after_until);
+    params_int(params, 1, orphans->after_until == INSTANT_NONE ? INT64_MIN : orphans->after_seq);
+    params_int(params, 2, orphans->until == INSTANT_MAX ? INT64_MAX : orphans->until);
+    params_int(params, 3, orphans->of_ended ? asks->batch->store->base.session : 0);
+    params_int(params, 4, orphans->max < INT32_MAX ? (int64_t)orphans->max : INT32_MAX);
+}
+
+static void ask_op(struct asks *asks, const struct store_op *op, size_t place)
+{
+    struct postgres_params *params;
+    switch (op->kind) {
+    case OP_INSERT:
+        ask_lane(asks, &op->insert);
+        if (op->insert.id.len > 0)
+            ask_name(asks, op->insert.tenant, op->insert.id);
+        break;
+    case OP_CLAIM:
+        ask_claim(asks, &op->claim, place);
+        break;
+    case OP_SETTLE:
+    case OP_EXTEND:
+        params_int(ask(asks, ASK_BY_LEASE), 0, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq);
+        break;
+    case OP_PROMOTE:
+        ask_promote(asks, &op->promote);
+        break;
+    case OP_ORPHANS:
+        ask_orphans(asks, &op->orphans);
+        break;
+    case OP_TRIM:
+        params = ask(asks, ASK_OLDEST_EVENTS);
+        params_int(params, 0, CHAIN_ID);
+        params_int(params, 1, asks->batch->store->progress.trimmed_last);
+        params_int(params, 2, op->trim.max < INT32_MAX ? (int64_t)op->trim.max : INT32_MAX);
+        break;
+    default:
+        if (is_by_name(op->kind))
+            ask_name(asks, op->job.tenant, op->job.id);
+    }
+}
+
+/* ---- answers ---- */
+
+/* Jobs by their names: what is found by a number must have that name, which only one that was made here can. */
+static enum status load_named(struct postgres_batch *batch, const PGresult *answer)
+{
+    enum status status = STATUS_OK;
+    for (int row = 0; row < PQntuples(answer) && status == STATUS_OK; row++) {
+        struct postgres_entry *entry;
+        status = entry_load(batch, answer, row, &entry);
+        if (status == STATUS_OK)
+            status = entry_name(batch, entry);
+    }
+    return status;
+}
+
+static enum status load_leased(struct postgres_batch *batch, const PGresult *answer)
+{
+    enum status status = STATUS_OK;
+    struct postgres_entry *entry;
+    for (int row = 0; row < PQntuples(answer) && status == STATUS_OK; row++)
+        status = entry_load(batch, answer, row, &entry);
+    return status;
+}
+
+static enum status load_lanes(struct postgres_batch *batch, const PGresult *answer)
+{
+    for (int row = 0; row < PQntuples(answer); row++) {
+        struct store_lane *lane;
+        const struct lane found = {
+            .id = value_int(answer, row, 0),
+            .destination = value_bytes(answer, row, 1),
+            .tenant = value_bytes(answer, row, 2),
+            .counts = { .completed = value_int(answer, row, 6), .cancelled = value_int(answer, row, 8) },
+        };
+        if (!lane_table_by_id(&batch->store->lanes, found.id) &&
+            lane_table_add(&batch->store->lanes, &found, &lane) != STATUS_OK)
+            return batch_no_memory(batch);
+    }
+    return STATUS_OK;
+}
+
+/* Rows come claim by claim, each in its order. */
+static enum status load_claims(struct asks *asks, bool by_failure, const PGresult *answer)
+{
+    struct postgres_batch *batch = asks->batch;
+    int rows = PQntuples(answer);
+    struct postgres_entry **entries = arena_alloc_array(&batch->round.memory, (size_t)rows, sizeof(struct postgres_entry *));
+    if (!entries)
+        return batch_no_memory(batch);
+    for (int row = 0; row < rows; row++) {
+        int64_t number = value_int(answer, row, JOB_MORE);
+        assert(number >= 1 && (size_t)number <= asks->claim_count[by_failure]);
+        struct postgres_candidates *claim = &batch->round.claims[asks->claims[by_failure][number - 1]];
+        enum status status = entry_load(batch, answer, row, &entries[row]);
+        if (status != STATUS_OK)
+            return status;
+        entries[row]->body_bytes = (size_t)value_int(answer, row, JOB_BODY_BYTES);
+        entries[row]->body_here = !PQgetisnull(answer, row, JOB_BODY);
+        entries[row]->job.payload = value_bytes(answer, row, JOB_BODY); /* it may be known by its name, without one */
+        if (claim->count++ == 0)
+            claim->entries = &entries[row];
+        if (claim->entries + claim->count - 1 != &entries[row] || !entries[row]->job.ready)
+            return error_set(batch->err, STATUS_CORRUPT, "job %lld is in the queue and is not ready",
+                             (long long)entries[row]->job.seq);
+    }
+    return STATUS_OK;
+}
+
+static enum status load_due(struct postgres_batch *batch, const PGresult *answer)
+{
+    struct postgres_round *round = &batch->round;
+    int rows = PQntuples(answer);
+    round->due = arena_alloc_array(&round->memory, (size_t)rows, sizeof *round->due);
+    if (!round->due)
+        return batch_no_memory(batch);
+    for (int row = 0; row < rows; row++) {
+        struct postgres_entry *entry = NULL;
+        bool there = !PQgetisnull(answer, row, JOB_SEQ);
+        enum status status = there ? entry_load(batch, answer, row, &entry) : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
+        if (!entry || job_due(&entry->job) != value_int(answer, row, JOB_MORE))
+            return error_set(batch->err, STATUS_CORRUPT, "a timer points to job %lld, which is not there to be timed",
+                             (long long)value_int(answer, row, JOB_MORE + 1));
+        round->due[round->due_count++] = entry;
+    }
+    return STATUS_OK;
+}
+
+static enum status load(struct asks *asks, enum postgres_statement statement, PGresult *answer)
+{
+    struct postgres_round *round = &asks->batch->round;
+    switch (statement) {
+    case ASK_BY_LEASE:
+        return load_leased(asks->batch, answer);
+    case ASK_BY_KEY:
+    case ASK_BY_SEQ:
+        return load_named(asks->batch, answer);
+    case ASK_LANES:
+        return load_lanes(asks->batch, answer);
+    case ASK_CLAIM:
+    case ASK_CLAIM_FAILED_LAST:
+        return load_claims(asks, statement == ASK_CLAIM_FAILED_LAST, answer);
+    case ASK_DUE:
+        return load_due(asks->batch, answer);
+    case ASK_NEXT:
+        round->next_at = PQntuples(answer) > 0 ? value_int(answer, 0, 0) : INSTANT_NONE;
+        return STATUS_OK;
+    case ASK_ORPHANS:
+        round->orphans = answer;
+        return STATUS_OK;
+    default:
+        assert(statement == ASK_OLDEST_EVENTS);
+        round->oldest_events = answer;
+        return STATUS_OK;
+    }
+}
+
+/* Answers to what was written before must be good; they tell nothing else. */
+static enum status answers_skip(struct postgres_batch *batch, size_t count)
+{
+    enum status status = STATUS_OK;
+    for (; count > 0 && status == STATUS_OK; count--) {
+        PGresult *answer;
+        status = link_answer(&batch->store->link, &answer, batch->err);
+        if (status == STATUS_OK)
+            PQclear(answer);
+    }
+    return status;
+}
+
+/* Until the round ends. */
+static enum status answer_keep(struct postgres_batch *batch, PGresult *answer)
+{
+    struct postgres_answer *kept = arena_alloc(&batch->round.memory, sizeof *kept);
+    if (!kept) {
+        PQclear(answer);
+        return batch_no_memory(batch);
+    }
+    *kept = (struct postgres_answer){ answer, batch->round.answers };
+    batch->round.answers = kept;
+    return STATUS_OK;
+}
+
+static enum status asks_send(struct asks *asks)
+{
+    struct postgres_batch *batch = asks->batch;
+    enum status status = STATUS_OK;
+    bool any = false;
+    for (enum postgres_statement i = 0; i < WRITE_BEGIN && status == STATUS_OK; i++) {
+        if (!asks->asked[i])
+            continue;
+        any = true;
+        status = batch_send(batch, i);
+    }
+    if (status != STATUS_OK || !any)
+        return status;
+    return link_flush(&batch->store->link, false, batch->err);
+}
+
+static enum status asks_read(struct asks *asks, size_t before)
+{
+    enum status status = answers_skip(asks->batch, before);
+    for (enum postgres_statement i = 0; i < WRITE_BEGIN && status == STATUS_OK; i++) {
+        PGresult *answer;
+        if (!asks->asked[i])
+            continue;
+        status = link_answer(&asks->batch->store->link, &answer, asks->batch->err);
+        if (status == STATUS_OK)
+            status = answer_keep(asks->batch, answer);
+        if (status == STATUS_OK)
+            status = load(asks, i, answer);
+    }
+    return status;
+}
+
+enum status round_ask(struct postgres_batch *batch, const struct store_op *ops)
+{
+    struct postgres_round *round = &batch->round;
+    struct asks asks = { .batch = batch };
+    size_t count = round->end - round->begin, inserts = 0;
+    for (int i = 0; i < 2; i++) {
+        asks.claims[i] = arena_alloc_array(&round->memory, count, sizeof *asks.claims[i]);
+        if (!asks.claims[i])
+            return batch_no_memory(batch);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ask_op(&asks, &ops[round->begin + i], i);
+        inserts += ops[round->begin + i].kind == OP_INSERT;
+    }
+    enum status status = STATUS_OK;
+    bool any = false;
+    for (int i = 0; i < WRITE_BEGIN; i++)
+        any = any || asks.asked[i];
+    if (any) {
+        size_t before = batch->store->link.awaited + !batch->begun;
+        status = asks_send(&asks);
+        if (status == STATUS_OK)
+            status = asks_read(&asks, before);
+    }
+    if (status == STATUS_OK && (int64_t)inserts > batch->store->seqs.left)
+        status = numbers_ask(batch, ASK_SEQ_BLOCK, &batch->store->seqs, SEQ_BLOCK);
+    return status;
+}
+
+/* ---- trips of their own ---- */
+
+static enum status trip(struct postgres_batch *batch, enum postgres_statement statement, PGresult **ret_answer)
+{
+    size_t before = batch->store->link.awaited + !batch->begun;
+    enum status status = batch_send(batch, statement);
+    if (status == STATUS_OK)
+        status = link_flush(&batch->store->link, false, batch->err);
+    if (status == STATUS_OK)
+        status = answers_skip(batch, before);
+    return status == STATUS_OK ? link_answer(&batch->store->link, ret_answer, batch->err) : status;
+}
+
+enum status numbers_ask(struct postgres_batch *batch, enum postgres_statement which, struct postgres_block *block,
+                        int64_t size)
+{
+    PGresult *answer;
+    params_begin(batch_params(batch, which), "");
+    enum status status = trip(batch, which, &answer);
+    if (status != STATUS_OK)
+        return status;
+    *block = (struct postgres_block){ .next = value_int(answer, 0, 0), .left = size };
+    PQclear(answer);
+    return STATUS_OK;
+}
+
+enum status bodies_ask(struct postgres_batch *batch, struct postgres_entry **entries, size_t count)
+{
+    struct postgres_params *params = batch_params(batch, ASK_BODY);
+    PGresult *answer;
+    params_begin(params, postgres_text(ASK_BODY)->types);
+    for (size_t i = 0; i < count; i++)
+        if (!entries[i]->body_here)
+            params_int(params, 0, entries[i]->job.seq);
+    if (params_rows(params) == 0)
+        return STATUS_OK;
+    enum status status = trip(batch, ASK_BODY, &answer);
+    if (status == STATUS_OK)
+        status = answer_keep(batch, answer);
+    if (status != STATUS_OK)
+        return status;
+    for (int row = 0; row < PQntuples(answer); row++) {
+        struct postgres_entry *entry = entry_by_seq(&batch->round, value_int(answer, row, 0));
+        assert(entry);
+        entry->job.payload = value_bytes(answer, row, 1);
+        entry->body_here = true;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,330 @@
+#include "store/postgres/link.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_MS_MAX = 30000 };
+
+/* ---- what failures mean ---- */
+
+/* One line, without what libpq puts before it. */
+static void message_of(const char *text, char *ret_line, size_t size)
+{
+    static const char severity[] = "ERROR:";
+    const char *from = text ? text : "";
+    if (strncmp(from, severity, sizeof severity - 1) == 0)
+        from += sizeof severity - 1;
+    while (*from == ' ' || *from == '\n')
+        from++;
+    size_t len = strlen(from);
+    while (len > 0 && (from[len - 1] == '\n' || from[len - 1] == ' '))
+        len--;
+    snprintf(ret_line, size, "%.*s", (int)(len < size ? len : size - 1), from);
+    for (char *c = ret_line; *c; c++)
+        if (*c == '\n' || *c == '\t')
+            *c = ' ';
+}
+
+static enum status away(struct postgres_link *link, const char *what, struct error *err)
+{
+    char line[300];
+    message_of(link->conn ? PQerrorMessage(link->conn) : "", line, sizeof line);
+    link_close(link);
+    return error_set(err, STATUS_AWAY, "PostgreSQL is away: %s", line[0] ? line : what);
+}
+
+/* By the first letters of an SQLSTATE, the more exact ones first. */
+static enum status status_of(const char *state)
+{
+    static const struct {
+        const char *prefix;
+        enum status status;
+    } table[] = {
+        { "IN001", STATUS_IO },      /* the store's own: another writer has sealed a batch */
+        { "53100", STATUS_FULL },    /* disk_full */
+        { "53200", STATUS_FULL },    /* out_of_memory, at the server */
+        { "53", STATUS_AWAY },       /* too many connections, and other want of resources */
+        { "57014", STATUS_BUSY },    /* query_canceled: by hand, or its time was over */
+        { "57", STATUS_AWAY },       /* shutdown, cannot connect now */
+        { "08", STATUS_AWAY },       /* connection exceptions */
+        { "25006", STATUS_AWAY },    /* read_only_sql_transaction: it is a standby now */
+        { "25P03", STATUS_AWAY },    /* idle_in_transaction_session_timeout */
+        { "40", STATUS_BUSY },       /* deadlock, serialization failure */
+        { "55P03", STATUS_BUSY },    /* lock_not_available */
+        { "23505", STATUS_BUSY },    /* unique_violation: somebody else was quicker */
+        { "XX001", STATUS_CORRUPT }, /* data_corrupted */
+        { "XX002", STATUS_CORRUPT }, /* index_corrupted */
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strncmp(state, table[i].prefix, strlen(table[i].prefix)) == 0)
+            return table[i].status;
+    return STATUS_IO;
+}
+
+static enum status refusal(struct postgres_link *link, const PGresult *answer, struct error *err)
+{
+    const char *state = PQresultErrorField(answer, PG_DIAG_SQLSTATE);
+    const char *primary = PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
+    char line[300];
+    if (!state)
+        return away(link, "the connection broke", err);
+    enum status status = status_of(state);
+    message_of(primary, line, sizeof line);
+    if (status == STATUS_AWAY)
+        link_close(link);
+    return error_set(err, status, status == STATUS_AWAY ? "PostgreSQL is away: %s (%s)" : "PostgreSQL refused: %s (%s)",
+                     line, state);
+}
+
+/* ---- opening ---- */
+
+static void ignore_notice(void *context, const PGresult *notice)
+{
+    (void)context;
+    (void)notice;
+}
+
+enum status link_open(struct postgres_link *link, const char *address, const char *settings, struct error *err)
+{
+    /* What stands before the address yields to it, what stands behind it does not. */
+    static const char *const keywords[] = {
+        "connect_timeout",  "target_session_attrs",      "keepalives_idle", "keepalives_interval", "keepalives_count",
+        "tcp_user_timeout", "fallback_application_name", "dbname",          "client_encoding",     NULL
+    };
+    const char *const values[] = { "3", "read-write", "5", "2", "3", "10000", "insist", address, "UTF8", NULL };
+    *link = (struct postgres_link){ .answer_ms_max = ANSWER_MS_MAX };
+    link->conn = PQconnectdbParams(keywords, values, 1);
+    if (!link->conn)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a connection");
+    if (PQstatus(link->conn) != CONNECTION_OK)
+        return away(link, "it cannot be reached", err);
+    PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
+    enum status status = link_run(link, settings, err);
+    if (status != STATUS_OK)
+        link_close(link);
+    return status;
+}
+
+void link_close(struct postgres_link *link)
+{
+    PQfinish(link->conn); /* takes NULL */
+    link->conn = NULL;
+    link->awaited = link->syncs = 0;
+}
+
+enum status link_ask(struct postgres_link *link, const char *sql, PGresult **ret_answer, struct error *err)
+{
+    assert(link->conn && link->awaited == 0 && PQpipelineStatus(link->conn) == PQ_PIPELINE_OFF);
+    PGresult *answer = PQexec(link->conn, sql);
+    ExecStatusType is = PQresultStatus(answer);
+    if (is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK || is == PGRES_EMPTY_QUERY) {
+        *ret_answer = answer;
+        return STATUS_OK;
+    }
+    enum status status = answer ? refusal(link, answer, err) : away(link, "the connection broke", err);
+    PQclear(answer);
+    return status;
+}
+
+enum status link_run(struct postgres_link *link, const char *sql, struct error *err)
+{
+    PGresult *answer;
+    enum status status = link_ask(link, sql, &answer, err);
+    if (status == STATUS_OK)
+        PQclear(answer);
+    return status;
+}
+
+static void text_copy(const PGresult *answer, int column, char *ret_text, size_t size)
+{
+    snprintf(ret_text, size, "%s", PQgetvalue(answer, 0, column));
+}
+
+enum status link_server(struct postgres_link *link, struct postgres_server *ret_server, struct error *err)
+{
+    PGresult *answer;
+    enum status status =
+        link_ask(link,
+                 "SELECT current_setting('server_version_num'), pg_backend_pid(), coalesce(current_schema(), ''),"
+                 " current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),"
+                 " current_database()",
+                 &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    ret_server->version = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
+    ret_server->backend_pid = strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
+    text_copy(answer, 2, ret_server->schema, sizeof ret_server->schema);
+    text_copy(answer, 3, ret_server->synchronous_commit, sizeof ret_server->synchronous_commit);
+    text_copy(answer, 4, ret_server->fsync, sizeof ret_server->fsync);
+    text_copy(answer, 5, ret_server->full_page_writes, sizeof ret_server->full_page_writes);
+    text_copy(answer, 6, ret_server->database, sizeof ret_server->database);
+    PQclear(answer);
+    return STATUS_OK;
+}
+
+/* ---- sending ---- */
+
+static enum status prepare(struct postgres_link *link, enum postgres_statement statement, struct error *err)
+{
+    const struct postgres_text *text = postgres_text(statement);
+    Oid types[POSTGRES_PARAMS_MAX];
+    int count = (int)strlen(text->types);
+    for (int i = 0; i < count; i++)
+        types[i] = params_type(text->types[i]);
+    if (PQsendPrepare(link->conn, text->name, text->sql, count, types) != 1)
+        return away(link, "a statement cannot be prepared", err);
+    link->awaited++;
+    return STATUS_OK;
+}
+
+enum status link_prepare(struct postgres_link *link, enum postgres_statement first, enum postgres_statement last,
+                         struct error *err)
+{
+    assert(link->awaited == 0 && first <= last && last < POSTGRES_STATEMENTS);
+    enum status status = STATUS_OK;
+    if (PQsetnonblocking(link->conn, 1) != 0 || PQenterPipelineMode(link->conn) != 1)
+        return away(link, "the pipeline cannot be entered", err);
+    for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++)
+        status = prepare(link, i, err);
+    if (status == STATUS_OK)
+        status = link_flush(link, true, err);
+    return status == STATUS_OK ? link_drain(link, err) : status;
+}
+
+enum status link_send(struct postgres_link *link, enum postgres_statement statement, struct postgres_params *params,
+                      struct error *err)
+{
+    const struct postgres_text *text = postgres_text(statement);
+    const char *values[POSTGRES_PARAMS_MAX];
+    int lengths[POSTGRES_PARAMS_MAX], formats[POSTGRES_PARAMS_MAX];
+    int count = params ? params->count : 0;
+    assert(count == (int)strlen(text->types));
+    if (!link->conn)
+        return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
+    if (params && params_finish(params) != STATUS_OK)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a statement");
+    for (int i = 0; i < count; i++) {
+        values[i] = params->values[i].data;
+        lengths[i] = (int)params->values[i].len;
+        formats[i] = 1;
+    }
+    if (PQsendQueryPrepared(link->conn, text->name, count, values, lengths, formats, 1) != 1)
+        return away(link, "a statement cannot be sent", err);
+    link->awaited++;
+    return STATUS_OK;
+}
+
+enum status link_flush(struct postgres_link *link, bool sync, struct error *err)
+{
+    if (!link->conn)
+        return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
+    if ((sync ? PQpipelineSync(link->conn) : PQsendFlushRequest(link->conn)) != 1 || PQflush(link->conn) < 0)
+        return away(link, "the connection broke", err);
+    link->syncs += sync;
+    return STATUS_OK;
+}
+
+/* ---- answers ---- */
+
+/* Until the next answer is whole. */
+static enum status wait_for_answer(struct postgres_link *link, struct error *err)
+{
+    int64_t until_ns = clock_ticks_ns() + (int64_t)link->answer_ms_max * 1000000;
+    while (PQisBusy(link->conn)) {
+        int unsent = PQflush(link->conn);
+        int64_t left_ms = (until_ns - clock_ticks_ns()) / 1000000;
+        struct pollfd wait = { .fd = PQsocket(link->conn), .events = (short)(POLLIN | (unsent > 0 ? POLLOUT : 0)) };
+        if (unsent < 0 || wait.fd < 0)
+            return away(link, "the connection broke", err);
+        if (left_ms <= 0) {
+            link_close(link);
+            return error_set(err, STATUS_AWAY, "PostgreSQL is away: it did not answer for %d s", link->answer_ms_max / 1000);
+        }
+        if (poll(&wait, 1, left_ms < 1000 ? (int)left_ms : 1000) < 0 && errno != EINTR)
+            return away(link, strerror(errno), err);
+        if (wait.revents != 0 && PQconsumeInput(link->conn) != 1)
+            return away(link, "the connection broke", err);
+    }
+    return STATUS_OK;
+}
+
+static enum status result_next(struct postgres_link *link, PGresult **ret_result, struct error *err)
+{
+    assert(link->conn);
+    enum status status = wait_for_answer(link, err);
+    if (status == STATUS_OK)
+        *ret_result = PQgetResult(link->conn);
+    return status;
+}
+
+enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struct error *err)
+{
+    if (!link->conn)
+        return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
+    assert(link->awaited > 0);
+    PGresult *answer = NULL, *end = NULL;
+    enum status status = result_next(link, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!answer)
+        return away(link, "an answer is missing", err);
+    link->awaited--;
+    ExecStatusType is = PQresultStatus(answer);
+    status = result_next(link, &end, err); /* each answer is followed by a NULL */
+    PQclear(end);
+    if (status == STATUS_OK && is != PGRES_TUPLES_OK && is != PGRES_COMMAND_OK)
+        status = is == PGRES_PIPELINE_ABORTED
+                     ? error_set(err, STATUS_BUSY, "PostgreSQL skipped a statement after one that failed")
+                     : refusal(link, answer, err);
+    if (status == STATUS_OK)
+        *ret_answer = answer;
+    else
+        PQclear(answer);
+    return status;
+}
+
+enum status link_drain(struct postgres_link *link, struct error *err)
+{
+    enum status failed = STATUS_OK;
+    while (link->conn && link->awaited > 0) {
+        PGresult *answer = NULL;
+        struct error later;
+        enum status status = link_answer(link, &answer, failed == STATUS_OK ? err : &later);
+        if (status == STATUS_OK)
+            PQclear(answer);
+        if (failed == STATUS_OK || status == STATUS_AWAY)
+            failed = status;
+    }
+    while (link->conn && link->syncs > 0) {
+        PGresult *sync = NULL;
+        struct error later;
+        enum status status = result_next(link, &sync, failed == STATUS_OK ? err : &later);
+        if (status != STATUS_OK)
+            return status;
+        if (PQresultStatus(sync) == PGRES_PIPELINE_SYNC)
+            link->syncs--;
+        PQclear(sync);
+    }
+    if (!link->conn && failed == STATUS_OK)
+        return error_set(err, STATUS_AWAY, "PostgreSQL is away: there is no connection");
+    return failed;
+}
+
+enum status link_rollback(struct postgres_link *link, struct error *err)
+{
+    struct error ignored;
+    enum status status = link_flush(link, true, err);
+    if (status == STATUS_OK && link_drain(link, &ignored) == STATUS_AWAY)
+        return error_set(err, STATUS_AWAY, "%.500s", ignored.text);
+    if (status == STATUS_OK)
+        status = link_send(link, WRITE_ROLLBACK, NULL, err);
+    if (status == STATUS_OK)
+        status = link_flush(link, true, err);
+    return status == STATUS_OK ? link_drain(link, err) : status;
+}

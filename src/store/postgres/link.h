@@ -1,0 +1,55 @@
+/*
+ * link.h - one connection to the server: statements go out in a pipeline, answers come back in their order.
+ *
+ * libpq never blocks here: what it cannot send yet waits in its memory while answers are read, so that neither side waits
+ * for the other. An answer that does not come in time ends the connection, as does whatever breaks it: STATUS_AWAY.
+ */
+#ifndef STORE_POSTGRES_LINK_H
+#define STORE_POSTGRES_LINK_H
+
+#include "store/postgres/params.h"
+#include "store/postgres/statement.h"
+
+struct postgres_link {
+    PGconn *conn;   /* NULL: it is closed */
+    size_t awaited; /* answers to statements, not yet taken */
+    size_t syncs;   /* likewise to synchronisations */
+    int answer_ms_max;
+};
+
+/* What the server is, from the first connection's answers. */
+struct postgres_server {
+    int64_t version;
+    int64_t backend_pid;
+    char schema[64]; /* in which the tables are, or will be; empty: none */
+    char synchronous_commit[16];
+    char fsync[8], full_page_writes[8];
+    char database[64];
+};
+
+/* `address` is a URL or a connection string as libpq takes them. STATUS_AWAY: it cannot be reached. */
+enum status link_open(struct postgres_link *link, const char *address, const char *settings, struct error *err) MUST_CHECK;
+void link_close(struct postgres_link *link);
+enum status link_server(struct postgres_link *link, struct postgres_server *ret_server, struct error *err) MUST_CHECK;
+
+/* Any number of statements in plain SQL, outside of the pipeline, while nothing is awaited. */
+enum status link_run(struct postgres_link *link, const char *sql, struct error *err) MUST_CHECK;
+/* The same for one statement with an answer in text, to be cleared. */
+enum status link_ask(struct postgres_link *link, const char *sql, PGresult **ret_answer, struct error *err) MUST_CHECK;
+/* From here on there is the pipeline, for these statements. */
+enum status link_prepare(struct postgres_link *link, enum postgres_statement first, enum postgres_statement last,
+                         struct error *err) MUST_CHECK;
+
+/* Sends a statement; its answer is awaited. `params` NULL: it takes none. */
+enum status link_send(struct postgres_link *link, enum postgres_statement statement, struct postgres_params *params,
+                      struct error *err) MUST_CHECK;
+/* The server answers all that was sent so far; with `sync`, and a failure before it does not reach beyond it. */
+enum status link_flush(struct postgres_link *link, bool sync, struct error *err) MUST_CHECK;
+/* The next answer. A statement that failed is a failure here: what it means for a store. To be cleared. */
+enum status link_answer(struct postgres_link *link, PGresult **ret_answer, struct error *err) MUST_CHECK;
+/* All answers up to the last synchronisation, thrown away; the first failure is the result. */
+enum status link_drain(struct postgres_link *link, struct error *err) MUST_CHECK;
+/* After a failure that is not STATUS_AWAY: the transaction is undone and the pipeline empty again. */
+enum status link_rollback(struct postgres_link *link, struct error *err) MUST_CHECK;
+
+#endif

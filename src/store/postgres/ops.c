@@ -1,0 +1,459 @@
+/* Each operation: its job found among those that the round knows, changed by ../change.c, put back. */
+#include "store/postgres/work.h"
+
+#include "base/hash.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { VALUE_BYTES_MAX = 500000000, MADE_ID_SECRET_BITS = 24 };
+
+static enum status refuse(struct store_op *op, enum status status)
+{
+    assert(status != STATUS_OK);
+    op->status = status;
+    return STATUS_OK;
+}
+
+/* ---- OP_INSERT ---- */
+
+static enum status insert_existing(struct postgres_batch *batch, struct store_op *op, const struct postgres_entry *entry)
+{
+    struct op_insert *insert = &op->insert;
+    unsigned char digest[JOB_DIGEST_BYTES];
+    job_digest(insert, digest);
+    if (memcmp(digest, entry->digest, JOB_DIGEST_BYTES) != 0)
+        return refuse(op, STATUS_CONFLICT);
+    insert->ret_id = arena_copy(batch->memory, entry->job.id);
+    if (!insert->ret_id.data)
+        return batch_no_memory(batch);
+    insert->ret_seq = entry->job.seq;
+    insert->ret_lane = entry->job.lane;
+    insert->ret_existed = true;
+    return STATUS_OK;
+}
+
+/* An id of our own: time, number, and bits that only this installation's seed gives, so that nobody can have chosen it. */
+static enum status id_make(struct postgres_batch *batch, int64_t seq, struct slice *ret_id)
+{
+    uint64_t secret = hash_slice(batch->store->base.seed, (uint64_t)seq, SLICE("id")) & ((1u << MADE_ID_SECRET_BITS) - 1);
+    char *text = arena_alloc(batch->memory, JOB_ID_MADE_BYTES + 1);
+    if (!text)
+        return batch_no_memory(batch);
+    job_id_make(batch->now, (uint64_t)seq << MADE_ID_SECRET_BITS | secret, text);
+    *ret_id = (struct slice){ text, JOB_ID_MADE_BYTES };
+    return STATUS_OK;
+}
+
+static enum status lane_get(struct postgres_batch *batch, const struct op_insert *insert, struct store_lane **ret_lane)
+{
+    struct postgres_store *store = batch->store;
+    struct postgres_params *params = batch_params(batch, WRITE_LANES);
+    *ret_lane = lane_table_find(&store->lanes, insert->destination, insert->tenant);
+    if (*ret_lane)
+        return STATUS_OK;
+    const struct lane lane = { .id = store->progress.lane_last + 1,
+                               .destination = insert->destination,
+                               .tenant = insert->tenant };
+    if (lane_table_add(&store->lanes, &lane, ret_lane) != STATUS_OK)
+        return batch_no_memory(batch);
+    store->progress.lane_last = lane.id;
+    (*ret_lane)->listed = true; /* by the row that is written here */
+    params_int(params, 0, (*ret_lane)->lane.id);
+    params_bytes(params, 1, insert->destination);
+    params_bytes(params, 2, insert->tenant);
+    return STATUS_OK;
+}
+
+static enum status insert_new(struct postgres_batch *batch, struct store_op *op, int64_t seq, struct slice id)
+{
+    assert(id.len > 0);
+    struct op_insert *insert = &op->insert;
+    struct postgres_entry *entry;
+    struct store_lane *lane;
+    struct job job;
+    enum status status = lane_get(batch, insert, &lane);
+    if (status != STATUS_OK)
+        return status;
+    change_insert(insert, batch->now, &job);
+    job.seq = seq;
+    job.lane = lane->lane.id;
+    job.destination = lane->lane.destination;
+    job.tenant = lane->lane.tenant;
+    job.id = id;
+    job.content_type = insert->content_type;
+    job.headers = insert->headers;
+    job.correlation_id = insert->correlation_id;
+    job.metadata = insert->metadata;
+    job.payload = insert->payload;
+    status = entry_new(batch, &job, insert->id.len == 0, &entry);
+    if (status != STATUS_OK)
+        return status;
+    job_digest_make(insert, entry->digest);
+    status = entry_change(batch, entry, &job, EVENT_TYPE_ACCEPTED, op->data);
+    entry->before = entry->job;
+    insert->ret_seq = seq;
+    insert->ret_lane = job.lane;
+    insert->ret_id = id;
+    insert->ret_existed = false;
+    return status;
+}
+
+static enum status insert_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    struct op_insert *insert = &op->insert;
+    struct postgres_block *seqs = &batch->store->seqs;
+    struct slice id = SLICE("");
+    enum status status = STATUS_OK;
+    if (change_insert_check(insert) != STATUS_OK)
+        return refuse(op, STATUS_INVALID);
+    if (insert->payload.len > VALUE_BYTES_MAX || insert->headers.len + insert->metadata.len > VALUE_BYTES_MAX / 2)
+        return refuse(op, STATUS_LIMIT);
+    const struct postgres_entry *there =
+        insert->id.len > 0 ? entry_by_name(&batch->round, insert->tenant, insert->id) : NULL;
+    if (there)
+        return insert_existing(batch, op, there);
+    if (lane_table_full(&batch->store->lanes, &batch->store->settings, insert))
+        return refuse(op, STATUS_FULL);
+    assert(seqs->left > 0);
+    int64_t seq = seqs->next++;
+    seqs->left--;
+    if (insert->id.len == 0)
+        status = id_make(batch, seq, &id);
+    else
+        id = arena_copy(batch->memory, insert->id);
+    if (status != STATUS_OK || !id.data)
+        return batch_no_memory(batch);
+    return insert_new(batch, op, seq, id);
+}
+
+/* ---- OP_CLAIM ---- */
+
+/* How many of the candidates are taken: as many as bytes_max allows, and only those that are wanted. */
+static size_t claim_choose(const struct op_claim *claim, const struct postgres_candidates *candidates)
+{
+    size_t count = 0, bytes = 0;
+    for (; count < candidates->count; count++) {
+        const struct postgres_entry *entry = candidates->entries[count];
+        if (claim->failed_last != 0 && claim->unfailed_only && entry->job.look_failed_at >= claim->failed_last)
+            break;
+        bytes += entry->body_bytes;
+        if (claim->bytes_max > 0 && count > 0 && bytes > claim->bytes_max)
+            break;
+    }
+    return count;
+}
+
+static enum status claim_one(struct postgres_batch *batch, const struct store_op *op, struct postgres_entry *entry,
+                             struct job *ret_job)
+{
+    assert(entry->job.ready && entry->body_here);
+    struct postgres_block *tokens = &batch->store->tokens;
+    enum status status = STATUS_OK;
+    if (tokens->left == 0)
+        status = numbers_ask(batch, ASK_TOKEN_BLOCK, tokens, TOKEN_BLOCK);
+    if (status != STATUS_OK)
+        return status;
+    struct job after = entry->job;
+    tokens->left--;
+    if (change_claim(&op->claim, batch->now, tokens->next++, 0, &after) != STATUS_OK)
+        return error_set(batch->err, STATUS_CORRUPT, "job %lld is ready and %s", (long long)entry->job.seq,
+                         job_state_name(entry->job.state));
+    after.damaged = after.step == STEP_SEND && job_check_differs(&after, entry->digest);
+    status = entry_change(batch, entry, &after, EVENT_TYPE_CLAIMED, op->data);
+    if (status != STATUS_OK)
+        return status;
+    *ret_job = entry->job;
+    return job_texts_copy(ret_job, batch->memory) == STATUS_OK ? STATUS_OK : batch_no_memory(batch);
+}
+
+static enum status claim_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    struct op_claim *claim = &op->claim;
+    const struct postgres_candidates *candidates = &batch->round.claims[place];
+    size_t count = claim_choose(claim, candidates);
+    claim->ret_jobs = NULL;
+    claim->ret_count = 0;
+    claim->ret_left = candidates->count - count;
+    if (candidates->count == 0)
+        return STATUS_OK;
+    claim->ret_jobs = arena_alloc_array(batch->memory, count, sizeof *claim->ret_jobs);
+    if (!claim->ret_jobs)
+        return batch_no_memory(batch);
+    enum status status = bodies_ask(batch, candidates->entries, count);
+    for (; claim->ret_count < count && status == STATUS_OK; claim->ret_count++)
+        status = claim_one(batch, op, candidates->entries[claim->ret_count], &claim->ret_jobs[claim->ret_count]);
+    if (status != STATUS_OK || count == 0 || claim->failed_last != 0)
+        return status;
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, claim->lane);
+    const struct job *last = &candidates->entries[count - 1]->job;
+    lane->low_rank = last->rank;
+    lane->low_seq = last->seq;
+    return STATUS_OK;
+}
+
+/* ---- OP_SETTLE, OP_EXTEND, OP_CANCEL, OP_PRIORITIZE, OP_REDRIVE, OP_PURGE ---- */
+
+/* A corrected payload does not change what OP_INSERT compares with, but what a claim does. */
+static void payload_replace(struct postgres_entry *entry, struct job *after, struct slice payload)
+{
+    after->payload = payload;
+    entry->body_dirty = entry->body_here = true;
+    entry->body_bytes = payload.len;
+    job_check_make(after, entry->digest + JOB_DIGEST_BYTES);
+}
+
+/* Texts that change.c put into the job may be the operation's, which lives as long as the batch, or the change's. */
+static enum status one_apply(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
+{
+    struct change change;
+    struct job after;
+    if (entry)
+        after = entry->job;
+    op->status = change_apply(op, batch->now, entry ? &after : NULL, &change);
+    if (op->status != STATUS_OK)
+        return STATUS_OK;
+    if (op->kind == OP_REDRIVE && op->job.payload_given)
+        payload_replace(entry, &after, op->job.payload);
+    entry->state_dirty = entry->state_dirty || op->kind != OP_EXTEND;
+    return entry_change(batch, entry, change.deleted ? NULL : &after, change.event, op->data);
+}
+
+static enum status leased_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    return one_apply(batch, op, entry_by_seq(&batch->round, op->kind == OP_SETTLE ? op->settle.seq : op->extend.seq));
+}
+
+static enum status named_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    if (op->job.payload_given && op->job.payload.len > VALUE_BYTES_MAX)
+        return refuse(op, STATUS_LIMIT);
+    return one_apply(batch, op, entry_by_name(&batch->round, op->job.tenant, op->job.id));
+}
+
+/* ---- OP_PROMOTE ---- */
+
+static enum status expired_name(struct postgres_batch *batch, struct op_promote *promote, const struct job *expired)
+{
+    assert(promote->ret_expired > 0 && expired->state == STATE_DEAD);
+    struct job *named = promote->ret_expired_jobs;
+    if (!named)
+        named = promote->ret_expired_jobs = arena_alloc_array(batch->memory, batch->round.due_count, sizeof *named);
+    if (!named)
+        return batch_no_memory(batch);
+    named += promote->ret_expired - 1;
+    *named = *expired;
+    named->payload = SLICE("");
+    return job_texts_copy(named, batch->memory) == STATUS_OK ? STATUS_OK : batch_no_memory(batch);
+}
+
+static enum status promote_one(struct postgres_batch *batch, struct store_op *op, struct postgres_entry *entry)
+{
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, entry->job.lane);
+    struct job after = entry->job;
+    struct change change;
+    change_due(&op->promote, batch->now, &after, &change);
+    lane->promoted += change.ready;
+    lane->died += change.dead;
+    if (change.event == EVENT_TYPE_EXPIRED) { /* its error's text may be the change's own */
+        after.last_error = arena_copy(&batch->round.memory, after.last_error);
+        if (!after.last_error.data)
+            return batch_no_memory(batch);
+    }
+    entry->state_dirty = entry->state_dirty || !change.ready;
+    enum status status = entry_change(batch, entry, change.deleted ? NULL : &after, change.event, op->data);
+    if (status != STATUS_OK)
+        return status;
+    if (entry->is)
+        op->promote.ret_next_at = instant_earlier(op->promote.ret_next_at, job_due(&entry->job));
+    bool wanted = op->promote.name_expired && change.event == EVENT_TYPE_EXPIRED;
+    return wanted ? expired_name(batch, &op->promote, &entry->job) : STATUS_OK;
+}
+
+static enum status promote_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    struct op_promote *promote = &op->promote;
+    const struct postgres_round *round = &batch->round;
+    size_t count = round->due_count < promote->max ? round->due_count : promote->max;
+    *promote = (struct op_promote){ .max = promote->max,
+                                    .dead_ttl_ms = promote->dead_ttl_ms,
+                                    .dead_ttls = promote->dead_ttls,
+                                    .dead_ttl_count = promote->dead_ttl_count,
+                                    .name_expired = promote->name_expired,
+                                    .ret_next_at = round->next_at };
+    if (count < round->due_count)
+        promote->ret_next_at = job_due(&round->due[count]->job);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = promote_one(batch, op, round->due[i]);
+    if (status == STATUS_OK && lane_table_promoted(&batch->store->lanes, promote, batch->memory) != STATUS_OK)
+        status = batch_no_memory(batch);
+    return status;
+}
+
+/* ---- OP_ORPHANS, OP_SAVE, OP_DESTINATION, OP_NOTE, OP_TRIM ---- */
+
+static enum status orphans_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    struct op_orphans *orphans = &op->orphans;
+    const PGresult *answer = batch->round.orphans;
+    int rows = PQntuples(answer);
+    orphans->ret_count = 0;
+    orphans->ret_jobs = arena_alloc_array(batch->memory, (size_t)rows, sizeof *orphans->ret_jobs);
+    if (!orphans->ret_jobs)
+        return batch_no_memory(batch);
+    for (int row = 0; row < rows; row++) {
+        struct job *job = &orphans->ret_jobs[orphans->ret_count++];
+        enum status status = job_decode(answer, row, job, batch->err);
+        if (status != STATUS_OK)
+            return status;
+        const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, job->lane);
+        if (!lane)
+            return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane", (long long)job->seq);
+        job->destination = lane->lane.destination;
+        job->tenant = lane->lane.tenant;
+        if (job_texts_copy(job, batch->memory) != STATUS_OK)
+            return batch_no_memory(batch);
+    }
+    return STATUS_OK;
+}
+
+/* Sent at once, so that of two under one name the second stands. */
+static enum status save(struct postgres_batch *batch, struct slice space, struct slice name, struct slice value)
+{
+    assert(space.len > 0 && name.len > 0);
+    enum postgres_statement which = value.len > 0 ? WRITE_SAVED : WRITE_SAVED_DELETE;
+    struct postgres_params *params = batch_params(batch, which);
+    params_begin(params, postgres_text(which)->types);
+    params_bytes(params, 0, space);
+    params_bytes(params, 1, name);
+    if (value.len > 0)
+        params_bytes(params, 2, value);
+    batch->wrote = true;
+    return batch_send(batch, which);
+}
+
+static enum status save_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    if (op->save.space.len == 0 || op->save.name.len == 0)
+        return refuse(op, STATUS_INVALID);
+    return save(batch, op->save.space, op->save.name, op->save.value);
+}
+
+static enum status note(struct postgres_batch *batch, enum event_type type, struct slice destination, struct slice data)
+{
+    struct event event = { .type = type, .destination = destination, .tenant = SLICE(""), .job = SLICE(""), .data = data };
+    return event_append(batch, &event, 0);
+}
+
+static enum status destination_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    if (op->save.name.len == 0)
+        return refuse(op, STATUS_INVALID);
+    enum status status = save(batch, SPACE_DESTINATION, op->save.name, op->save.value);
+    return status == STATUS_OK ? note(batch, EVENT_TYPE_DESTINATION, op->save.name, op->data) : status;
+}
+
+static enum status note_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    return note(batch, EVENT_TYPE_NOTE, SLICE(""), op->data);
+}
+
+/* The newest event to go; number 0: none. */
+static enum status trim_find(struct postgres_batch *batch, struct op_trim *trim, struct trail_head *ret_newest)
+{
+    const PGresult *answer = batch->round.oldest_events;
+    ret_newest->number = 0;
+    for (int row = 0; row < PQntuples(answer) && value_int(answer, row, 1) < trim->before; row++) {
+        struct slice hash = value_bytes(answer, row, 2);
+        if (hash.len != EVENT_HASH_BYTES)
+            return error_set(batch->err, STATUS_CORRUPT, "an event has no hash");
+        memcpy(ret_newest->hash, hash.data, EVENT_HASH_BYTES);
+        ret_newest->number = value_int(answer, row, 0);
+        trim->ret_deleted++;
+    }
+    return STATUS_OK;
+}
+
+static enum status trim_delete(struct postgres_batch *batch, const struct trail_head *newest)
+{
+    assert(newest->number > 0);
+    static const enum postgres_statement steps[] = { WRITE_EVENTS_DELETE, WRITE_ARCHIVE_DELETE, WRITE_TRIMMED };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
+        struct postgres_params *params = batch_params(batch, steps[i]);
+        int column = 0;
+        params_begin(params, postgres_text(steps[i])->types);
+        if (steps[i] != WRITE_ARCHIVE_DELETE)
+            params_int(params, column++, CHAIN_ID);
+        params_int(params, column++, newest->number);
+        if (steps[i] == WRITE_TRIMMED)
+            params_bytes(params, column, (struct slice){ (const char *)newest->hash, EVENT_HASH_BYTES });
+        status = batch_send(batch, steps[i]);
+    }
+    return status;
+}
+
+/* What is left still verifies: the hash of the last one that went is kept, and the chain itself tells what was taken. */
+static enum status trim_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)place;
+    struct trail_head newest;
+    char data[TRAIL_TRIMMED_BYTES];
+    op->trim.ret_deleted = 0;
+    enum status status = trim_find(batch, &op->trim, &newest);
+    if (status != STATUS_OK)
+        return status;
+    if (op->trim.ret_deleted < TRIM_LEAST) {
+        op->trim.ret_deleted = 0;
+        return STATUS_OK;
+    }
+    batch->store->progress.trimmed_last = newest.number;
+    trail_trimmed_format(&newest, data);
+    status = trim_delete(batch, &newest);
+    return status == STATUS_OK ? note(batch, EVENT_TYPE_NOTE, SLICE(""), slice_from(data)) : status;
+}
+
+/* One node has it all. */
+static enum status own_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    (void)batch;
+    (void)place;
+    op->own.ret_epoch = 0;
+    return STATUS_OK;
+}
+
+enum status op_apply(struct postgres_batch *batch, struct store_op *op, size_t place)
+{
+    static enum status (*const table[])(struct postgres_batch *, struct store_op *, size_t) = {
+        [OP_INSERT] = insert_apply,
+        [OP_CLAIM] = claim_apply,
+        [OP_SETTLE] = leased_apply,
+        [OP_EXTEND] = leased_apply,
+        [OP_CANCEL] = named_apply,
+        [OP_PRIORITIZE] = named_apply,
+        [OP_REDRIVE] = named_apply,
+        [OP_PURGE] = named_apply,
+        [OP_PROMOTE] = promote_apply,
+        [OP_ORPHANS] = orphans_apply,
+        [OP_DESTINATION] = destination_apply,
+        [OP_SAVE] = save_apply,
+        [OP_NOTE] = note_apply,
+        [OP_TRIM] = trim_apply,
+        [OP_TAKE] = own_apply,
+        [OP_GIVE] = own_apply,
+    };
+    assert((size_t)op->kind < sizeof table / sizeof table[0]);
+    op->status = STATUS_OK;
+    if (op->data.len > EVENT_DATA_BYTES_MAX)
+        return refuse(op, STATUS_LIMIT);
+    return table[op->kind](batch, op, place);
+}

@@ -1,0 +1,49 @@
+/*
+ * params.h - values on their way to the server and back, in PostgreSQL's binary forms.
+ *
+ * There are two kinds, numbers of 64 bits and bytes, alone or in arrays: a statement takes a column of rows as one array.
+ * Names are bytes too: they may hold anything, and PostgreSQL's text holds neither NUL nor what is not UTF-8.
+ */
+#ifndef STORE_POSTGRES_PARAMS_H
+#define STORE_POSTGRES_PARAMS_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/instant.h"
+
+#include <libpq-fe.h>
+
+enum { POSTGRES_PARAMS_MAX = 28 };
+
+struct postgres_params {
+    const char *types; /* one letter each: i number, b bytes; I and B arrays of them */
+    int count;
+    size_t rows[POSTGRES_PARAMS_MAX]; /* of arrays: elements so far */
+    struct buffer values[POSTGRES_PARAMS_MAX];
+};
+
+/* Zeroed memory is ready for the first call. Empties it. */
+void params_begin(struct postgres_params *params, const char *types);
+void params_release(struct postgres_params *params);
+
+/* The next element of an array, or the value of one that stands alone. Failures stick: see params_status. */
+void params_int(struct postgres_params *params, int column, int64_t value);
+void params_instant(struct postgres_params *params, int column, instant at); /* INSTANT_NONE: NULL */
+void params_bytes(struct postgres_params *params, int column, struct slice bytes);
+void params_null(struct postgres_params *params, int column);
+
+size_t params_rows(const struct postgres_params *params);
+size_t params_size(const struct postgres_params *params);
+/* STATUS_NO_MEMORY. Finishes the arrays; what follows is only sending. */
+enum status params_finish(struct postgres_params *params) MUST_CHECK;
+Oid params_type(char letter);
+
+/* A value of an answer; numbers of any width. NULL is 0, INSTANT_NONE, or an empty slice. */
+int64_t value_int(const PGresult *answer, int row, int column);
+instant value_instant(const PGresult *answer, int row, int column);
+struct slice value_bytes(const PGresult *answer, int row, int column);
+/* The same as a copy. STATUS_NO_MEMORY. */
+enum status value_copy(const PGresult *answer, int row, int column, struct arena *memory,
+                       struct slice *ret_bytes) MUST_CHECK;
+
+#endif

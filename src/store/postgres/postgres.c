@@ -1,0 +1,432 @@
+#include "store/postgres/postgres.h"
+
+#include "store/postgres/handle.h"
+#include "store/postgres/inspect.h"
+#include "store/postgres/reader.h"
+#include "store/postgres/schema.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOCK_TRIES = 20, LOCK_PAUSE_MS = 100 };
+
+/* ---- connecting ---- */
+
+static void pause_ms(int ms)
+{
+    struct timespec wait = { .tv_nsec = ms * 1000000L };
+    nanosleep(&wait, NULL);
+}
+
+/* One daemon at a time. The connection of one that has just died may need a moment to end. */
+static enum status writer_lock(struct postgres_link *link, bool first, struct error *err)
+{
+    for (int i = 0; i < (first ? LOCK_TRIES : 1); i++) {
+        PGresult *answer;
+        enum status status = link_ask(
+            link, "SELECT pg_try_advisory_lock(hashtext('insist writer'), hashtext(current_schema()))", &answer, err);
+        if (status != STATUS_OK)
+            return status;
+        bool locked = PQgetvalue(answer, 0, 0)[0] == 't';
+        PQclear(answer);
+        if (locked)
+            return STATUS_OK;
+        pause_ms(LOCK_PAUSE_MS);
+    }
+    return error_set(err, STATUS_BUSY, "another daemon works with this store");
+}
+
+static bool hash_parse(const PGresult *answer, int column, unsigned char ret_hash[EVENT_HASH_BYTES])
+{
+    return trail_hash_parse(slice_from(PQgetvalue(answer, 0, column)), ret_hash);
+}
+
+/* The chain is this connection's from here on: an earlier one seals nothing any more. */
+static enum status chain_take(struct postgres_store *store, bool first, struct error *err)
+{
+    PGresult *answer;
+    enum status status = link_ask(&store->link,
+                                  "UPDATE chain SET term = term + 1 WHERE id = 0"
+                                  " RETURNING term, batch, number, encode(hash, 'hex')",
+                                  &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    struct postgres_progress *progress = &store->progress;
+    int64_t term = 0;
+    if (PQntuples(answer) != 1 || !hash_parse(answer, 3, progress->event_hash)) {
+        status = error_set(err, STATUS_CORRUPT, "the store has lost the end of its chain of events");
+    } else {
+        term = strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
+        progress->batch = strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
+        progress->event_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
+    }
+    PQclear(answer);
+    if (status == STATUS_OK && !first && term <= store->term)
+        status = error_set(err, STATUS_IO,
+                           "the store has gone back in time: it was restored, or a standby took over that"
+                           " had not heard of everything");
+    store->term = term;
+    return status;
+}
+
+enum status postgres_connect(struct postgres_store *store, bool first, struct error *err)
+{
+    struct postgres_link *link = &store->link;
+    int from;
+    enum status status = link_open(link, store->address, postgres_settings_writer, err);
+    if (status == STATUS_OK)
+        status = server_look(link, store->address, store->settings.sync_always, err);
+    if (status == STATUS_OK)
+        status = writer_lock(link, first, err);
+    if (status == STATUS_OK && first)
+        status = schema_prepare(link, &store->settings, &from, err);
+    if (status == STATUS_OK)
+        status = chain_take(store, first, err);
+    if (status == STATUS_OK && !store->settings.sync_always)
+        status = link_run(link, "SET synchronous_commit = off", err);
+    if (status == STATUS_OK && !first)
+        status = link_prepare(link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err);
+    if (status != STATUS_OK)
+        link_close(link);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* What stands in hexadecimal digits; .data is NULL when there is no memory for it. */
+static struct slice bytes_parse(const char *hex, struct arena *memory)
+{
+    size_t len = strlen(hex) / 2;
+    char *bytes = arena_alloc(memory, len + 1);
+    for (size_t i = 0; bytes && i < len; i++)
+        bytes[i] = (char)(ascii_hex_value(hex[2 * i]) << 4 | ascii_hex_value(hex[2 * i + 1]));
+    return (struct slice){ bytes, bytes ? len : 0 };
+}
+
+static int64_t number(const PGresult *answer, int row, int column)
+{
+    return strtoll(PQgetvalue(answer, row, column), NULL, 10);
+}
+
+static enum status lane_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
+{
+    struct arena memory = { 0 };
+    const struct lane lane = {
+        .id = number(answer, row, 0),
+        .destination = bytes_parse(PQgetvalue(answer, row, 1), &memory),
+        .tenant = bytes_parse(PQgetvalue(answer, row, 2), &memory),
+        .counts = { .pending = number(answer, row, 3),
+                    .running = number(answer, row, 4),
+                    .waiting = number(answer, row, 5),
+                    .completed = number(answer, row, 6),
+                    .dead = number(answer, row, 7),
+                    .cancelled = number(answer, row, 8),
+                    .ready = number(answer, row, 9) },
+    };
+    enum status status = STATUS_NO_MEMORY;
+    if (lane.destination.data && lane.tenant.data)
+        status = lane_table_load(&store->lanes, &lane, number(answer, row, 10));
+    if (status != STATUS_OK)
+        error_set(err, status, status == STATUS_CORRUPT ? "lane %lld has impossible counters" : "no memory for lane %lld",
+                  (long long)lane.id);
+    arena_release(&memory);
+    return status;
+}
+
+/* What lanes that have no jobs any more have done at a destination. */
+static enum status gone_read(struct postgres_store *store, const PGresult *answer, int row, struct error *err)
+{
+    struct arena memory = { 0 };
+    struct slice destination = bytes_parse(PQgetvalue(answer, row, 0), &memory);
+    const struct lane_counts gone = { .completed = number(answer, row, 1), .cancelled = number(answer, row, 2) };
+    enum status status = destination.data ? totals_begin(&store->lanes.totals, destination, &gone) : STATUS_NO_MEMORY;
+    if (status != STATUS_OK)
+        error_set(err, status, "no memory for a destination's counts");
+    arena_release(&memory);
+    return status;
+}
+
+static enum status lanes_read(struct postgres_store *store, struct error *err)
+{
+    static const struct {
+        const char *sql;
+        enum status (*read)(struct postgres_store *, const PGresult *, int, struct error *);
+    } steps[] = {
+        { "SELECT l.id, encode(l.destination, 'hex'), encode(l.tenant, 'hex'), sum(c.pending), sum(c.running), "
+          "sum(c.waiting),"
+          " sum(c.completed), sum(c.dead), sum(c.cancelled), sum(c.ready), sum(c.stored) FROM lane l"
+          " JOIN lane_count c ON c.lane = l.id WHERE l.live GROUP BY l.id ORDER BY 1",
+          lane_read },
+        { "SELECT encode(l.destination, 'hex'), sum(c.completed), sum(c.cancelled) FROM lane l"
+          " JOIN lane_count c ON c.lane = l.id WHERE NOT l.live GROUP BY 1",
+          gone_read },
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
+        PGresult *answer;
+        status = link_ask(&store->link, steps[i].sql, &answer, err);
+        if (status != STATUS_OK)
+            break;
+        for (int row = 0; row < PQntuples(answer) && status == STATUS_OK; row++)
+            status = steps[i].read(store, answer, row, err);
+        PQclear(answer);
+    }
+    return status;
+}
+
+/* Numbers: the seed, the newest event's time or -1, the newest trimmed event; whether the chain's last event is there. */
+static enum status facts_read(struct postgres_store *store, bool *ret_whole, struct error *err)
+{
+    PGresult *answer;
+    enum status status =
+        link_ask(&store->link,
+                 "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
+                 " (SELECT at FROM event WHERE chain = 0 ORDER BY number DESC LIMIT 1),"
+                 " coalesce((SELECT number FROM trimmed WHERE chain = 0), 0),"
+                 " c.number = 0 OR c.number <= coalesce((SELECT number FROM trimmed WHERE chain = 0), 0)"
+                 " OR EXISTS (SELECT 1 FROM event v WHERE v.chain = 0 AND v.number = c.number"
+                 " AND v.hash = c.hash), coalesce((SELECT max(id) FROM lane), 0) FROM chain c WHERE c.id = 0",
+                 &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    store->base.seed = (uint64_t)strtoll(PQgetvalue(answer, 0, 0), NULL, 10);
+    store->base.newest_at = PQgetisnull(answer, 0, 1) ? INSTANT_NONE : strtoll(PQgetvalue(answer, 0, 1), NULL, 10);
+    store->progress.trimmed_last = strtoll(PQgetvalue(answer, 0, 2), NULL, 10);
+    *ret_whole = PQgetvalue(answer, 0, 3)[0] == 't';
+    store->progress.lane_last = number(answer, 0, 4);
+    PQclear(answer);
+    return STATUS_OK;
+}
+
+/*
+ * A session's number is the first token that it may give to a lease: so a lease's token tells whether it is of an earlier
+ * one. Each run takes a block of its own.
+ */
+static enum status session_take(struct postgres_store *store, struct error *err)
+{
+    PGresult *answer;
+    enum status status = link_ask(&store->link, "SELECT nextval('token_block')", &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    store->tokens = (struct postgres_block){ .next = strtoll(PQgetvalue(answer, 0, 0), NULL, 10), .left = TOKEN_BLOCK };
+    store->base.session = store->tokens.next;
+    PQclear(answer);
+    return STATUS_OK;
+}
+
+/* The events do not reach the head that the store keeps: the trail itself says so from here on. */
+static enum status trail_tell_broken(struct postgres_store *store, struct error *err)
+{
+    struct trail_head head = { .number = store->progress.event_last };
+    struct arena memory = { 0 };
+    char data[TRAIL_TRIMMED_BYTES];
+    memcpy(head.hash, store->progress.event_hash, EVENT_HASH_BYTES);
+    trail_broken_format(&head, data);
+    struct store_op op = { .kind = OP_NOTE, .data = slice_from(data) };
+    instant now = store->base.newest_at == INSTANT_NONE ? 0 : store->base.newest_at;
+    enum status status = postgres_apply(&store->base, now, &op, 1, &memory, err);
+    arena_release(&memory);
+    return status;
+}
+
+static enum status store_start(struct postgres_store *store, struct error *err)
+{
+    bool whole = true;
+    enum status status = postgres_connect(store, true, err);
+    if (status == STATUS_OK)
+        status = facts_read(store, &whole, err);
+    if (status == STATUS_OK && lane_table_init(&store->lanes, store->base.seed, slice_from(store->own_tenant)) != STATUS_OK)
+        status = error_set(err, STATUS_NO_MEMORY, "no memory for the lanes");
+    store->is_writer = status == STATUS_OK;
+    if (status == STATUS_OK)
+        status = lanes_read(store, err);
+    if (status == STATUS_OK)
+        status = session_take(store, err);
+    if (status == STATUS_OK)
+        status = link_prepare(&store->link, STATEMENTS_WRITER_FIRST, STATEMENTS_WRITER_LAST, err);
+    return status == STATUS_OK && !whole ? trail_tell_broken(store, err) : status;
+}
+
+static void postgres_close(struct store *base)
+{
+    struct postgres_store *store = (struct postgres_store *)base;
+    if (!store)
+        return;
+    link_close(&store->link);
+    if (store->is_writer)
+        lane_table_release(&store->lanes);
+    for (int i = 0; i < POSTGRES_STATEMENTS; i++)
+        params_release(&store->params[i]);
+    free(store->address);
+    free(store->place);
+    free(store->own_tenant);
+    free(store);
+}
+
+/* The words of an address that say where it is, for people; NULL: it is none. */
+static char *place_of(const char *address, struct error *err)
+{
+    static const char *const wanted[] = { "host", "port", "dbname", "user" };
+    char *why = NULL;
+    PQconninfoOption *options = PQconninfoParse(address, &why);
+    struct buffer place;
+    buffer_init(&place, 1 << 16);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        for (const PQconninfoOption *option = options; option && option->keyword; option++)
+            if (option->val && option->val[0] && strcmp(option->keyword, wanted[i]) == 0)
+                buffer_printf(&place, "%s%s=%s", place.len > 0 ? " " : "", wanted[i], option->val);
+    if (!options)
+        error_set(err, STATUS_INVALID, "the store's address cannot be read: %.200s", why ? why : "no memory");
+    for (char *end = why ? why + strlen(why) : NULL; end && end > why && end[-1] == '\n'; end--)
+        end[-1] = '\0';
+    PQfreemem(why);
+    PQconninfoFree(options);
+    char *text = options ? buffer_take(&place) : NULL;
+    buffer_release(&place);
+    return text;
+}
+
+static enum status handle_new(struct slice rest, struct postgres_store **ret_store, struct error *err)
+{
+    static const char scheme[] = "postgres:";
+    struct postgres_store *store = calloc(1, sizeof *store);
+    size_t size = sizeof scheme + rest.len;
+    if (!store || !(store->address = malloc(size))) {
+        free(store);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    }
+    snprintf(store->address, size, "%s%.*s", scheme, SLICE_ARG(rest));
+    store->base = (struct store){ .ops = &postgres_store_ops, .newest_at = INSTANT_NONE };
+    store->place = place_of(store->address, err);
+    if (!store->place) {
+        postgres_close(&store->base);
+        return STATUS_INVALID;
+    }
+    store->base.place = store->place;
+    *ret_store = store;
+    return STATUS_OK;
+}
+
+/* From outside; nothing is asked of the server before something is asked of the store. */
+static enum status look(struct slice rest, struct store **ret_store, struct error *err)
+{
+    struct postgres_store *store;
+    enum status status = handle_new(rest, &store, err);
+    if (status == STATUS_OK)
+        *ret_store = &store->base;
+    return status;
+}
+
+enum status store_postgres_open(struct slice rest, const struct store_settings *settings, struct store **ret_store,
+                                struct error *err)
+{
+    assert(settings && ret_store);
+    struct postgres_store *store;
+    enum status status = handle_new(rest, &store, err);
+    if (status != STATUS_OK)
+        return status;
+    store->settings = *settings;
+    store->own_tenant = strndup(settings->own_tenant.len > 0 ? settings->own_tenant.data : "", settings->own_tenant.len);
+    store->key_set = settings->audit_key.len > 0;
+    if (store->key_set)
+        trail_key_init(&store->key, settings->audit_key);
+    status = store->own_tenant ? store_start(store, err) : error_set(err, STATUS_NO_MEMORY, "no memory for a store");
+    if (status != STATUS_OK) {
+        postgres_close(&store->base);
+        return status;
+    }
+    store->settings.own_tenant = slice_from(store->own_tenant);
+    store->settings.audit_key = SLICE("");
+    *ret_store = &store->base;
+    return STATUS_OK;
+}
+
+/* ---- the rest of the table ---- */
+
+static enum status postgres_begin(struct store *base, instant now, struct error *err)
+{
+    assert(base->ops == &postgres_store_ops);
+    (void)now;
+    (void)err;
+    base->session = ((struct postgres_store *)base)->tokens.next;
+    return STATUS_OK;
+}
+
+/* A commit that waits for the log makes all of the log before it durable. */
+static enum status postgres_sync(struct store *base, struct error *err)
+{
+    struct postgres_store *store = (struct postgres_store *)base;
+    static const enum postgres_statement steps[] = { WRITE_BEGIN, WRITE_SYNC, WRITE_SYNC_NUMBER, WRITE_COMMIT };
+    if (store->settings.sync_always)
+        return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++)
+        status = link_send(&store->link, steps[i], NULL, err);
+    if (status == STATUS_OK)
+        status = link_flush(&store->link, true, err);
+    return status == STATUS_OK ? link_drain(&store->link, err) : status;
+}
+
+static struct trail_head postgres_head(struct store *base)
+{
+    const struct postgres_progress *progress = &((struct postgres_store *)base)->progress;
+    struct trail_head head = { .number = progress->event_last };
+    memcpy(head.hash, progress->event_hash, EVENT_HASH_BYTES);
+    return head;
+}
+
+const struct store_ops postgres_store_ops = {
+    .name = "postgres",
+    .writers_max = 1,
+    .close = postgres_close,
+    .apply = postgres_apply,
+    .outcome = postgres_outcome,
+    .begin = postgres_begin,
+    .sync = postgres_sync,
+    .head = postgres_head,
+    .facts = postgres_facts,
+    .check = postgres_check,
+    .verify = postgres_verify,
+    .backup = postgres_backup,
+    .reader = postgres_reader_open,
+    .reader_close = postgres_reader_close,
+    .reader_job = postgres_reader_job,
+    .reader_job_seq = postgres_reader_job_seq,
+    .reader_jobs = postgres_reader_jobs,
+    .reader_events = postgres_reader_events,
+    .reader_history = postgres_reader_history,
+    .reader_lanes = postgres_reader_lanes,
+    .reader_lane = postgres_reader_lane,
+    .reader_totals = postgres_reader_totals,
+    .reader_ahead = postgres_reader_ahead,
+    .reader_saved = postgres_reader_saved,
+    .reader_saved_list = postgres_reader_saved_list,
+};
+
+static const char *library_version(void)
+{
+    static char text[32];
+    int version = PQlibVersion();
+    snprintf(text, sizeof text, "%d.%d", version / 10000, version % 10000);
+    return text;
+}
+
+/* Both words are known to libpq. */
+const struct store_backend store_postgres_backend = {
+    .scheme = "postgres:",
+    .open = store_postgres_open,
+    .look = look,
+    .probe = store_postgres_probe,
+    .library = "libpq",
+    .library_version = library_version,
+};
+const struct store_backend store_postgresql_backend = {
+    .scheme = "postgresql:",
+    .open = store_postgres_open,
+    .look = look,
+    .probe = store_postgres_probe,
+};

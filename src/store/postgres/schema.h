@@ -1,0 +1,21 @@
+/*
+ * schema.h - the tables, and the numbered steps to them.
+ *
+ * A step is one transaction, under a lock that every program takes which changes the schema. Those that *expand* add what
+ * older programs need not know; one that *contracts* names the oldest version that may still write.
+ */
+#ifndef STORE_POSTGRES_SCHEMA_H
+#define STORE_POSTGRES_SCHEMA_H
+
+#include "store/postgres/link.h"
+#include "store/store.h"
+
+/* The version that this program writes. */
+int postgres_schema_version(void);
+/* Brings the schema to it; *ret_from is what was there, 0: nothing. STATUS_UNSUPPORTED: a newer program has been there. */
+enum status schema_prepare(struct postgres_link *link, const struct store_settings *settings, int *ret_from,
+                           struct error *err) MUST_CHECK;
+/* What is there, without a change; 0: nothing. */
+enum status schema_read(struct postgres_link *link, int *ret_version, int *ret_oldest_writer, struct error *err) MUST_CHECK;
+
+#endif

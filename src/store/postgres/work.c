@@ -1,0 +1,251 @@
+#include "store/postgres/work.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { MADE_ID_SECRET_BITS = 24 };
+
+enum status batch_no_memory(struct postgres_batch *batch)
+{
+    return error_set(batch->err, STATUS_NO_MEMORY, "no memory for a batch");
+}
+
+/* ---- a round ---- */
+
+enum status round_init(struct postgres_batch *batch, size_t begin, size_t end)
+{
+    assert(begin < end);
+    struct postgres_round *round = &batch->round;
+    *round = (struct postgres_round){ .last = &round->first, .begin = begin, .end = end, .next_at = INSTANT_NONE };
+    map_init(&round->by_seq, batch->store->base.seed);
+    map_init(&round->by_name, batch->store->base.seed);
+    round->claims = arena_alloc_array(&round->memory, end - begin, sizeof *round->claims);
+    return round->claims ? STATUS_OK : batch_no_memory(batch);
+}
+
+void round_release(struct postgres_batch *batch)
+{
+    struct postgres_round *round = &batch->round;
+    map_release(&round->by_seq);
+    map_release(&round->by_name);
+    for (const struct postgres_answer *answer = round->answers; answer; answer = answer->next)
+        PQclear(answer->result);
+    arena_release(&round->memory);
+    *round = (struct postgres_round){ 0 };
+}
+
+/* ---- names ---- */
+
+void name_key(struct slice tenant, struct slice id, unsigned char ret_key[KEY_BYTES])
+{
+    unsigned char whole[SHA256_DIGEST_LENGTH];
+    uint64_t len = htole64(id.len);
+    SHA256_CTX of_id, of_both;
+    SHA256_Init(&of_id);
+    SHA256_Update(&of_id, &len, sizeof len);
+    SHA256_Update(&of_id, id.data, id.len);
+    of_both = of_id;
+    SHA256_Update(&of_both, tenant.data, tenant.len);
+    SHA256_Final(whole, &of_id);
+    memcpy(ret_key, whole, KEY_ID_BYTES);
+    SHA256_Final(whole, &of_both);
+    memcpy(ret_key + KEY_ID_BYTES, whole, KEY_BYTES - KEY_ID_BYTES);
+}
+
+int64_t made_id_seq(struct slice id)
+{
+    uint64_t number;
+    return job_id_number(id, &number) ? (int64_t)(number >> MADE_ID_SECRET_BITS) : 0;
+}
+
+static struct slice seq_key(const int64_t *seq)
+{
+    return (struct slice){ (const char *)seq, sizeof *seq };
+}
+
+struct postgres_entry *entry_by_seq(const struct postgres_round *round, int64_t seq)
+{
+    struct postgres_entry *entry = map_get(&round->by_seq, seq_key(&seq));
+    return entry && entry->is ? entry : NULL;
+}
+
+struct postgres_entry *entry_by_name(const struct postgres_round *round, struct slice tenant, struct slice id)
+{
+    unsigned char key[KEY_BYTES];
+    name_key(tenant, id, key);
+    struct postgres_entry *entry = map_get(&round->by_name, (struct slice){ (const char *)key, KEY_BYTES });
+    return entry && entry->is ? entry : NULL;
+}
+
+/* ---- entries ---- */
+
+static enum status entry_add(struct postgres_batch *batch, struct postgres_entry *entry)
+{
+    assert(entry->is && entry->job.seq > 0);
+    struct postgres_round *round = &batch->round;
+    if (map_put(&round->by_seq, seq_key(&entry->job.seq), entry) != STATUS_OK)
+        return batch_no_memory(batch);
+    *round->last = entry;
+    round->last = &entry->next;
+    return STATUS_OK;
+}
+
+enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entry)
+{
+    unsigned char *key = arena_alloc(&batch->round.memory, KEY_BYTES);
+    if (!key)
+        return batch_no_memory(batch);
+    name_key(entry->job.tenant, entry->job.id, key);
+    struct slice name = { (const char *)key, KEY_BYTES };
+    map_remove(&batch->round.by_name, name); /* the map keeps the key that it was first given */
+    return map_put(&batch->round.by_name, name, entry) == STATUS_OK ? STATUS_OK : batch_no_memory(batch);
+}
+
+enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int row, struct postgres_entry **ret_entry)
+{
+    int64_t seq = value_int(answer, row, JOB_SEQ);
+    struct postgres_entry *entry = map_get(&batch->round.by_seq, seq_key(&seq));
+    *ret_entry = entry;
+    if (entry)
+        return STATUS_OK;
+    entry = arena_alloc(&batch->round.memory, sizeof *entry);
+    if (!entry)
+        return batch_no_memory(batch);
+    enum status status = job_decode(answer, row, &entry->job, batch->err);
+    if (status != STATUS_OK)
+        return status;
+    const struct store_lane *lane = lane_table_by_id(&batch->store->lanes, entry->job.lane);
+    struct slice digest = value_bytes(answer, row, JOB_DIGEST);
+    if (!lane || digest.len != JOB_DIGEST_BYTES_MAX)
+        return error_set(batch->err, STATUS_CORRUPT, "job %lld has no lane or no digest", (long long)seq);
+    memcpy(entry->digest, digest.data, digest.len);
+    entry->job.destination = lane->lane.destination;
+    entry->job.tenant = lane->lane.tenant;
+    entry->made = PQgetisnull(answer, row, JOB_KEY);
+    entry->body_bytes = (size_t)value_int(answer, row, JOB_BODY_BYTES);
+    entry->body_here = !PQgetisnull(answer, row, JOB_BODY);
+    entry->was = entry->is = true;
+    entry->before = entry->job;
+    *ret_entry = entry;
+    return entry_add(batch, entry);
+}
+
+enum status entry_new(struct postgres_batch *batch, const struct job *job, bool made, struct postgres_entry **ret_entry)
+{
+    struct postgres_entry *entry = arena_alloc(&batch->round.memory, sizeof *entry);
+    if (!entry)
+        return batch_no_memory(batch);
+    entry->job = *job;
+    entry->is = entry->body_here = true;
+    entry->made = made;
+    *ret_entry = entry;
+    enum status status = entry_add(batch, entry);
+    return status == STATUS_OK && !made ? entry_name(batch, entry) : status;
+}
+
+/* Where the lane begins, as far as is known, is not behind a job that is ready. */
+static void low_heed(struct store_lane *lane, const struct job *job)
+{
+    if (!job->ready || job->rank > lane->low_rank || (job->rank == lane->low_rank && job->seq > lane->low_seq))
+        return;
+    lane->low_rank = job->rank;
+    lane->low_seq = job->seq - 1;
+}
+
+/* The archive leads from a name to the events of a job that is gone. */
+static void archive_add(struct postgres_batch *batch, const struct postgres_entry *entry, int64_t event)
+{
+    unsigned char key[KEY_BYTES];
+    struct postgres_params *params = batch_params(batch, WRITE_ARCHIVE);
+    name_key(entry->job.tenant, entry->job.id, key);
+    params_int(params, 0, event);
+    params_bytes(params, 1, (struct slice){ (const char *)key, KEY_BYTES });
+}
+
+enum status entry_change(struct postgres_batch *batch, struct postgres_entry *entry, const struct job *after,
+                         enum event_type type, struct slice data)
+{
+    assert(entry->is);
+    struct store_lane *lane = lane_table_by_id(&batch->store->lanes, entry->job.lane);
+    bool is_new = !entry->was && entry->job.last_event == 0;
+    int64_t last_event = entry->job.last_event;
+    assert(lane);
+    if (type != EVENT_TYPE_NONE) {
+        struct event event = change_event(type, after ? after : &entry->job, data);
+        enum status status = event_append(batch, &event, lane->lane.id);
+        if (status != STATUS_OK)
+            return status;
+        last_event = event.number;
+    }
+    if (lane_table_count(&batch->store->lanes, lane, is_new ? NULL : &entry->job, after) != STATUS_OK)
+        return batch_no_memory(batch);
+    if (after) {
+        entry->job = *after;
+        entry->job.last_event = last_event;
+        entry->lease_dirty = entry->lease_dirty || after->state == STATE_RUNNING;
+        low_heed(lane, after);
+    } else {
+        archive_add(batch, entry, last_event);
+        entry->is = false;
+    }
+    batch->wrote = true;
+    return STATUS_OK;
+}
+
+/* ---- events ---- */
+
+static enum status salt_take(struct postgres_batch *batch, unsigned char ret_salt[EVENT_SALT_BYTES])
+{
+    struct postgres_store *store = batch->store;
+    if (store->salts_left == 0) {
+        if (getrandom(store->salts, sizeof store->salts, 0) != (ssize_t)sizeof store->salts)
+            return error_set(batch->err, STATUS_NO_MEMORY, "cannot get random numbers: %s", strerror(errno));
+        store->salts_left = SALTS_AT_ONCE;
+    }
+    memcpy(ret_salt, store->salts[--store->salts_left], EVENT_SALT_BYTES);
+    return STATUS_OK;
+}
+
+static void event_put(struct postgres_params *params, const struct event *event, int64_t lane)
+{
+    params_int(params, 0, CHAIN_ID);
+    params_int(params, 1, event->number);
+    params_int(params, 2, event->at);
+    params_instant(params, 3, lane > 0 ? lane : INSTANT_NONE);
+    params_int(params, 4, (int64_t)event->type);
+    params_int(params, 5, (int64_t)event->state);
+    params_int(params, 6, event->attempt);
+    params_int(params, 7, event->previous);
+    params_int(params, 8, (int64_t)event->form);
+    params_bytes(params, 9, (struct slice){ (const char *)event->hash, EVENT_HASH_BYTES });
+    if (event->data.len > 0)
+        params_bytes(params, 10, (struct slice){ (const char *)event->salt, EVENT_SALT_BYTES });
+    else
+        params_null(params, 10);
+    params_bytes(params, 11, lane > 0 ? SLICE("") : event->destination);
+    params_bytes(params, 12, event->job);
+    params_bytes(params, 13, event->data);
+}
+
+enum status event_append(struct postgres_batch *batch, struct event *event, int64_t lane)
+{
+    assert(event->type > EVENT_TYPE_NONE && event->type < EVENT_TYPE_COUNT);
+    struct postgres_store *store = batch->store;
+    event->number = store->progress.event_last + 1;
+    event->at = batch->now;
+    event->form = store->key_set ? EVENT_FORM_KEYED : EVENT_FORM_SALTED;
+    if (event->data.len > 0) {
+        enum status status = salt_take(batch, event->salt);
+        if (status != STATUS_OK)
+            return status;
+    }
+    trail_chain(store->key_set ? &store->key : NULL, store->progress.event_hash, event);
+    event_put(batch_params(batch, WRITE_EVENTS), event, lane);
+    store->progress.event_last = event->number;
+    memcpy(store->progress.event_hash, event->hash, EVENT_HASH_BYTES);
+    batch->wrote = true;
+    return STATUS_OK;
+}

@@ -1,0 +1,116 @@
+/*
+ * work.h - a batch under way: the jobs it knows of, as they were and as they are now.
+ *
+ * A batch goes in rounds. A round asks for everything that its operations need to know, in one trip; then they are applied
+ * one after the other to what is in memory, where each sees what those before it did; then what has changed is written. An
+ * operation that looks for jobs by their place (a claim, a promotion, orphans, a trim) begins a new round, in the same
+ * transaction, if one before it may have moved some. So a batch does what it would do operation by operation, and most
+ * batches are one round: two trips.
+ */
+#ifndef STORE_POSTGRES_WORK_H
+#define STORE_POSTGRES_WORK_H
+
+#include "store/digest.h"
+#include "store/postgres/handle.h"
+
+struct postgres_entry {
+    struct job before, job; /* as it was when the round began, or was inserted; and as it is */
+    bool was, is;           /* whether it was there, and is */
+    bool state_dirty, lease_dirty, body_dirty;
+    bool made;      /* its id was made here: it is found by the number in it */
+    bool body_here; /* job.payload is set */
+    size_t body_bytes;
+    unsigned char digest[JOB_DIGEST_BYTES_MAX];
+    struct postgres_entry *next;
+};
+
+/* What a claim may take, in order. */
+struct postgres_candidates {
+    struct postgres_entry **entries;
+    size_t count;
+};
+
+struct postgres_answer {
+    PGresult *result;
+    struct postgres_answer *next;
+};
+
+struct postgres_round {
+    struct map by_seq, by_name;
+    struct postgres_entry *first, **last;
+    struct postgres_candidates *claims; /* by the operation's place in the round */
+    struct postgres_entry **due;
+    size_t due_count;
+    instant next_at;                   /* the first time that has not come */
+    struct postgres_answer *answers;   /* texts of entries point into them */
+    PGresult *orphans, *oldest_events; /* two of these */
+    size_t begin, end;                 /* operations */
+    struct arena memory;
+};
+
+/* One call of apply. Functions that take it return a failure of the whole transaction; refusals go to op->status. */
+struct postgres_batch {
+    struct postgres_store *store;
+    instant now;
+    struct arena *memory; /* results */
+    struct postgres_round round;
+    bool begun; /* the transaction, at the server */
+    bool wrote;
+    bool committing;
+    struct error *err;
+};
+
+enum status round_init(struct postgres_batch *batch, size_t begin, size_t end) MUST_CHECK;
+void round_release(struct postgres_batch *batch);
+
+/* The key of a name. */
+void name_key(struct slice tenant, struct slice id, unsigned char ret_key[KEY_BYTES]);
+/* The number that an id would hold if it was made here; 0: it was not. */
+int64_t made_id_seq(struct slice id);
+
+/* NULL: it is not known in the round, or gone. */
+struct postgres_entry *entry_by_seq(const struct postgres_round *round, int64_t seq);
+struct postgres_entry *entry_by_name(const struct postgres_round *round, struct slice tenant, struct slice id);
+/* A job of an answer, whose texts stay there; one that the round has already is that one. */
+enum status entry_load(struct postgres_batch *batch, const PGresult *answer, int row,
+                       struct postgres_entry **ret_entry) MUST_CHECK;
+/* A new one, as it is in `job`; findable by its name if it was not made here. */
+enum status entry_new(struct postgres_batch *batch, const struct job *job, bool made,
+                      struct postgres_entry **ret_entry) MUST_CHECK;
+enum status entry_name(struct postgres_batch *batch, struct postgres_entry *entry) MUST_CHECK;
+
+/*
+ * Invariant 2. The one way a job changes: `after` NULL is a deleted one. Counts, and appends the event (EVENT_TYPE_NONE:
+ * there is none).
+ */
+enum status entry_change(struct postgres_batch *batch, struct postgres_entry *entry, const struct job *after,
+                         enum event_type type, struct slice data) MUST_CHECK;
+/* Appends to the chain; number, time and hash are filled in. `lane` 0: of none. */
+enum status event_append(struct postgres_batch *batch, struct event *event, int64_t lane) MUST_CHECK;
+
+/* A job of an answer, but for what names its lane; texts point into the answer. STATUS_CORRUPT. */
+enum status job_decode(const PGresult *answer, int row, struct job *ret_job, struct error *err) MUST_CHECK;
+/* Copies of all its texts, with the payload if it has one. */
+enum status job_texts_copy(struct job *job, struct arena *memory) MUST_CHECK;
+
+enum status batch_no_memory(struct postgres_batch *batch);
+
+/* ask.c: how many operations from `begin` on can be one round; then what they need to know. */
+size_t round_plan(struct postgres_batch *batch, const struct store_op *ops, size_t begin, size_t count);
+enum status round_ask(struct postgres_batch *batch, const struct store_op *ops) MUST_CHECK;
+/* The bodies of large jobs, which were not asked for at once. */
+enum status bodies_ask(struct postgres_batch *batch, struct postgres_entry **entries, size_t count) MUST_CHECK;
+enum status numbers_ask(struct postgres_batch *batch, enum postgres_statement which, struct postgres_block *block,
+                        int64_t size) MUST_CHECK;
+
+/* ops.c: one operation, in memory. */
+enum status op_apply(struct postgres_batch *batch, struct store_op *op, size_t place) MUST_CHECK;
+
+/* write.c: sends what the round has changed; then, at the end, what the batch has counted, its seal and the commit. */
+enum status round_write(struct postgres_batch *batch) MUST_CHECK;
+enum status batch_seal(struct postgres_batch *batch) MUST_CHECK;
+/* Sends one statement of the batch with its parameters. */
+enum status batch_send(struct postgres_batch *batch, enum postgres_statement statement) MUST_CHECK;
+struct postgres_params *batch_params(struct postgres_batch *batch, enum postgres_statement statement);
+
+#endif

@@ -1,0 +1,274 @@
+/* The second phase: what a round has changed, in one statement a table; then the counters, the seal, the commit. */
+#include "store/postgres/work.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { STATEMENT_BYTES_MAX = 32 << 20 }; /* a statement that has grown so large is sent, and another begun */
+
+struct postgres_params *batch_params(struct postgres_batch *batch, enum postgres_statement statement)
+{
+    struct postgres_params *params = &batch->store->params[statement];
+    if (!params->types)
+        params_begin(params, postgres_text(statement)->types);
+    return params;
+}
+
+enum status batch_send(struct postgres_batch *batch, enum postgres_statement statement)
+{
+    struct postgres_link *link = &batch->store->link;
+    enum status status = STATUS_OK;
+    if (!batch->begun) {
+        status = link_send(link, WRITE_BEGIN, NULL, batch->err);
+        batch->begun = true;
+    }
+    struct postgres_params *params = &batch->store->params[statement];
+    if (status == STATUS_OK)
+        status = link_send(link, statement, postgres_text(statement)->types[0] ? params : NULL, batch->err);
+    params->types = NULL; /* the next who wants it begins anew */
+    return status;
+}
+
+/* Sends what has been gathered, if there is any. */
+static enum status send_rows(struct postgres_batch *batch, enum postgres_statement statement)
+{
+    const struct postgres_params *params = &batch->store->params[statement];
+    if (!params->types || params_rows(params) == 0)
+        return STATUS_OK;
+    return batch_send(batch, statement);
+}
+
+static enum status send_all(struct postgres_batch *batch, enum postgres_statement first, enum postgres_statement last)
+{
+    enum status status = STATUS_OK;
+    for (enum postgres_statement i = first; i <= last && status == STATUS_OK; i++)
+        status = send_rows(batch, i);
+    return status;
+}
+
+/* ---- what goes ---- */
+
+static void queue_row(struct postgres_params *params, const struct job *job)
+{
+    params_int(params, 0, job->lane);
+    params_int(params, 1, job->rank);
+    params_int(params, 2, job->seq);
+}
+
+static bool stays_in_queue(const struct postgres_entry *entry)
+{
+    return entry->was && entry->before.ready && entry->is && entry->job.ready && entry->before.rank == entry->job.rank;
+}
+
+static instant due_before(const struct postgres_entry *entry)
+{
+    return entry->was ? job_due(&entry->before) : INSTANT_NONE;
+}
+
+static instant due_now(const struct postgres_entry *entry)
+{
+    return entry->is ? job_due(&entry->job) : INSTANT_NONE;
+}
+
+static void take_away(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    assert(entry->was);
+    const struct job *before = &entry->before;
+    instant due = due_before(entry);
+    if (before->ready && !stays_in_queue(entry))
+        queue_row(batch_params(batch, WRITE_QUEUE_DELETE), before);
+    if (before->lease_token != 0 && (!entry->is || entry->job.lease_token == 0))
+        params_int(batch_params(batch, WRITE_LEASE_DELETE), 0, before->seq);
+    if (due != INSTANT_NONE && due != due_now(entry)) {
+        params_int(batch_params(batch, WRITE_TIMER_DELETE), 0, due);
+        params_int(batch_params(batch, WRITE_TIMER_DELETE), 1, before->seq);
+    }
+    if (!entry->is) {
+        params_int(batch_params(batch, WRITE_STATE_DELETE), 0, before->seq);
+        params_int(batch_params(batch, WRITE_JOB_DELETE), 0, before->seq);
+    }
+}
+
+/* ---- what comes ---- */
+
+static struct slice digest_of(const struct postgres_entry *entry)
+{
+    return (struct slice){ (const char *)entry->digest, JOB_DIGEST_BYTES_MAX };
+}
+
+static void job_row(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    assert(!entry->was && entry->before.last_event > 0);
+    struct postgres_params *params = batch_params(batch, WRITE_JOBS);
+    const struct job *job = &entry->before; /* as it was inserted; what it has become since is in `state` */
+    unsigned char key[KEY_BYTES];
+    params_int(params, 0, job->seq);
+    params_int(params, 1, job->created_at);
+    params_int(params, 2, job->run_at);
+    params_instant(params, 3, job->deadline);
+    params_int(params, 4, job->rank);
+    params_int(params, 5, job->last_event);
+    params_int(params, 6, job->lane);
+    params_int(params, 7, (int64_t)job->priority);
+    name_key(job->tenant, job->id, key);
+    if (entry->made)
+        params_null(params, 8);
+    else
+        params_bytes(params, 8, (struct slice){ (const char *)key, KEY_BYTES });
+    params_bytes(params, 9, digest_of(entry));
+    params_bytes(params, 10, job->id);
+    params_bytes(params, 11, job->content_type);
+    params_bytes(params, 12, job->headers);
+    params_bytes(params, 13, job->correlation_id);
+    params_bytes(params, 14, job->metadata);
+    params_bytes(params, 15, entry->job.payload);
+}
+
+/* Of a running job: what it will be without its lease, as far as that is known. */
+static void state_row(struct postgres_batch *batch, const struct job *job)
+{
+    struct postgres_params *params = batch_params(batch, WRITE_STATE);
+    enum job_state state = job->state == STATE_RUNNING ? job->claimed_from : job->state;
+    const int64_t numbers[] = { job->seq,
+                                (int64_t)state,
+                                (int64_t)job->priority,
+                                (int64_t)job->step,
+                                job->rank,
+                                job->generation,
+                                job->attempts,
+                                job->attempts_total,
+                                job->retry_count,
+                                job->step_count,
+                                job->redrives_auto,
+                                job->doubted,
+                                job->first_at,
+                                job->run_at,
+                                job->deadline,
+                                job->updated_at,
+                                job->failed_at,
+                                job->look_failed_at,
+                                job->dead_at,
+                                job->state == STATE_DEAD ? job->expires_at : job->forget_at,
+                                (int64_t)job->last_class,
+                                job->last_event };
+    const struct slice texts[] = { job->last_code, job->last_error, job->dead_code, job->reference };
+    enum { NUMBERS = sizeof numbers / sizeof *numbers, TEXTS = sizeof texts / sizeof *texts };
+    for (int i = 0; i < NUMBERS; i++)
+        params_instant(params, i, numbers[i]);
+    for (int i = 0; i < TEXTS; i++)
+        params_bytes(params, NUMBERS + i, texts[i]);
+}
+
+static void lease_row(struct postgres_batch *batch, const struct job *job)
+{
+    assert(job->state == STATE_RUNNING && job->lease_token > 0); /* invariant 3 */
+    struct postgres_params *params = batch_params(batch, WRITE_LEASE);
+    const int64_t numbers[] = { job->seq,      job->lease_token, job->lease_until, job->updated_at,
+                                job->first_at, job->last_event,  job->attempts,    job->attempts_total };
+    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
+        params_int(params, i, numbers[i]);
+    params_bytes(params, sizeof numbers / sizeof *numbers, job->lease_owner);
+}
+
+static void body_row(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    struct postgres_params *params = batch_params(batch, WRITE_BODY);
+    params_int(params, 0, entry->job.seq);
+    params_bytes(params, 1, entry->job.payload);
+    params_bytes(params, 2, digest_of(entry));
+}
+
+static enum status put_in_place(struct postgres_batch *batch, const struct postgres_entry *entry)
+{
+    assert(entry->is);
+    instant due = due_now(entry);
+    if (!entry->was)
+        job_row(batch, entry);
+    else if (entry->body_dirty)
+        body_row(batch, entry);
+    if (entry->state_dirty)
+        state_row(batch, &entry->job);
+    if (entry->job.ready && !stays_in_queue(entry))
+        queue_row(batch_params(batch, WRITE_QUEUE), &entry->job);
+    if (entry->lease_dirty && entry->job.lease_token != 0)
+        lease_row(batch, &entry->job);
+    if (due != INSTANT_NONE && due != due_before(entry)) {
+        params_int(batch_params(batch, WRITE_TIMER), 0, due);
+        params_int(batch_params(batch, WRITE_TIMER), 1, entry->job.seq);
+    }
+    enum postgres_statement large = !entry->was ? WRITE_JOBS : WRITE_BODY;
+    const struct postgres_params *params = &batch->store->params[large];
+    return params->types && params_size(params) > STATEMENT_BYTES_MAX ? send_rows(batch, large) : STATUS_OK;
+}
+
+/* A job that came and went in one round was never there, but for its events. */
+static bool is_unchanged(const struct postgres_entry *entry)
+{
+    return !entry->was && !entry->is;
+}
+
+enum status round_write(struct postgres_batch *batch)
+{
+    for (const struct postgres_entry *entry = batch->round.first; entry; entry = entry->next)
+        if (entry->was)
+            take_away(batch, entry);
+    enum status status = send_all(batch, WRITE_LANES, WRITE_TIMER_DELETE);
+    for (const struct postgres_entry *entry = batch->round.first; entry && status == STATUS_OK; entry = entry->next)
+        if (entry->is && !is_unchanged(entry))
+            status = put_in_place(batch, entry);
+    if (status == STATUS_OK)
+        status = send_all(batch, WRITE_JOBS, WRITE_TIMER);
+    return status == STATUS_OK ? send_all(batch, WRITE_EVENTS, WRITE_ARCHIVE) : status;
+}
+
+/* ---- the end ---- */
+
+static void counts_row(struct postgres_params *params, const struct store_lane *lane)
+{
+    const struct lane_counts *now = &lane->lane.counts, *before = &lane->shown.committed;
+    const int64_t numbers[] = { lane->lane.id,
+                                SLOT,
+                                now->pending - before->pending,
+                                now->running - before->running,
+                                now->waiting - before->waiting,
+                                now->completed - before->completed,
+                                now->dead - before->dead,
+                                now->cancelled - before->cancelled,
+                                now->ready - before->ready,
+                                lane->stored - lane->stored_committed };
+    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
+        params_int(params, i, numbers[i]);
+}
+
+static void lane_row(struct postgres_batch *batch, const struct store_lane *lane)
+{
+    counts_row(batch_params(batch, WRITE_COUNTS), lane);
+    if (lane->listed == (lane->stored > 0))
+        return;
+    params_int(batch_params(batch, WRITE_LANES_LIVE), 0, lane->lane.id);
+    params_int(batch_params(batch, WRITE_LANES_LIVE), 1, lane->stored > 0);
+}
+
+enum status batch_seal(struct postgres_batch *batch)
+{
+    struct postgres_store *store = batch->store;
+    struct trail_head head = { .number = store->progress.event_last };
+    unsigned char mark[EVENT_HASH_BYTES];
+    for (size_t i = 0; i < store->lanes.touched_count; i++)
+        lane_row(batch, store->lanes.touched[i]);
+    enum status status = send_rows(batch, WRITE_COUNTS);
+    if (status == STATUS_OK)
+        status = send_rows(batch, WRITE_LANES_LIVE);
+    if (status != STATUS_OK)
+        return status;
+    memcpy(head.hash, store->progress.event_hash, EVENT_HASH_BYTES);
+    trail_head_mark(store->key_set ? &store->key : NULL, &head, mark);
+    struct postgres_params *params = batch_params(batch, WRITE_SEAL);
+    params_int(params, 0, CHAIN_ID);
+    params_int(params, 1, store->term);
+    params_int(params, 2, ++store->progress.batch);
+    params_int(params, 3, head.number);
+    params_bytes(params, 4, (struct slice){ (const char *)head.hash, EVENT_HASH_BYTES });
+    params_bytes(params, 5, (struct slice){ (const char *)mark, EVENT_HASH_BYTES });
+    return batch_send(batch, WRITE_SEAL);
+}

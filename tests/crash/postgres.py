@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Kills the daemon and its PostgreSQL under load, then asks whether it kept its word.
+
+    tests/crash/postgres.py [--rounds N] [--seed N] [--keep]
+
+A private server in a temporary folder, with fsync on, as an unprivileged user. In each round the daemon is killed, or the
+server is stopped, killed or taken away for a while. Every job that was acknowledged must end, once; while the server is away
+nothing is accepted, and the daemon says so; the store must be whole. The rest is as in crash.py.
+"""
+import argparse
+import glob
+import os
+import pwd
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+import crash  # noqa: E402
+import process  # noqa: E402
+
+UP_S = (0.2, 1.0)
+
+
+class Server:
+    """PostgreSQL, on a socket in its folder."""
+
+    def __init__(self, programs):
+        self.programs = programs
+        self.folder = tempfile.mkdtemp(prefix="insist-pg-")
+        self.user = None
+        if os.geteuid() == 0:
+            self.user = next(name for name in ("postgres", "nobody") if any(row.pw_name == name for row in pwd.getpwall()))
+            os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, pwd.getpwnam(self.user).pw_gid)
+        self.log = open(os.path.join(self.folder + ".log"), "ab")
+        self.process = None
+        self.run("initdb", "-D", os.path.join(self.folder, "data"), "-A", "trust", "-U", "insist", "-E", "UTF8",
+                 "--no-locale").wait()
+
+    def run(self, program, *arguments):
+        user = {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []} if self.user else {}
+        return subprocess.Popen([os.path.join(self.programs, program), *arguments], stdin=subprocess.DEVNULL, stdout=self.log,
+                                stderr=self.log, cwd=self.folder, **user)
+
+    def start(self):
+        self.process = self.run("postgres", "-D", os.path.join(self.folder, "data"), "-c", "listen_addresses=",
+                                "-c", f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB")
+        return process.wait_until(lambda: self.ask("SELECT 1") == [["1"]], every=0.1)
+
+    def stop(self, number):
+        if self.process:
+            self.process.send_signal(number)
+            self.process.wait()
+            self.process = None
+
+    def ask(self, sql):
+        answer = subprocess.run([os.path.join(self.programs, "psql"), "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.folder,
+                                 "-U", "insist", "-d", "postgres", "-c", sql], capture_output=True, text=True)
+        return [line.split("\t") for line in answer.stdout.splitlines()] if answer.returncode == 0 else None
+
+    def address(self):
+        return f"postgres:///postgres?host={self.folder}&user=insist"
+
+    def end(self):
+        self.stop(signal.SIGQUIT)
+        self.log.close()
+        os.unlink(self.folder + ".log")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def away(tap, daemon, server, dice, number):
+    """The server goes, and comes back. Meanwhile the daemon lives, and takes nothing."""
+    server.stop(number)
+    refused = process.wait_until(lambda: daemon.call("GET", "/readyz")[0] == 503)
+    tap.check(refused and daemon.call("GET", "/livez")[0] == 200, f"it waits for a server that got {signal.Signals(number).name}",
+              daemon.said()[-2000:])
+    tap.check(daemon.add("d", "while-it-is-away")[0] == 503, "nothing is accepted meanwhile")
+    time.sleep(dice.uniform(0, 1.5))
+    tap.check(server.start(), "the server starts again")
+    back = process.wait_until(lambda: daemon.call("GET", "/readyz")[0] == 200)
+    tap.check(back, "and it goes on when the server is back", daemon.said()[-2000:])
+
+
+def live(tap, daemon, server, dice, rounds, submitters):
+    kills = []
+    daemon.start()
+    for submitter in submitters:
+        submitter.start()
+    for number in [dice.choice((signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, None, None)) for _ in range(rounds)]:
+        time.sleep(dice.uniform(*UP_S))
+        before = process.now_ms()
+        if number is None:
+            daemon.kill()
+            tap.check(daemon.start(), "it starts after a kill", daemon.said()[-2000:])
+        else:
+            away(tap, daemon, server, dice, number)
+        kills.append((before, process.now_ms()))
+    time.sleep(dice.uniform(*UP_S))
+    return kills
+
+
+def look(tap, daemon):
+    """From outside: what doctor and audit find."""
+    for command in (["audit", "verify"], ["doctor"]):
+        done = subprocess.run([process.INSIST, *command, "-c", daemon.config], capture_output=True, text=True)
+        tap.check(done.returncode == 0, f"insist {' '.join(command)} finds no fault", done.stdout + done.stderr)
+
+
+def judge(tap, daemon, server, receiver, submitters, kills):
+    acknowledged = [name for submitter in submitters for name in submitter.acknowledged]
+    strange = [answer for submitter in submitters for answer in submitter.strange]
+    tap.check(not strange, "no request got a strange answer", strange[:5])
+    tap.check(daemon.drained(["d"], crash.DRAIN_S), "it works off what is left", daemon.counts("d"))
+    look(tap, daemon)
+    code = daemon.stop()
+    tap.check(code == 0, "it stops in order", f"exit code {code}\n{daemon.said()[-2000:]}")
+    names = "convert_from(l.tenant, 'UTF8'), convert_from({}, 'UTF8')"
+    states = {(tenant, job): int(state) for tenant, job, state in server.ask(
+        f"SELECT {names.format('j.id')}, coalesce(s.state, 1) FROM job j JOIN lane l ON l.id = j.lane"
+        " LEFT JOIN state s ON s.seq = j.seq")}
+    events = {}
+    for tenant, job, *numbers in server.ask(
+            f"SELECT {names.format('v.job')}, v.type, v.state, v.attempt, v.at FROM event v JOIN lane l ON l.id = v.lane"
+            " WHERE v.job <> '' ORDER BY v.number"):
+        events.setdefault((tenant, job), []).append(tuple(int(number) for number in numbers))
+    crash.check_ends(tap, acknowledged, events, states)
+    crash.check_requests(tap, receiver.seen(), kills, events, states)
+    process.note(f"{len(kills)} kills, {len(acknowledged)} jobs acknowledged")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", action="store_true", help="leave the files behind")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    process.note(f"--seed {seed} --rounds {options.rounds}")
+    tap = process.Tap()
+    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not programs and "CI" not in os.environ:
+        tap.skip("the daemon on PostgreSQL", "PostgreSQL's programs are not installed (tools/deps test installs them)")
+        return tap.end()
+    folder = process.scratch_folder()
+    receiver = process.Receiver(crash.fate)
+    server = Server(programs[-1])
+    daemon = process.Daemon(folder, crash.DESTINATION.format(port=receiver.port, concurrency=crash.CONCURRENCY),
+                            store=server.address())
+    stop = threading.Event()
+    submitters = [crash.Submitter(daemon.port, who, stop) for who in range(crash.SUBMITTERS)]
+    try:
+        tap.check(server.start(), "PostgreSQL starts")
+        kills = live(tap, daemon, server, random.Random(seed), options.rounds, submitters)
+        stop.set()
+        for submitter in submitters:
+            submitter.join()
+        judge(tap, daemon, server, receiver, submitters, kills)
+    finally:
+        stop.set()
+        daemon.end()
+        server.end()
+        receiver.close()
+        process.clear(tap, folder, options.keep)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

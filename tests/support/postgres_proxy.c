@@ -1,0 +1,200 @@
+#include "support/postgres_proxy.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CHUNK = 65536, HEADER = 5, READY_BYTES = 6, WAIT_MS = 20000, IDLE_MS = 50 };
+
+static int server_connect(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%.80s/.s.PGSQL.5432", postgres_server_folder());
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool send_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t sent = send(fd, bytes, len, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return false;
+        bytes += sent;
+        len -= (size_t)sent;
+    }
+    return true;
+}
+
+static size_t int_at(const char *bytes, int width)
+{
+    size_t value = 0;
+    for (int i = 0; i < width; i++)
+        value = value << 8 | (unsigned char)bytes[i];
+    return value;
+}
+
+static void int_put(struct buffer *out, size_t value, int width)
+{
+    for (int i = width - 1; i >= 0; i--)
+        buffer_append_byte(out, (char)(value >> (8 * i)));
+}
+
+/* A row of an answer, with the one value replaced. */
+static void row_alter(const struct postgres_proxy *proxy, const char *message, size_t len, struct buffer *out)
+{
+    size_t at = HEADER + 2;
+    struct buffer body;
+    buffer_init(&body, 1 << 20);
+    for (int i = 0; i < proxy->columns; i++) {
+        int32_t width = (int32_t)int_at(message + at, 4);
+        struct slice value = { message + at + 4, width > 0 ? (size_t)width : 0 };
+        at += 4 + value.len;
+        if (i == proxy->column)
+            value = slice_from(proxy->value);
+        int_put(&body, width < 0 && i != proxy->column ? 0xffffffffu : value.len, 4);
+        buffer_append(&body, value);
+    }
+    (void)len;
+    buffer_append_byte(out, 'D');
+    int_put(out, 4 + 2 + body.len, 4);
+    int_put(out, (size_t)proxy->columns, 2);
+    buffer_append(out, buffer_slice(&body));
+    buffer_release(&body);
+}
+
+/* Whole messages of the server's, from the front of `in`, to the client. */
+static bool answers_pass(struct postgres_proxy *proxy, int client, struct buffer *in)
+{
+    size_t at = 0;
+    struct buffer out;
+    buffer_init(&out, SIZE_MAX / 4);
+    while (in->len - at >= HEADER) {
+        size_t len = 1 + int_at(in->data + at + 1, 4);
+        if (in->len - at < len)
+            break;
+        const char *message = in->data + at;
+        if (message[0] == 'D' && proxy->columns > 0 && int_at(message + HEADER, 2) == (size_t)proxy->columns)
+            row_alter(proxy, message, len, &out);
+        else
+            buffer_append(&out, (struct slice){ message, len });
+        at += len;
+    }
+    memmove(in->data, in->data + at, in->len - at);
+    in->len -= at;
+    bool sent = send_all(client, out.data, out.len);
+    buffer_release(&out);
+    return sent;
+}
+
+/* Whether the client runs the statement here: a Bind names it between two NULs. */
+static enum proxy_cut cut_of(struct postgres_proxy *proxy, const char *bytes, size_t len)
+{
+    char name[64];
+    enum proxy_cut cut = PROXY_CUT_NONE;
+    pthread_mutex_lock(&proxy->lines.lock);
+    if (proxy->cut != PROXY_CUT_NONE) {
+        int size = snprintf(name + 1, sizeof name - 1, "%s", proxy->cut_at) + 2;
+        name[0] = '\0';
+        if (memmem(bytes, len, name, (size_t)size)) {
+            cut = proxy->cut;
+            proxy->cut = PROXY_CUT_NONE;
+        }
+    }
+    pthread_mutex_unlock(&proxy->lines.lock);
+    return cut;
+}
+
+static bool wait_for(int fd, int ms)
+{
+    struct pollfd wait = { .fd = fd, .events = POLLIN };
+    return poll(&wait, 1, ms) == 1;
+}
+
+/* Until the server has worked on everything that it was sent, and on what the client sends behind it. */
+static void finish_unheard(int client, int server)
+{
+    static const char ready[] = { 'Z', 0, 0, 0, 5 };
+    char bytes[CHUNK];
+    ssize_t got = 0;
+    while (wait_for(client, IDLE_MS) && (got = recv(client, bytes, sizeof bytes, 0)) > 0)
+        if (!send_all(server, bytes, (size_t)got))
+            return;
+    while (wait_for(server, WAIT_MS) && (got = recv(server, bytes, sizeof bytes, 0)) > 0)
+        if (got >= READY_BYTES && memcmp(bytes + got - READY_BYTES, ready, sizeof ready) == 0)
+            return;
+}
+
+static void relay(struct postgres_proxy *proxy, int client, int server)
+{
+    struct buffer in;
+    char bytes[CHUNK];
+    buffer_init(&in, SIZE_MAX / 4);
+    for (bool open = true; open;) {
+        struct pollfd wait[2] = { { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN } };
+        if (poll(wait, 2, -1) <= 0)
+            continue;
+        ssize_t got = 0;
+        if (wait[0].revents) {
+            got = recv(client, bytes, sizeof bytes, 0);
+            enum proxy_cut cut = got > 0 ? cut_of(proxy, bytes, (size_t)got) : PROXY_CUT_BEFORE;
+            open = cut != PROXY_CUT_BEFORE && send_all(server, bytes, (size_t)got);
+            if (open && cut == PROXY_CUT_AFTER) {
+                finish_unheard(client, server);
+                open = false;
+            }
+        }
+        if (open && wait[1].revents) {
+            got = recv(server, bytes, sizeof bytes, 0);
+            if (got > 0)
+                buffer_append(&in, (struct slice){ bytes, (size_t)got });
+            open = got > 0 && answers_pass(proxy, client, &in);
+        }
+    }
+    buffer_release(&in);
+}
+
+static void serve(struct line *line)
+{
+    struct postgres_proxy *proxy = (struct postgres_proxy *)(void *)line->server;
+    pthread_mutex_lock(&proxy->lines.lock);
+    bool refuses = proxy->refuses;
+    pthread_mutex_unlock(&proxy->lines.lock);
+    int server = refuses ? -1 : server_connect();
+    if (server < 0)
+        return;
+    relay(proxy, line->fd, server);
+    close(server);
+}
+
+void postgres_proxy_open(struct postgres_proxy *proxy)
+{
+    *proxy = (struct postgres_proxy){ .cut = PROXY_CUT_NONE };
+    line_server_open(&proxy->lines, &(struct line_settings){ .serve = serve });
+}
+
+void postgres_proxy_close(struct postgres_proxy *proxy)
+{
+    line_server_close(&proxy->lines);
+}
+
+void postgres_proxy_address(const struct postgres_proxy *proxy, const char *address, char ret_address[POSTGRES_ADDRESS_BYTES])
+{
+    const char *options = strstr(address, "options=");
+    snprintf(ret_address, POSTGRES_ADDRESS_BYTES, "//insist@127.0.0.1:%d/postgres?sslmode=disable&gssencmode=disable&%s",
+             proxy->lines.port, options ? options : "");
+}
+
+void postgres_proxy_cut(struct postgres_proxy *proxy, enum proxy_cut cut, const char *statement)
+{
+    pthread_mutex_lock(&proxy->lines.lock);
+    proxy->cut = cut;
+    proxy->cut_at = statement;
+    pthread_mutex_unlock(&proxy->lines.lock);
+}

@@ -1,0 +1,35 @@
+/*
+ * postgres_proxy.h - between a client and the test's PostgreSQL: alters what the server says, and cuts connections.
+ *
+ * On a port of loopback's, to the server's socket. A cut ends both sides; what the server still sends is not heard.
+ */
+#ifndef SUPPORT_POSTGRES_PROXY_H
+#define SUPPORT_POSTGRES_PROXY_H
+
+#include "support/line_server.h"
+#include "support/postgres_server.h"
+
+enum proxy_cut {
+    PROXY_CUT_NONE,
+    PROXY_CUT_BEFORE, /* what the client has sent does not reach the server */
+    PROXY_CUT_AFTER,  /* it does, and is worked on to its end, but no answer reaches the client */
+};
+
+struct postgres_proxy {
+    struct line_server lines; /* first */
+    /* In answers of so many columns, this one's value is another; 0 columns: none is. */
+    int columns, column;
+    const char *value;
+    enum proxy_cut cut;
+    const char *cut_at; /* the statement that the cut is for: one that the client runs by this name */
+    bool refuses;       /* new connections end at once */
+};
+
+void postgres_proxy_open(struct postgres_proxy *proxy);
+void postgres_proxy_close(struct postgres_proxy *proxy);
+/* The address of the same schema by way of the proxy. */
+void postgres_proxy_address(const struct postgres_proxy *proxy, const char *address, char ret_address[POSTGRES_ADDRESS_BYTES]);
+/* The next cut; there is one. */
+void postgres_proxy_cut(struct postgres_proxy *proxy, enum proxy_cut cut, const char *statement);
+
+#endif

@@ -1,0 +1,563 @@
+/*
+ * What is PostgreSQL's own in its store: plans, connections that break at any moment, servers that will not do. The contract
+ * is tested with all the others'.
+ */
+#include "store/inspect.h"
+#include "store/postgres/postgres.h"
+#include "store/postgres/statement.h"
+#include "support/check.h"
+#include "support/postgres_proxy.h"
+#include "support/store_fixture.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct store_settings plain = { .pending_max = 100000 };
+static const struct store_settings always = { .pending_max = 100000, .sync_always = true };
+
+static void must(enum status status, const struct error *err)
+{
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", status_name(status), err->text);
+}
+
+static struct store *store_at(const char *address, const struct store_settings *settings)
+{
+    struct error err = { 0 };
+    struct store *store = NULL;
+    must(store_postgres_open(slice_from(address), settings, &store, &err), &err);
+    return store;
+}
+
+/* A fixture on a store that is open. */
+static struct store_fixture fixture_on(struct store *store)
+{
+    static const struct store_under_test postgres = { "postgres", NULL, 0, NULL, NULL };
+    struct error err = { 0 };
+    struct store_fixture f = { .backend = &postgres, .store = store, .now = (instant)FIXTURE_START * SECOND_MS };
+    must(store->ops->reader(store, &f.reader, &err), &err);
+    return f;
+}
+
+static void fixture_drop(struct store_fixture *f)
+{
+    f->store->ops->reader_close(f->reader);
+    f->store->ops->close(f->store);
+    arena_release(&f->memory);
+}
+
+static void fixture_end(struct store_fixture *f)
+{
+    fixture_audit(f);
+    fixture_drop(f);
+}
+
+/* ---- plans ---- */
+
+static const char *type_name(char letter)
+{
+    return letter == 'i' ? "bigint" : letter == 'b' ? "bytea" : letter == 'I' ? "bigint[]" : "bytea[]";
+}
+
+/* The plan that a connection of that kind makes for the statement; empty: it has none. */
+static void plan_read(PGconn *conn, enum postgres_statement statement, char *ret_plan, size_t size)
+{
+    const struct postgres_text *text = postgres_text(statement);
+    char sql[8192], arguments[256] = "", types[512] = "";
+    ret_plan[0] = '\0';
+    if (!strstr("SELECT INSERT UPDATE DELETE WITH", (char[]){ text->sql[0], text->sql[1], text->sql[2], '\0' }))
+        return;
+    for (size_t i = 0; i < strlen(text->types); i++) {
+        snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "(", type_name(text->types[i]));
+        snprintf(arguments + strlen(arguments), sizeof arguments - strlen(arguments), "%sNULL", i ? ", " : "(");
+    }
+    const char *close = text->types[0] ? ")" : "";
+    snprintf(sql, sizeof sql, "PREPARE %s%s%s AS %s", text->name, types, close, text->sql);
+    PGresult *answer = PQexec(conn, sql);
+    check(PQresultStatus(answer) == PGRES_COMMAND_OK, "%s: %s", text->name, PQerrorMessage(conn));
+    PQclear(answer);
+    snprintf(sql, sizeof sql, "EXPLAIN (COSTS OFF) EXECUTE %s%s%s", text->name, arguments, close);
+    answer = PQexec(conn, sql);
+    check(PQresultStatus(answer) == PGRES_TUPLES_OK, "%s: %s", text->name, PQerrorMessage(conn));
+    for (int row = 0; row < PQntuples(answer); row++)
+        snprintf(ret_plan + strlen(ret_plan), size - strlen(ret_plan), "%s\n", PQgetvalue(answer, row, 0));
+    PQclear(answer);
+}
+
+static PGconn *connect_to(const char *address, const char *settings)
+{
+    char whole[POSTGRES_ADDRESS_BYTES + 16];
+    snprintf(whole, sizeof whole, "postgres:%s", address);
+    PGconn *conn = PQconnectdb(whole);
+    PGresult *answer = PQexec(conn, settings);
+    check(PQresultStatus(answer) == PGRES_COMMAND_OK, "%s", PQerrorMessage(conn));
+    PQclear(answer);
+    return conn;
+}
+
+enum { PLAN_BYTES = 8192 };
+
+static void plans_read(const char *address, char (*ret_plans)[PLAN_BYTES])
+{
+    static const char read_only_off[] = "SET default_transaction_read_only = off";
+    PGconn *writer = connect_to(address, postgres_settings_writer), *reader = connect_to(address, postgres_settings_reader);
+    PQclear(PQexec(reader, read_only_off));
+    for (enum postgres_statement i = 0; i < POSTGRES_STATEMENTS; i++)
+        plan_read(i <= STATEMENTS_WRITER_LAST ? writer : reader, i, ret_plans[i], PLAN_BYTES);
+    PQfinish(writer);
+    PQfinish(reader);
+}
+
+/* Rows as a store has them when it is used, without what they would say: what plans are made by is how many there are. */
+static void tables_fill(const char *address)
+{
+    static const char fill[] =
+        "INSERT INTO lane SELECT n, convert_to('d' || n % 20, 'UTF8'), convert_to('t' || n, 'UTF8'), n % 3 > 0"
+        " FROM generate_series(1, 2000) n;"
+        "INSERT INTO lane_count SELECT n, 0, 1, 1, 1, 1, 1, 1, 1, 1 FROM generate_series(1, 2000) n;"
+        "INSERT INTO job SELECT n, n, n, NULL, n, n, n % 2000 + 1, 1, sha256(n::text::bytea), '', 'id', '', '', '', '', ''"
+        " FROM generate_series(1, 20000) n;"
+        "INSERT INTO queue SELECT n, n, n % 2000 + 1 FROM generate_series(1, 5000) n;"
+        "INSERT INTO lease SELECT n, n, n, n, n, n, 1, 1, '' FROM generate_series(5001, 6000) n;"
+        "INSERT INTO timer SELECT n, n FROM generate_series(6001, 20000) n;"
+        "INSERT INTO state SELECT n, n, NULL, n, NULL, n, NULL, NULL, NULL, n, n, 1, 1, 1, 1, 1, 0, n % 6 + 1, 1, 0, 0, 1,"
+        " '', '', '', '' FROM generate_series(6001, 20000) n;"
+        "INSERT INTO event SELECT n, n, 0, 0, 1, n % 2000 + 1, 1, 1, 1, sha256(n::text::bytea), NULL, NULL, '', 'id', ''"
+        " FROM generate_series(1, 20000) n;"
+        "INSERT INTO archive SELECT n, sha256(n::text::bytea) FROM generate_series(1, 5000) n;"
+        "INSERT INTO kept SELECT 'rate', convert_to('r' || n, 'UTF8'), '1' FROM generate_series(1, 2000) n;"
+        "ANALYZE";
+    postgres_server_run(address, fill, NULL, 0);
+}
+
+/* Every statement is found by its indexes, and by the same ones however large the tables are. */
+static void test_plans_are_pinned(void **state)
+{
+    (void)state;
+    static const char *const forbidden[] = { "Seq Scan", "Hash Join", "Merge Join", "Bitmap", "Materialize", "Memoize" };
+    static char empty[POSTGRES_STATEMENTS][PLAN_BYTES], full[POSTGRES_STATEMENTS][PLAN_BYTES];
+    char address[POSTGRES_ADDRESS_BYTES];
+    size_t plans = 0;
+    postgres_server_schema(address);
+    struct store *store = store_at(address, &plain);
+    plans_read(address, empty);
+    tables_fill(address);
+    plans_read(address, full);
+    for (enum postgres_statement i = 0; i < POSTGRES_STATEMENTS; i++) {
+        const char *name = postgres_text(i)->name;
+        plans += full[i][0] != '\0';
+        for (size_t j = 0; j < COUNT_OF(forbidden); j++)
+            check(!strstr(full[i], forbidden[j]), "%s has a %s:\n%s", name, forbidden[j], full[i]);
+        check(strcmp(empty[i], full[i]) == 0, "%s is planned otherwise on empty tables:\n%s\nthan on full ones:\n%s", name,
+              empty[i], full[i]);
+    }
+    assert_true(plans > 40);
+    store->ops->close(store);
+}
+
+/* ---- connections that break ---- */
+
+enum { ASKED_MAX = 600, ASK_PAUSE_MS = 50 };
+
+/* Applies a batch whose connection is cut; whether it happened. */
+static bool apply_cut(struct store_fixture *f, struct store_op *ops, size_t count)
+{
+    struct error err = { 0 };
+    bool applied = false;
+    enum status status = f->store->ops->apply(f->store, f->now, ops, count, &f->memory, &err);
+    check(status == STATUS_AWAY, "%s: %s", status_name(status), err.text);
+    check(strstr(err.text, "PostgreSQL is away"), "%s", err.text);
+    for (int i = 0; i < ASKED_MAX && (status = f->store->ops->outcome(f->store, &applied, &err)) == STATUS_AWAY; i++)
+        sleep_ms(ASK_PAUSE_MS); /* the server may take its time to see that the connection is gone */
+    must(status, &err);
+    return applied;
+}
+
+/* Wherever it breaks, the store knows afterwards whether the batch happened, and has all of it or nothing. */
+static void test_a_cut_leaves_all_or_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statement;
+        enum proxy_cut cut;
+        bool happens;
+    } rows[] = {
+        { "begin", PROXY_CUT_BEFORE, false },  { "begin", PROXY_CUT_AFTER, false }, { "by_key", PROXY_CUT_BEFORE, false },
+        { "events", PROXY_CUT_BEFORE, false }, { "seal", PROXY_CUT_BEFORE, false }, { "commit", PROXY_CUT_BEFORE, false },
+        { "commit", PROXY_CUT_AFTER, true },   { "jobs", PROXY_CUT_AFTER, true }, /* it is sent with the commit */
+    };
+    struct postgres_proxy proxy;
+    char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+    postgres_server_schema(address);
+    postgres_proxy_open(&proxy);
+    postgres_proxy_address(&proxy, address, through);
+    struct store_fixture f = fixture_on(store_at(through, &plain));
+    int64_t lane = put(&f, "first");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char id[16];
+        snprintf(id, sizeof id, "job%zu", i);
+        put(&f, "more");
+        struct job running = take(&f, lane);
+        struct store_op ops[] = { insert_op(&f, "d", "t", id), settle_op(&running, EVENT_DELIVER), insert_op(&f, "new", id, id),
+                                  { .kind = OP_NOTE, .data = SLICE("{}") } };
+        struct lane_counts before = read_lane(&f, lane).counts;
+        postgres_proxy_cut(&proxy, rows[i].cut, rows[i].statement);
+        bool applied = apply_cut(&f, ops, COUNT_OF(ops));
+        check(applied == rows[i].happens, "row %zu, %s", i, rows[i].statement);
+        check(job_exists(&f, "t", id) == applied && job_exists(&f, id, id) == applied, "row %zu, %s", i, rows[i].statement);
+        check(read_lane(&f, lane).counts.completed == before.completed + applied, "row %zu, %s", i, rows[i].statement);
+        if (applied)
+            assert_int_equal(ops[0].status + ops[1].status + ops[2].status, STATUS_OK);
+        fixture_audit(&f);
+        struct store_op again = insert_op(&f, "d", "t", id); /* and it goes on */
+        assert_run(&f, &again, STATUS_OK);
+        assert_int_equal(again.insert.ret_existed, applied);
+        if (!applied) {
+            struct store_op settle = settle_op(&running, EVENT_DELIVER);
+            assert_run(&f, &settle, STATUS_OK);
+        }
+        struct store_op cancel = job_op(OP_CANCEL, "t", "more");
+        fixture_run(&f, &cancel);
+    }
+    fixture_end(&f);
+    postgres_proxy_close(&proxy);
+}
+
+/* While it cannot be reached, both sides say so; then both go on by themselves. */
+static void test_away_and_back(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op op = insert_op(&f, "d", "t", "lost");
+    struct error err = { 0 };
+    struct job job;
+    bool applied = true;
+    put(&f, "kept");
+    postgres_server_stop(SIGINT);
+    assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_AWAY);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(f.store->ops->outcome(f.store, &applied, &err), STATUS_AWAY);
+    check(strstr(err.text, "PostgreSQL is away"), "%s", err.text);
+    assert_int_equal(f.store->ops->reader_job(f.reader, SLICE("t"), SLICE("kept"), false, &f.memory, &job, &err), STATUS_AWAY);
+    postgres_server_start();
+    must(f.store->ops->outcome(f.store, &applied, &err), &err);
+    assert_false(applied);
+    assert_true(job_exists(&f, "t", "kept"));
+    assert_false(job_exists(&f, "t", "lost"));
+    assert_run(&f, &op, STATUS_OK);
+    fixture_end(&f);
+}
+
+/* What was answered under durability: always is there after the server was killed with all that it had in memory. */
+static void test_a_killed_server_loses_nothing(void **state)
+{
+    (void)state;
+    enum { JOBS = 50 };
+    char address[POSTGRES_ADDRESS_BYTES], durable[POSTGRES_ADDRESS_BYTES + 64];
+    postgres_server_schema(address);
+    snprintf(durable, sizeof durable, "%s%%20-csynchronous_commit%%3Don", address);
+    struct store_fixture f = fixture_on(store_at(durable, &always));
+    char id[16];
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(id, sizeof id, "job%d", i);
+        put(&f, id);
+    }
+    postgres_server_stop(SIGKILL);
+    postgres_server_start();
+    fixture_drop(&f);
+    f = fixture_on(store_at(durable, &always));
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(id, sizeof id, "job%d", i);
+        check(job_exists(&f, "t", id), "%s", id);
+    }
+    fixture_end(&f);
+}
+
+/* ---- who may write ---- */
+
+static void test_there_is_one_daemon(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct store *other;
+    struct error err = { 0 };
+    postgres_server_schema(address);
+    struct store *store = store_at(address, &plain);
+    assert_int_equal(store_postgres_open(slice_from(address), &plain, &other, &err), STATUS_BUSY);
+    check(strstr(err.text, "another daemon works with this store"), "%s", err.text);
+    store->ops->close(store);
+    store = store_at(address, &plain);
+    store->ops->close(store);
+}
+
+/* A connection whose chain another has taken over writes nothing, whatever it was about to. */
+static void test_a_batch_that_is_too_late_leaves_nothing(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES], count[16];
+    struct error err = { 0 };
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    struct store_op op = insert_op(&f, "d", "t", "late");
+    put(&f, "early");
+    postgres_server_run(address, "UPDATE chain SET term = term + 1", NULL, 0);
+    assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_IO);
+    check(strstr(err.text, "another program writes to this store"), "%s", err.text);
+    assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_IO); /* it is over */
+    postgres_server_run(address, "SELECT count(*) FROM job", count, sizeof count);
+    assert_string_equal(count, "1");
+    fixture_drop(&f);
+}
+
+/* A store that was put back under a daemon's feet: it says so, and does not go on. */
+static void test_a_store_that_went_back_is_seen(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+    struct postgres_proxy proxy;
+    struct error err = { 0 };
+    bool applied;
+    postgres_server_schema(address);
+    postgres_proxy_open(&proxy);
+    postgres_proxy_address(&proxy, address, through);
+    struct store_fixture f = fixture_on(store_at(through, &plain));
+    put(&f, "a");
+    put(&f, "b");
+    postgres_server_run(address, "UPDATE chain SET batch = batch - 1", NULL, 0);
+    struct store_op op = insert_op(&f, "d", "t", "c");
+    postgres_proxy_cut(&proxy, PROXY_CUT_BEFORE, "begin");
+    assert_int_equal(f.store->ops->apply(f.store, f.now, &op, 1, &f.memory, &err), STATUS_AWAY);
+    assert_int_equal(f.store->ops->outcome(f.store, &applied, &err), STATUS_IO);
+    check(strstr(err.text, "restored"), "%s", err.text);
+    fixture_drop(&f);
+    postgres_proxy_close(&proxy);
+}
+
+/* Numbers are never given twice, whoever opens the store. */
+static void test_numbers_go_on(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    int64_t seq = 0, token = 0, event = 0;
+    postgres_server_schema(address);
+    for (int i = 0; i < 3; i++) {
+        struct store_fixture f = fixture_on(store_at(address, &plain));
+        struct store_op op = insert_op(&f, "d", "t", "");
+        assert_run(&f, &op, STATUS_OK);
+        struct job job = take(&f, op.insert.ret_lane);
+        assert_true(job.seq > seq && job.lease_token > token && job.last_event > event);
+        assert_int_equal(f.store->ops->head(f.store).number, job.last_event);
+        assert_true(f.store->session > token && f.store->session <= job.lease_token);
+        seq = job.seq;
+        token = job.lease_token;
+        event = job.last_event;
+        fixture_end(&f);
+    }
+}
+
+/* ---- servers that will not do ---- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    enum { FACTS = 7 }; /* columns of the answer in which the server tells what it is */
+    static const struct {
+        int column;
+        const char *value;
+        bool sync_always;
+        enum status status;
+        const char *said;
+    } rows[] = {
+        { 0, "130012", false, STATUS_UNSUPPORTED, "PostgreSQL 13; insist needs 14" },
+        { 0, "140000", false, STATUS_OK, "" },
+        { 2, "", false, STATUS_INVALID, "no schema" },
+        { 3, "off", true, STATUS_UNSUPPORTED, "synchronous_commit = off" },
+        { 3, "local", true, STATUS_UNSUPPORTED, "synchronous_commit = local" },
+        { 3, "remote_apply", true, STATUS_OK, "" },
+        { 3, "off", false, STATUS_OK, "" },
+        { 4, "off", false, STATUS_UNSUPPORTED, "fsync = off" },
+        { 5, "off", false, STATUS_UNSUPPORTED, "full_page_writes = off" },
+    };
+    struct postgres_proxy proxy;
+    char address[POSTGRES_ADDRESS_BYTES], through[POSTGRES_ADDRESS_BYTES];
+    postgres_server_schema(address);
+    postgres_proxy_open(&proxy);
+    postgres_proxy_address(&proxy, address, through);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct store_settings settings = { .sync_always = rows[i].sync_always };
+        struct store *store = NULL;
+        struct error err = { 0 };
+        proxy.columns = FACTS;
+        proxy.column = rows[i].column;
+        proxy.value = rows[i].value;
+        enum status status = store_postgres_backend.probe(slice_from(through), rows[i].sync_always, &err);
+        check(status == rows[i].status && strstr(err.text, rows[i].said), "row %zu: %s: %s", i, status_name(status), err.text);
+        status = store_postgres_open(slice_from(through), &settings, &store, &err);
+        check(status == rows[i].status && strstr(err.text, rows[i].said), "row %zu: %s: %s", i, status_name(status), err.text);
+        if (store)
+            store->ops->close(store);
+    }
+    postgres_proxy_close(&proxy);
+}
+
+/* A real one between: what it does to a session is seen, whatever it says. */
+static void test_poolers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode;
+        enum status status;
+        const char *said;
+    } rows[] = {
+        { "transaction", STATUS_UNSUPPORTED, "a pooler in transaction mode is between" },
+        { "session", STATUS_OK, "" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char address[POSTGRES_ADDRESS_BYTES];
+        struct store *store = NULL;
+        struct error err = { 0 };
+        if (!postgres_pooler_start(rows[i].mode, address)) {
+            print_message("pgbouncer is not installed (tools/deps test installs it)\n");
+            skip();
+        }
+        enum status status = store_postgres_open(slice_from(address), &plain, &store, &err);
+        check(status == rows[i].status && strstr(err.text, rows[i].said), "%s: %s: %s", rows[i].mode, status_name(status),
+              err.text);
+        if (store) {
+            struct store_fixture f = fixture_on(store);
+            put(&f, "by way of a pooler");
+            fixture_end(&f);
+        }
+        postgres_pooler_stop();
+    }
+}
+
+static void test_what_cannot_be_reached(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rest;
+        enum status status;
+        const char *said;
+    } rows[] = {
+        { "//127.0.0.1:1/insist?connect_timeout=2", STATUS_AWAY, "PostgreSQL is away" },
+        { "///insist?host=/nowhere", STATUS_AWAY, "PostgreSQL is away" },
+        { "//host/insist?nonsense=1", STATUS_INVALID, "nonsense" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct store *store = NULL;
+        struct error err = { 0 };
+        enum status status = store_postgres_open(slice_from(rows[i].rest), &plain, &store, &err);
+        check(status == rows[i].status && strstr(err.text, rows[i].said), "row %zu: %s: %s", i, status_name(status), err.text);
+    }
+}
+
+static void test_a_newer_store_is_left_alone(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct error err = { 0 };
+    postgres_server_schema(address);
+    struct store *store = store_at(address, &plain);
+    store->ops->close(store);
+    postgres_server_run(address, "UPDATE meta SET value = 99 WHERE name LIKE 'schema%'", NULL, 0);
+    assert_int_equal(store_postgres_open(slice_from(address), &plain, &store, &err), STATUS_UNSUPPORTED);
+    check(strstr(err.text, "newer insist"), "%s", err.text);
+    assert_int_equal(store_postgres_backend.probe(slice_from(address), false, &err), STATUS_UNSUPPORTED);
+    /* A newer version that only added something can be written by this one. */
+    postgres_server_run(address, "UPDATE meta SET value = 1 WHERE name = 'schema_oldest_writer'", NULL, 0);
+    store = store_at(address, &plain);
+    store->ops->close(store);
+}
+
+/* ---- from outside ---- */
+
+static void test_a_store_is_looked_at(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    struct store *outside;
+    struct store_facts facts;
+    struct trail_check chain;
+    struct trail_reading reading = { 0 };
+    struct error err = { 0 };
+    postgres_server_schema(address);
+    must(store_postgres_backend.look(slice_from(address), &outside, &err), &err);
+    assert_int_equal(store_facts(outside, &facts, &err), STATUS_NOT_FOUND);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    put(&f, "a");
+    put(&f, "b");
+    must(store_facts(outside, &facts, &err), &err);
+    assert_int_equal(facts.pending, 2);
+    assert_int_equal(facts.event_last, 2);
+    assert_true(facts.bytes > 0 && !facts.unwritable && facts.newest_at == f.now);
+    must(store_check(outside, &err), &err);
+    must(store_verify(outside, &reading, &chain, &err), &err);
+    assert_int_equal(chain.at.number, 2);
+    assert_int_equal(store_backup(outside, "copy", &facts, &err), STATUS_UNSUPPORTED);
+    check(strstr(err.text, "pg_basebackup"), "%s", err.text);
+    /* What somebody changes is found. */
+    postgres_server_run(address, "UPDATE lane_count SET pending = 7", NULL, 0);
+    assert_int_equal(store_check(outside, &err), STATUS_CORRUPT);
+    check(strstr(err.text, "counters"), "%s", err.text);
+    postgres_server_run(address, "UPDATE lane_count SET pending = 2", NULL, 0);
+    postgres_server_run(address, "UPDATE event SET at = at + 1 WHERE number = 2", NULL, 0);
+    assert_int_equal(store_verify(outside, &reading, &chain, &err), STATUS_CORRUPT);
+    postgres_server_run(address, "DELETE FROM event WHERE number = 2", NULL, 0);
+    assert_int_equal(store_verify(outside, &reading, &chain, &err), STATUS_CORRUPT);
+    outside->ops->close(outside);
+    fixture_drop(&f);
+    /* Who opens it then says so in the trail itself. */
+    f = fixture_on(store_at(address, &plain));
+    size_t count;
+    struct event *events = read_events(&f, 0, &count);
+    assert_int_equal(count, 2);
+    assert_true(slice_has_prefix(events[1].data, SLICE("{\"note\":\"trail_broken\"")));
+    fixture_drop(&f);
+}
+
+/* A job whose payload somebody has changed in the table is not sent. */
+static void test_a_damaged_job_is_told(void **state)
+{
+    (void)state;
+    char address[POSTGRES_ADDRESS_BYTES];
+    postgres_server_schema(address);
+    struct store_fixture f = fixture_on(store_at(address, &plain));
+    int64_t lane = put(&f, "a");
+    put(&f, "b");
+    postgres_server_run(address, "UPDATE job SET body = 'other' WHERE id = 'b'", NULL, 0);
+    assert_false(take(&f, lane).damaged);
+    assert_true(take(&f, lane).damaged);
+    fixture_end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plans_are_pinned),
+        cmocka_unit_test(test_a_cut_leaves_all_or_nothing),
+        cmocka_unit_test(test_away_and_back),
+        cmocka_unit_test(test_a_killed_server_loses_nothing),
+        cmocka_unit_test(test_there_is_one_daemon),
+        cmocka_unit_test(test_a_batch_that_is_too_late_leaves_nothing),
+        cmocka_unit_test(test_a_store_that_went_back_is_seen),
+        cmocka_unit_test(test_numbers_go_on),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_poolers),
+        cmocka_unit_test(test_what_cannot_be_reached),
+        cmocka_unit_test(test_a_newer_store_is_left_alone),
+        cmocka_unit_test(test_a_store_is_looked_at),
+        cmocka_unit_test(test_a_damaged_job_is_told),
+    };
+    const char *missing = postgres_server_missing();
+    if (missing) {
+        printf("1..0 # SKIP %s\n", missing);
+        return EXIT_SUCCESS;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
